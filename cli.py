@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hapax.api.machine import guard_network
 from hapax.commands import (
     agents,
     baselines,
@@ -61,6 +62,7 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")
+    guard_network()
     be_quiet(quiet)
     be_verbose(verbose)
     path = configuration or (CONFIGURATION if CONFIGURATION.is_file() else None)

@@ -64,6 +64,13 @@ def list_models() -> ModelListings:
     return ModelListings(registered_models())
 
 
+def guard_network() -> None:
+    """From now on this process connects to this machine and to hosts that models, aliases and proxies name."""
+    from hapax.llm_oracle.egress import guard
+
+    guard()
+
+
 def doctor() -> Examination:
     """Check the programs and packages that Hapax needs."""
     from hapax.engine.doctor import examine

@@ -207,6 +207,7 @@ ARGUMENT_OF_OPTION = {
     "labels": "options.labels",
     "list": "hapax.withdrawn_facts",
     "names": "rules.names",
+    "offline": "offline",
     "likelihood": "likelihood",
     "map": "mapping",
     "precision": "settings.promise",

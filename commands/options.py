@@ -234,6 +234,11 @@ with_opening = together(
         metavar="URL",
         help="Proxy to servers on other machines, or the environment variable with its URL; default: none.",
     ),
+    click.option(
+        "--offline",
+        is_flag=True,
+        help="Send nothing to other machines: servers elsewhere are refused, and models are not downloaded.",
+    ),
     click.option("--probe-again", is_flag=True, help="Probe servers again for their capabilities and versions."),
     click.option("--seed", default=0, show_default=True, help="Seed of all random choices."),
     _priced,
@@ -622,7 +627,7 @@ def opening_options(
     # `_queueing` has put the opened queue in the place of the path.
     queueing: Queueing | None = options.get("queue")
 
-    same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "proxy", "probe_again")}
+    same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "proxy", "offline", "probe_again")}
     queue = None if queueing is None else queueing.queue
     return OpeningOptions(
         library=library, journal=journal, prices=dict(options["prices"]), queue=queue, notice=_print_notice, **same

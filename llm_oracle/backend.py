@@ -40,6 +40,8 @@ class OpeningOptions:
     """File of models on servers; None: the file that HAPAX_ALIASES names, if any."""
     proxy: str = ""
     """URL, or name of the environment variable, of the proxy to servers on other machines; empty: none."""
+    offline: bool = False
+    """Only servers on this machine, and checkpoints that are here already."""
     queue: BatchQueue | None = None
     """Collects the requests to servers, to be answered as a batch instead."""
     prices: Mapping[str, Price] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, Openin
 from hapax.llm_oracle.backends.identities import ForecastModel
 from hapax.llm_oracle.budget import FREE, Price
 from hapax.llm_oracle.critic_chain import CriticChain
+from hapax.llm_oracle.egress import offline
 from hapax.llm_oracle.protocols import (
     CRITIC,
     EVALUATOR,
@@ -124,7 +125,8 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     if role not in backend.roles:
         forms = ", ".join(backend.form(name) for name, backend in _usable_backends() if role in backend.roles)
         raise HapaxError(f"{model} cannot be the {role} model. Choose one of {forms}.")
-    found = _opened(backend, ModelRequest(model, argument, role, opened))
+    with offline(opened.options.offline):
+        found = _opened(backend, ModelRequest(model, argument, role, opened))
     if not isinstance(found, _PROTOCOLS[role]):
         raise HapaxError(
             f"{model} opened as {type(found).__name__}, which is not a {_PROTOCOLS[role].__name__}. "

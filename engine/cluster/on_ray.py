@@ -30,6 +30,7 @@ from hapax.engine.cluster.routing import Owners
 from hapax.engine.cluster.walking import Ahead, walk
 from hapax.engine.inference.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.egress import permit
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
 
@@ -236,4 +237,5 @@ def _knock(address: str) -> None:
     """Raises OSError if nothing listens at HOST:PORT, which Ray itself notices only after minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
+        permit(host)
         socket.create_connection((host, int(port)), KNOCK_SECONDS).close()

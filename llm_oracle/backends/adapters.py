@@ -7,7 +7,6 @@ file's metadata.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.weight_hashes import check_sums, file_hash
 
 DOWN, UP = ".down", ".up"
 
@@ -41,12 +41,13 @@ class Adapter:
 
 
 def read_adapter(path: Path) -> Adapter:
-    """Raises HapaxError for a file that cannot be read, or that is no adapter."""
+    """Raises HapaxError for a file that cannot be read, is no adapter, or has another hash than SHA256SUMS states."""
+    check_sums(path.parent)
     try:
         with safe_open(path, framework="pt") as stream:
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118  # it is no dict
             metadata = stream.metadata() or {}
-        revision = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        revision = file_hash(path)[:12]
     except (OSError, SafetensorError) as fault:
         raise HapaxError(f"{path} cannot be read as an adapter: {fault}. Install Hapax anew.") from fault
     adapter = Adapter(path, tensors, metadata, revision)

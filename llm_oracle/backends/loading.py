@@ -6,10 +6,12 @@ prompt or text are removed, so that a value cannot speak for the other side of a
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -18,7 +20,9 @@ from transformers.utils import logging as transformers_logging
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.identities import checkpoint_identity, content_revision
 from hapax.llm_oracle.backends.processor import processor_speed
+from hapax.llm_oracle.backends.weight_hashes import check_sums
 from hapax.llm_oracle.chat_settings import ChatSettings
+from hapax.llm_oracle.egress import HUB, is_offline, permit
 from hapax.llm_oracle.protocols import ModelIdentity
 
 LONGEST_INPUT = 4096
@@ -116,20 +120,26 @@ def load_model(
     `device`: `auto` uses the GPU if there is one. `dtype`: `float32`, `bfloat16`, or `auto`, which is bfloat16 on a GPU
     that supports it and, for language models of a certain width, on a processor that is faster in it. `headless`:
     without the head that predicts tokens, for encoders. `revision`: what to call the weights; None: as their files or
-    the hub say. A folder may contain `hapax.json` with the predicates and data types that the model knows.
+    the hub say. A folder may contain `hapax.json` with the predicates and data types that the model knows, and
+    `SHA256SUMS` with hashes that its files must have.
     """
     quiet_transformers()
     place = device_of(device)
     if dtype not in DTYPES:
         raise HapaxError(f"Unknown dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
+    check_sums(Path(source))
+    here = is_offline()
+    if not here and not Path(source).exists():
+        permit(*HUB, urlsplit(os.environ.get("HF_ENDPOINT", "")).hostname or "localhost")
     try:
-        config = AutoConfig.from_pretrained(source)
+        config = AutoConfig.from_pretrained(source, local_files_only=here)
         with_head = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         kind = AutoModel if headless else with_head
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=here)
         torch_dtype = DTYPES[dtype] or _fastest(place, config, headless)
         # A `pytorch_model.bin` is a pickle, and reading a pickle can run programs.
-        network = kind.from_pretrained(source, config=config, dtype=torch_dtype, use_safetensors=True)
+        settings = {"config": config, "dtype": torch_dtype, "local_files_only": here}
+        network = kind.from_pretrained(source, use_safetensors=True, **settings)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
         raise HapaxError(

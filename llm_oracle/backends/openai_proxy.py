@@ -50,7 +50,12 @@ def _checked(url: str, where: str) -> str:
 
 def is_this_machine(base_url: str) -> bool:
     """Tell if a server's address is on the loopback interface, where a proxy would be another machine's."""
-    host = (urlsplit(base_url).hostname or "").rstrip(".")
+    return is_local_host(urlsplit(base_url).hostname or "")
+
+
+def is_local_host(host: str) -> bool:
+    """Tell if a name or address means the loopback interface."""
+    host = host.rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
     address = _address(host)

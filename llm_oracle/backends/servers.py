@@ -6,10 +6,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.egress import permit
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ def _connect(request: ModelRequest) -> OpenAIModel:
         raise HapaxError(f"{fault} {remedy}".strip()) from None
     if request.model in options.prices:
         served = replace(served, price=options.prices[request.model])
+    # A queue and a forecast may do without sending anything, so `--offline` does not forbid them.
+    if not (options.offline and (is_queued or options.forecast)):
+        permit(*(urlsplit(url).hostname or "" for url in (served.server.base_url, served.server.proxy) if url))
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)
     transport = HttpTransport(served.server, served.limits.shared(options.sharers), served.retries)

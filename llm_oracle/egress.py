@@ -1,0 +1,99 @@
+"""Hosts that this process may reach: this machine, and those that the user named by a model, an alias or a proxy.
+
+The guard is an audit hook of Python (PEP 578), so it stops every library that connects by Python's sockets, and none
+that brings its own (Ray's gRPC, the downloads of hf_xet). It guards names and addresses of TCP, not single packets.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from ipaddress import ip_address
+from typing import Any
+
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.openai_proxy import is_local_host
+
+HUB = ("huggingface.co", "hf.co")
+"""Where the Hugging Face hub and its files are, with the names below them."""
+
+_OFFLINE = ContextVar("_OFFLINE", default=False)
+
+
+class _Guard:
+    """The permitted hosts, and the hook, which cannot be removed once it is there."""
+
+    def __init__(self) -> None:
+        self.permitted: set[str] = set()
+        self.is_on = False
+
+    def permits(self, host: str) -> bool:
+        name = host.rstrip(".").casefold()
+        if is_local_host(name) or name == socket.gethostname().casefold():
+            return True
+        return any(name == known or name.endswith(f".{known}") for known in self.permitted)
+
+    def watch(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Raises PermissionError for a lookup of a host that is not permitted, and for a connection to one."""
+        if event in ("socket.getaddrinfo", "socket.gethostbyname"):
+            self._check(arguments[0])
+        elif event == "socket.connect":
+            opened, address = arguments
+            # Which addresses a permitted name has, the resolver alone knows: any will do once a name is permitted.
+            resolved = (
+                isinstance(address, tuple) and _is_address(address[0]) and not all(map(_is_address, self.permitted))
+            )
+            if isinstance(address, tuple) and opened.type == socket.SOCK_STREAM and not resolved:
+                self._check(address[0])
+
+    def _check(self, host: str | bytes | None) -> None:
+        named = host.decode("ascii", "replace") if isinstance(host, bytes) else host
+        if named and not self.permits(named):
+            raise PermissionError(f"{named} is no host that a model, an alias or a proxy names.")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+_GUARD = _Guard()
+
+
+def guard() -> None:
+    """From now on this process reaches the permitted hosts only. A second call changes nothing."""
+    if not _GUARD.is_on:
+        _GUARD.is_on = True
+        sys.addaudithook(_GUARD.watch)
+
+
+def permit(*hosts: str) -> None:
+    """Let this process reach these hosts and the names below them. Raises HapaxError if it is offline."""
+    for host in hosts:
+        if _OFFLINE.get() and not is_local_host(host):
+            raise HapaxError(
+                f"{host} is not on this machine, and --offline keeps all requests on it. Name a model in this process "
+                "or a server on localhost, or omit --offline."
+            )
+        _GUARD.permitted.add(host.rstrip(".").casefold())
+
+
+def is_offline() -> bool:
+    """True inside `offline(True)`."""
+    return _OFFLINE.get()
+
+
+@contextmanager
+def offline(applies: bool) -> Iterator[None]:
+    """Inside, if it applies, no other machine can be permitted, and checkpoints come from this one alone."""
+    token = _OFFLINE.set(applies or _OFFLINE.get())
+    try:
+        yield
+    finally:
+        _OFFLINE.reset(token)
