@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from hapax.engine.inference.isolation import child_environment
+from hapax.engine.inference.landlock import interface_version
 from hapax.grammar.extras import EXTRAS, missing_of
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
 from hapax.llm_oracle.backends.processor import processor_speed
@@ -64,6 +65,14 @@ def _prolog() -> Iterator[Finding]:
     yield Finding("SWI-Prolog", number or "unknown version", new_enough, _install_swipl())
 
 
+def _landlock() -> Iterator[Finding]:
+    """Limits of resources hold for each goal without it, so its absence is no fault."""
+    interface = interface_version()
+    found = f"version {interface}: goals reach no file" if interface else ""
+    remedy = "a Linux kernel from 5.13 on with Landlock also shuts goals off from all files"
+    yield Finding("Landlock", found, bool(interface), remedy, optional=True)
+
+
 def _install_swipl() -> str:
     return "brew install swi-prolog" if sys.platform == "darwin" else "sudo apt-get install swi-prolog-nox"
 
@@ -109,6 +118,7 @@ def _sqlite() -> Iterator[Finding]:
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _python,
     _prolog,
+    _landlock,
     _sqlite,
     _packages,
     _extras,

@@ -11,7 +11,6 @@ import fcntl
 import json
 import os
 import select
-import signal
 import sys
 import tempfile
 import time
@@ -20,6 +19,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
+
+from hapax.engine.inference.landlock import kill_group, lead_group, shut_off
 
 ROWS, REQUEST, END = b"R", b"F", b"E"
 """The first byte of a message: a piece of the answer text follows, a piece of a call for facts, or the JSON that closes
@@ -111,7 +112,7 @@ class Worker:
             ended = pipes.pass_on(time.monotonic() + request["seconds"], request["memory_mb"] << 20)
         finally:
             pipes.close()
-            os.kill(child, signal.SIGKILL)  # harmless if it has ended: it stays a zombie until waitpid
+            kill_group(child)  # with what `shell` left behind, which hangs for seconds where it may start nothing
             _, status, usage = os.wait4(child, 0)
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         self._end({"kind": ended, "signal": killed_by, "resident_mb": usage.ru_maxrss >> 10})
@@ -119,6 +120,7 @@ class Worker:
     def _run(self, pipes: _GoalPipes, request: Mapping[str, Any]) -> NoReturn:
         """The child: make the pipes its files, set the limits, run the goal. Never returns."""
         try:
+            lead_group()
             pipes.take_child_ends()
             os.environ.clear()  # no goal has a use for it
             if request["feed"]:
@@ -230,7 +232,7 @@ def _standard_output_to(file: Path) -> Iterator[None]:
 
 
 def _limit(seconds: float, memory_mb: int) -> None:
-    """Have the kernel refuse new files, sockets and processes, and cap time, memory and core files."""
+    """Have the kernel refuse files, sockets and processes, and cap time, memory and core files."""
     import resource
 
     cpu = int(seconds) + 2  # the worker's own clock comes first; this one holds if the worker dies
@@ -239,6 +241,8 @@ def _limit(seconds: float, memory_mb: int) -> None:
     mapped = _mapped_bytes()
     if mapped:
         caps["RLIMIT_AS"] = mapped + (memory_mb << 20)
+    # Behind all that reads a file, and before the limit that lets no more descriptors be made. Limits hold without it.
+    shut_off()
     for name, cap in caps.items():
         try:
             resource.setrlimit(getattr(resource, name), (cap, cap))
