@@ -729,6 +729,8 @@ class _Failure:
             return Story(_falsehood(goal), "premise")
         if goal.negated and not self._holds(goal.atom):
             return self._unknown_premise(goal.atom)
+        if goal.negated and goal.atom.indicator in self.theory.library.excepted:
+            return Story(f"an exception applies: {atom_text(goal.atom, self.theory.library)}", "premise")
         if goal.negated:
             return Story(f"{goal.atom} holds, but the rule requires that it does not", "premise")
         behind: tuple[Story, ...] = ()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from itertools import chain
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ from hapax.grammar.declarations import (
     Constraint,
     Declaration,
     DisjointTypes,
+    ExceptionClause,
     Property,
     PropertyDeclaration,
 )
@@ -346,13 +348,23 @@ class _Assembly:
 
     def _rule(self, line: RuleLine, attributes: dict[str, AttributeLine], position: int) -> None:
         count = len(self.diagnostics)
-        scope = self._scope(line.premise, line.conclusion)
-        premise = self._premise(line.premise, scope)
+        scope = self._scope((*line.premise, *chain.from_iterable(line.exceptions)), line.conclusion)
+        premise = tuple(self._premise(line.premise, scope))
         conclusion = Literal(self._atom(line.conclusion, scope))
+        exceptions = tuple(self._exception(items, premise, scope) for items in line.exceptions)
         if count == len(self.diagnostics):  # nothing in this rule was reported
-            rule = Rule("", tuple(premise), conclusion, place=Place(self.file, *line.at))
+            whole = (*premise, *dict.fromkeys(exception.literal for exception in exceptions))
+            rule = Rule("", whole, conclusion, place=Place(self.file, *line.at), exceptions=exceptions)
             self.rules.append(self._with_attributes(rule, attributes, position))
             self.places.setdefault(self.rules[-1].name, rule.place)
+
+    def _exception(self, items: Sequence[RawItem], premise: tuple[BodyLiteral, ...], scope: _Scope) -> ExceptionClause:
+        stated = tuple(self._premise(items, scope))
+        first = items[0].atom.at if isinstance(items[0], RawLiteral) else items[0].at
+        exception = ExceptionClause.of(premise, stated, Place(self.file, *first))
+        if not exception.atom.arguments:
+            self.report("exception apart from its rule", first, exception=str(exception))
+        return exception
 
     def _premised(self, line: SourceLine) -> None:
         """Read a declaration with a premise."""
@@ -574,7 +586,7 @@ class _Assembly:
     ) -> tuple[tuple[str, ...], GenericBy]:
         value = text.get("generic")
         if not value:
-            return default_generic(rule.premise, rule.conclusion, self.types.is_person)
+            return default_generic(rule.stated_premise, rule.conclusion, self.types.is_person)
         names = () if value == "none" else tuple(dict.fromkeys(value.split()))
         variable_names = [variable.name for variable in rule.variables]
         for name in names:

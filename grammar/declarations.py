@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import TypeAlias
 
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.errors import Place
-from hapax.grammar.terms import Atom, BodyLiteral, Variable, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable, variable_names
 
 
 class Property(StrEnum):
@@ -109,6 +111,52 @@ class AggregateDeclaration:
     def __str__(self) -> str:
         counted, premise = ", ".join(map(str, self.counted)), " & ".join(map(str, self.premise))
         return f"aggregate {self.atom} := {self.result} = {self.function}({counted}: {premise})"
+
+
+_EXCEPTION_NAME = re.compile(r"unless_\w+_[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionClause:
+    """`unless is_penguin(Animal X)` behind a rule, and the predicate that stands for it.
+
+    The rule's premise has the negated atom. The atom holds where the premise does, as far as facts and rules show: what
+    is not known is no exception, also of predicates that are open elsewhere.
+    """
+
+    atom: Atom
+    premise: tuple[BodyLiteral, ...]
+    """What makes the exception; begins with the rule's premise where the exception alone binds no values."""
+    stated: tuple[BodyLiteral, ...]
+    """The premise as it was written."""
+    place: Place = field(default=Place(), compare=False, repr=False)
+
+    @classmethod
+    def of(cls, premise: tuple[BodyLiteral, ...], stated: tuple[BodyLiteral, ...], place: Place) -> ExceptionClause:
+        """The clause of a rule with this premise. Its atom has the variables that the two share."""
+        shared = variable_names(premise) & variable_names(stated)
+        bound = variable_names(item for item in stated if isinstance(item, Literal) and not item.negated)
+        whole = stated if variable_names(stated) <= bound else (*premise, *stated)
+        variables = dict.fromkeys(variable for item in premise for variable in item.variables)
+        arguments = tuple(variable for variable in variables if variable.name in shared)
+        # From the text, so that an exception has the same name in every reading, whatever its rule is called.
+        digest = sha256(" & ".join(map(str, whole)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        word = next((item.atom.predicate for item in stated if isinstance(item, Literal)), "comparison")
+        name = f"unless_{word}_{digest}"
+        return cls(Atom(name, arguments, place), whole, stated, place)
+
+    @property
+    def literal(self) -> Literal:
+        """The item of the rule's premise: no exception is known."""
+        return Literal(self.atom, negated=True)
+
+    def __str__(self) -> str:
+        return f"unless {' & '.join(map(str, self.stated))}"
+
+
+def is_exception(item: Atom | BodyLiteral) -> bool:
+    """True for the atom that stands for an exception, by its name."""
+    return isinstance(item, Atom) and _EXCEPTION_NAME.fullmatch(item.predicate) is not None
 
 
 Declaration: TypeAlias = PropertyDeclaration | ClosedDeclaration | DisjointTypes | Constraint | AggregateDeclaration

@@ -678,6 +678,13 @@ MEANING_HINTS: tuple[Hint, ...] = (
         'Write "closed p/2 by 1", if the facts about each known first argument are complete, or "closed p/2".',
         ("closed has_capital/2 by 2",),
     ),
+    Hint(
+        "exception apart from its rule",
+        "HPX062",
+        "{exception} shares no variable with its rule, so it would hold for all or for none",
+        "Name what is excepted by a variable of the rule: ... unless is_penguin(Animal X).",
+        ("is_bird(Animal X) -> can_fly(Animal X) unless is_winter(Season S)",),
+    ),
 )
 """Problems of statements that parse: names, types and values. Found by `assemble.py`."""
 

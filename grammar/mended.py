@@ -63,6 +63,7 @@ MENDED: Final[Mapping[str, str]] = {
     "HPX055": "fact p(1e300)",
     "HPX058": "disjoint Food Allergen, Person",
     "HPX059": "closed has_capital/2 by 1",
+    "HPX062": "is_bird(Animal X) -> can_fly(Animal X) unless is_penguin(Animal X)",
     "HPX070": "p(X)",
     "HPX071": "p(tom)",
     "HPX072": "p(X)",

@@ -54,6 +54,8 @@ GOES_ON_AFTER = frozenset(
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
 _COMMA = frozenset(("COMMA",))
+ENDS_ITEM = frozenset(("RPAR", "WORD", "NUMBER", "TEXT"))
+"""Terminals that can end an item of a premise."""
 NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE", "AND"))
 
 _NEAR_KEYWORD = 0.75
@@ -327,7 +329,8 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
-        ends = starts_line and (depth == 0 or broken or blank_line) and not _goes_on(current, token, blank_line)
+        goes_on = _goes_on(current, token, blank_line) or _at_exception(current, token, following)
+        ends = starts_line and (depth == 0 or broken or blank_line) and not goes_on
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
         declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type == "WORD")
         if current and (ends or declares or token.type in ("ATTRIBUTE", "EXAMPLE")):
@@ -358,6 +361,13 @@ def _goes_on(current: list[Token], token: Token, blank_line: bool) -> bool:
     return current[-1].type in after or (token.type in before and (not blank_line or token.type == "ARROW"))
 
 
+def _at_exception(current: list[Token], token: Token, following: Token) -> bool:
+    """True if the line ends or begins with the word `unless`, which begins no statement."""
+    begins = token.value == "unless" and following.type not in ("LPAR", "$END")
+    ends = len(current) > 1 and current[-1].value == "unless" and current[-2].type in ENDS_ITEM
+    return bool(current) and _keyword(current) == "" and (begins or ends)
+
+
 def _parse(tokens: list[Token]) -> SourceLine:
     """The parsed statement. Raises UnexpectedToken or _TooLarge."""
     _check_size(tokens)
@@ -383,16 +393,27 @@ def _check_size(tokens: list[Token]) -> None:
 def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
     """The tokens with `type`, `oracle` ... and `not` as terminals of their own where they are no ordinary words."""
     before = ""
+    depth = 0
+    is_rule = not _keyword(tokens)
     for index, token in enumerate(tokens):
         terminal = token.type
+        depth += (terminal == "LPAR") - (terminal == "RPAR")
         if index == 0 and (keyword := _keyword(tokens)) in KEYWORDS:
             terminal = keyword.upper()
-        elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before in ("FACT", "NEVER")):
+        elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before in ("FACT", "NEVER", "UNLESS")):
             terminal = "NOT"
+        elif is_rule and depth == 0 and before in ENDS_ITEM and _begins_exception(tokens, index):
+            terminal = "UNLESS"
         elif token.value == "by" and before == "NUMBER" and tokens[0].value == "closed":
             terminal = "BY"
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, token.value, token)
         before = terminal
+
+
+def _begins_exception(tokens: list[Token], index: int) -> bool:
+    """True for the word `unless` that is not the name of an atom: a predicate may be called so."""
+    is_name = index + 1 < len(tokens) and tokens[index + 1].type == "LPAR"
+    return tokens[index].value == "unless" and not is_name
 
 
 def _keyword(tokens: list[Token]) -> str:
@@ -471,6 +492,7 @@ _TERMINAL_NAMES = {
     "TOLERANCE": "a tolerance",
     "DEFINE": '":="',
     "LESS": '"<"',
+    "UNLESS": '"unless"',
     "SLASH": '"/"',
     "BY": '"by"',
     "COMPARE": "a comparison sign",
@@ -541,12 +563,20 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
         return syntax.AttributeLine(keyword[1:], texts, _span(keyword, parts[-1]))
 
     def forward(self, parts: list[Any]) -> syntax.RuleLine:
-        premise, _, conclusion = parts
-        return syntax.RuleLine(premise, conclusion, _span(_located(premise[0]), conclusion))
+        premise, _, conclusion, *exceptions = parts
+        end = _located(exceptions[-1][-1]) if exceptions else conclusion
+        return syntax.RuleLine(premise, conclusion, _span(_located(premise[0]), end), tuple(exceptions))
 
     def backward(self, parts: list[Any]) -> syntax.RuleLine:
-        conclusion, _, premise = parts
-        return syntax.RuleLine(premise, conclusion, _span(conclusion, _located(premise[-1])))
+        conclusion, _, premise, *exceptions = parts
+        last = exceptions[-1] if exceptions else premise
+        return syntax.RuleLine(premise, conclusion, _span(conclusion, _located(last[-1])), tuple(exceptions))
+
+    def exception(self, parts: list[Any]) -> tuple[syntax.RawItem, ...]:
+        _, premise = parts
+        return premise  # type: ignore[no-any-return]  # built by `premise`
+
+    body_exception = exception
 
     def premise(self, parts: list[Any]) -> tuple[syntax.RawItem, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))

@@ -146,7 +146,7 @@ DIFFERENT_USES: Final = RuleFault.warning(
 def uses_of_predicates(library: Library) -> Iterator[Diagnostic]:
     """Atoms with the wrong number or types of arguments, by the declaration or else by the predicate's first use."""
     reported: set[tuple[str, int, str]] = set()
-    for rule in library.rules_and_aggregates:
+    for rule in library.written_rules:
         for atom in rule.atoms:
             if intended := intended_declaration(atom, library):
                 yield CLASHING_USE.at(
@@ -275,6 +275,8 @@ def templates(library: Library) -> Iterator[Diagnostic]:
     indicators = [signature.indicator for signature in _distinct_signatures(library)]
     concluded = {rule.conclusion.atom.indicator for rule in library.rules}
     for signature in _distinct_signatures(library):
+        if signature.indicator in library.excepted:
+            continue  # stands for an exception, and nobody can declare it
         if not signature.declared and library.declared_as(signature.name):
             continue  # a wrong number of arguments, which has its own diagnostic
         if not signature.declared:

@@ -12,7 +12,7 @@ def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> 
 
     `@generic` stays if it was written. `str(rule)` always writes it, because the defaults depend on declared types.
     """
-    inferred, _ = default_generic(rule.premise, rule.conclusion, library.is_person)
+    inferred, _ = default_generic(rule.stated_premise, rule.conclusion, library.is_person)
     return rule.text(default_name, inferred)
 
 

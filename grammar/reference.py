@@ -41,6 +41,7 @@ is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Ingredient Z, Dish 
   & is_one_type_of(Ingredient Z, Food Allergen A) -> is_not_able_to_eat(Person X, Dish B)
 
 cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented_in(I, Year B), A + 100 < B
+  unless is_rebuilt(I, Year C) & A < C          # an exception
 ```
 
 ## Rules
@@ -127,6 +128,28 @@ whose first value is a text counts for `count` only. The premise's other variabl
 - A proof of the atom has the proofs of all rows of the group as its premises.
 - `derive` fills an aggregate, and what rests on it, anew when facts below it change. There are no probabilities of what
   rests on aggregates.
+
+## Defaults and exceptions
+
+What stands behind `unless` excepts cases from a rule, which is then a default:
+
+```
+is_bird(Animal X) & weighs(Animal X, Number K) -> can_fly(Animal X)
+  unless is_penguin(Animal X)
+  unless has_illness(Animal X, Illness I) & is_serious(Illness I)
+  unless K > 15
+```
+
+The rule concludes nothing where one of its exceptions holds. An exception is a premise, shares at least one variable
+with the rule, and may have variables of its own: any illness that is serious excepts X.
+
+- What is not known is no exception. `not p(...)` of an open predicate needs to know that `p(...)` is false; `unless`
+  only needs that nothing shows it. So a default can be overturned by a later fact: `derive` then withdraws what rests
+  on it, and `why-not` says which exception applies.
+- A search asks no model about exceptions. It uses the facts that are given or that other questions found, and
+  `query --ask` asks for those that its goal needs.
+- A predicate that depends on an exception to itself is an error, as with negation.
+- In proofs and in Prolog an exception is a predicate of its own with a name such as `unless_is_penguin_5c1e90ab`.
 
 ## Attributes
 

@@ -66,7 +66,7 @@ TWO_TYPES: Final = RuleFault.error(
 @check(TWO_TYPES, even_if_incomplete=True)
 def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
     """Types of one variable that are not subtypes of one another."""
-    for rule in library.rules_and_aggregates:
+    for rule in library.written_rules:
         types: dict[str, dict[str, Place]] = {}
         for name, data_type, place in _types_of_variables(rule, library):
             types.setdefault(name, {}).setdefault(data_type, place)
@@ -209,7 +209,7 @@ def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
     """Premises with items that exclude each other: comparisons, a literal and its negation, or two values of a
     functional predicate.
     """
-    for rule in library.rules_and_aggregates:
+    for rule in library.written_rules:
         core = contradiction(rule.premise, library)
         if core:
             first, *others = (rule.at(item_place(item)) for item in core)
@@ -230,7 +230,8 @@ UNSTRATIFIED: Final = RuleFault.error(
 @check(UNSTRATIFIED)
 def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
     """Predicates that depend on their own negation and so have no truth value."""
-    cycles = [cycle for cycle in negative_cycles(library) if not library.aggregated.intersection(cycle)]
+    whole = library.with_closure()
+    cycles = [cycle for cycle in negative_cycles(whole) if not library.aggregated.intersection(cycle)]
     cycle_of = {name: cycle for cycle in cycles for name in cycle}
     rules: dict[tuple[str, ...], list[Rule]] = {cycle: [] for cycle in cycles}
     for rule in library.rules:

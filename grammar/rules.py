@@ -24,6 +24,7 @@ from hapax.grammar.declarations import (
     Constraint,
     Declaration,
     DisjointTypes,
+    ExceptionClause,
     Property,
     PropertyDeclaration,
 )
@@ -166,6 +167,8 @@ class Rule:
     """A property's declaration stands for the rule, which proofs name (`Library.closure_rules`)."""
     aggregate: AggregateDeclaration | None = field(default=None, compare=False, repr=False)
     """The aggregate that the rule stands for: its conclusion holds once for each group of the premise's bindings."""
+    exceptions: tuple[ExceptionClause, ...] = ()
+    """What is written behind `unless`; the premise ends with their negated atoms."""
     probability: float | None = field(default=None, compare=False, repr=False)
     """The score of the entailment that the rule stands for; None for a rule that a person wrote."""
 
@@ -225,7 +228,14 @@ class Rule:
         """The rule without its attributes, on one line."""
         if self.aggregate is not None:
             return str(self.aggregate)
-        return f"{' & '.join(map(str, self.premise))} -> {self.conclusion}"
+        rule = f"{' & '.join(map(str, self.stated_premise))} -> {self.conclusion}"
+        return " ".join([rule, *map(str, self.exceptions)])
+
+    @property
+    def stated_premise(self) -> tuple[BodyLiteral, ...]:
+        """The premise without the literals that stand for exceptions."""
+        standing = [exception.literal for exception in self.exceptions]
+        return tuple(item for item in self.premise if item not in standing)
 
     def text(self, default_name: str | None = None, inferred_generic: tuple[str, ...] | None = None) -> str:
         """The rule as rule text, without attributes that a reader infers.
@@ -300,7 +310,7 @@ class Library:
         known = {signature.indicator for signature in self.signatures}
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
-        uses = [(atom, rule.at(atom.place)) for rule in self.rules for atom in rule.atoms]
+        uses = [(atom, rule.at(atom.place)) for rule in (*self.rules, *self.exception_rules) for atom in rule.atoms]
         uses += [(atom, atom.place or Place()) for atom in (*self.facts, *self.examples)]
         for declaration in self.declarations:
             if isinstance(declaration, Constraint | AggregateDeclaration):
@@ -310,10 +320,15 @@ class Library:
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)
                 places.setdefault(atom.indicator, place)
-        return tuple(
-            PredicateSignature(atoms[0].predicate, _argument_types(atoms), declared=False, place=places[indicator])
-            for indicator, atoms in used.items()
-        )
+        inferred = []
+        for indicator, atoms in used.items():
+            signature = PredicateSignature(
+                atoms[0].predicate, _argument_types(atoms), declared=False, place=places[indicator]
+            )
+            if indicator in self.excepted:
+                signature = replace(signature, kind=PredicateKind.GIVEN, templates=_exception_templates(signature))
+            inferred.append(signature)
+        return tuple(inferred)
 
     def completed(self) -> Library:
         """This library with inferred signatures for the predicates that no file declares."""
@@ -417,7 +432,7 @@ class Library:
     @cached_property
     def open_negations(self) -> frozenset[str]:
         """Indicators of the open predicates that rules or constraints negate."""
-        items = [item for rule in self.rules_and_aggregates for item in rule.premise]
+        items = [item for rule in self.written_rules for item in rule.premise]
         items += [item for constraint in self.constraints for item in constraint.premise]
         negated = {item.atom.indicator for item in items if isinstance(item, Literal) and item.negated}
         return frozenset(indicator for indicator in negated if self.is_open(indicator))
@@ -433,8 +448,33 @@ class Library:
         return tuple(dict.fromkeys(item for item in self.declarations if isinstance(item, AggregateDeclaration)))
 
     @cached_property
-    def rules_and_aggregates(self) -> tuple[Rule, ...]:
-        return (*self.rules, *(rule for rule in self.aggregate_rules if rule not in self.rules))
+    def written_rules(self) -> tuple[Rule, ...]:
+        """The rules, and those that aggregates and exceptions stand for."""
+        standing = (*self.aggregate_rules, *self.exception_rules)
+        return (*self.rules, *(rule for rule in standing if rule not in self.rules))
+
+    @cached_property
+    def exception_rules(self) -> tuple[Rule, ...]:
+        """A rule for each exception, from its premise to the atom that the excepted rule negates."""
+        rules: dict[str, Rule] = {}
+        for rule in self.rules:
+            for number, exception in enumerate(rule.exceptions, 1):
+                name = f"exception {number} to {rule.name}" if len(rule.exceptions) > 1 else f"exception to {rule.name}"
+                concluding = Rule(
+                    name, exception.premise, Literal(exception.atom), place=exception.place, by_declaration=True
+                )
+                rules.setdefault(exception.atom.indicator, concluding)
+        return tuple(rules.values())
+
+    @cached_property
+    def excepted(self) -> frozenset[str]:
+        """Indicators of the predicates that stand for exceptions."""
+        return frozenset(rule.conclusion.atom.indicator for rule in self.exception_rules)
+
+    @cached_property
+    def standing(self) -> frozenset[str]:
+        """Indicators of the predicates whose facts follow from declarations or exceptions instead of rules."""
+        return self.generating | self.aggregated | self.excepted
 
     @cached_property
     def aggregated(self) -> frozenset[str]:
@@ -454,11 +494,11 @@ class Library:
 
     @cached_property
     def closure_rules(self) -> tuple[Rule, ...]:
-        """The rules that symmetric and transitive predicates and aggregates stand for, named after their declarations.
+        """The rules that symmetric and transitive predicates, aggregates and exceptions stand for.
 
         The conclusion of an aggregate's rule has a variable that its premise lacks: `Rule.aggregate` gives the value.
         """
-        rules = list(self.aggregate_rules)
+        rules = [*self.aggregate_rules, *self.exception_rules]
         for item in self.properties:
             types = self._types_of_two(item)
             if item.property in GENERATING and types is not None:
@@ -506,7 +546,7 @@ class Library:
     @cached_property
     def in_premises(self) -> frozenset[str]:
         """Indicators of the predicates used in premises."""
-        return frozenset(literal.atom.indicator for rule in self.rules_and_aggregates for literal in rule.literals)
+        return frozenset(literal.atom.indicator for rule in self.written_rules for literal in rule.literals)
 
     def is_definition(self, rule: Rule) -> bool:
         """True if the rule only defines a predicate: it has no generic variable, and premises use its conclusion."""
@@ -612,6 +652,12 @@ def _argument_types(atoms: list[Atom]) -> tuple[str, ...]:
         has_text = any(isinstance(term, Constant) and not term.is_number for term in terms)
         types.append(variables[0] if variables else OBJECT if has_text else NUMBER)
     return tuple(types)
+
+
+def _exception_templates(signature: PredicateSignature) -> Templates:
+    slots = " and ".join(f"[{position}]" for position in range(1, len(signature.argument_types) + 1))
+    affirmative, negated = f"there is an exception for {slots}", f"no exception is known for {slots}"
+    return Templates(affirmative, negated, f"is there an exception for {slots}?")
 
 
 def _shortened(names: Iterable[str], most: int) -> str:

@@ -196,11 +196,12 @@ class AttributeLine:
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """`premise -> conclusion` or `conclusion :- premise`."""
+    """`premise -> conclusion` or `conclusion :- premise`. `exceptions`: the premises behind `unless`."""
 
     premise: tuple[RawItem, ...]
     conclusion: RawAtom
     at: Spot
+    exceptions: tuple[tuple[RawItem, ...], ...] = ()
 
 
 MISSPELT = "misspelt"

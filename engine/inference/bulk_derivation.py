@@ -132,7 +132,7 @@ def derive_all(
     """
     deadline = _Deadline(seconds)
     defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
-    part = relevant_library(library, *rules, goals=[*defined, *sorted(library.generating | library.aggregated)])
+    part = relevant_library(library, *rules, goals=[*defined, *sorted(library.standing)])
     strata(part)  # raises for negation in a cycle
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.

@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from hapax.grammar.declarations import is_exception
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import (
     Arithmetic,
@@ -150,7 +151,7 @@ def reason(proof: Proof) -> str:
         By.RULE: f"by rule {proof.rule}",
         By.DECLARATION: f"by declaration {proof.rule}",
         By.COMPUTED: "computed",
-        By.NEGATION: f"{atom} was not provable",
+        By.NEGATION: "none was provable" if is_exception(atom) else f"{atom} was not provable",
         By.DENIAL: f"a critic denied {atom}",
         By.ASSUMPTION: "assumed",
     }[proof.by]

@@ -25,6 +25,6 @@ def origin_of(literal: Literal, library: Library) -> Origin:
         return Origin.DERIVED
     if signature.kind is PredicateKind.COMPUTED:
         return Origin.COMPUTED
-    if signature.kind is PredicateKind.GIVEN and indicator in library.generating | library.aggregated:
-        return Origin.DERIVED  # further facts follow by its declared properties, or all by an aggregate
+    if signature.kind is PredicateKind.GIVEN and indicator in library.standing:
+        return Origin.DERIVED  # facts follow by its declared properties, an aggregate or an exception
     return Origin.GIVEN if signature.kind is PredicateKind.GIVEN else Origin.MODEL
