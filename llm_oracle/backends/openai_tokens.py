@@ -31,7 +31,8 @@ def own_tokenizer(model: str) -> tuple[Tokenizer | None, str]:
             raise _NotHere
         return read_file(path)  # type: ignore[no-any-return]  # tiktoken's own function
 
-    load.read_file = read_local_file
+    reading: Any = load  # a module whose function is exchanged
+    reading.read_file = read_local_file
     try:
         encoding = tiktoken.encoding_for_model(model)
     except KeyError:
@@ -40,6 +41,6 @@ def own_tokenizer(model: str) -> tuple[Tokenizer | None, str]:
         command = f"""python -c "import tiktoken; tiktoken.encoding_for_model('{model}')" """.strip()
         return None, f"The file of its tokenizer is not on this machine. Download it once: {command}."
     finally:
-        load.read_file = read_file
+        reading.read_file = read_file
     # A value may spell a special token; it is a text like any other.
     return lambda text: list(encoding.encode(text, disallowed_special=())), ""
