@@ -85,19 +85,24 @@ def _is_shipped(path: Path) -> bool:
 
 
 def _texts_of(paths: Iterable[str | Path], command: str) -> Iterator[RuleTextRecord]:
-    """The records of files, folders and `shipped`. Raises RulesRejected for files that cannot be read."""
-    from hapax.grammar.parser import read_rules, rule_files
+    """The records of files, folders and `shipped`, and of the files that these import.
+
+    Raises RulesRejected for files that cannot be read.
+    """
+    from hapax.grammar.parser import read_rules
     from hapax.kb.records import RuleTextRecord
 
     # Read as rules first: a file that cannot be read is then reported like a faulty one.
     if faults := read_rules(rule_paths(paths)).diagnostics:
         raise RulesRejected(faults)
+    own = []
     for path in map(Path, paths):
         if _is_shipped(path):
             yield RuleTextRecord(str(path), "", command)
-            continue
-        for file in rule_files([path]):
-            yield RuleTextRecord(str(file), _decoded(file), command)
+        else:
+            own.append(path)
+    for file in read_rules(own).files:
+        yield RuleTextRecord(file, _decoded(Path(file)), command)
 
 
 def _decoded(path: Path) -> str:

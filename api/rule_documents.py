@@ -10,7 +10,7 @@ from pathlib import Path
 from hapax.grammar.checks import check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.occurrences import NameKind, Occurrence, occurrences
-from hapax.grammar.parser import KEYWORDS, ReadRules, read_texts, rule_files
+from hapax.grammar.parser import KEYWORDS, ReadRules, read_rules, read_texts
 from hapax.grammar.printing import signature_text
 from hapax.grammar.rules import Library, PredicateSignature
 from hapax.grammar.verbalize import statement_text
@@ -41,9 +41,14 @@ class OutlineEntry:
 
 
 def files_with(file: str, paths: Iterable[str | Path]) -> list[str]:
-    """The absolute names of the rule files among the files and folders if `file` is one of them, otherwise it alone."""
-    files = [str(path.resolve()) for path in rule_files(list(paths)) if path.suffix != ".json"]
-    return files if file in files else [file]
+    """The absolute names of the rule files among the files and folders, and of what they import, if `file` is one of
+    them, otherwise of `file` and what it imports.
+    """
+    for among in (list(paths), [file]):
+        files = [str(Path(name).resolve()) for name in read_rules(among).files]
+        if file in files:
+            return [name for name in files if not name.endswith(".json")]
+    return [file]
 
 
 class RuleDocuments:
@@ -58,7 +63,7 @@ class RuleDocuments:
 
     @cached_property
     def _read(self) -> ReadRules:
-        return read_texts(self.texts.items())
+        return read_texts(self.texts.items(), import_files=True)
 
     @property
     def _library(self) -> Library:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -576,10 +577,11 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
 
     with open_kb(database, read_only=True) as kb:
         kept = kept_rules(kb)
+        again = " ".join(f"--rules {shlex.quote(record.name)}" for record in kb.rule_texts())
         for name in changed_files(kb):
             err.print(
                 f"[yellow]note:[/] {escape(name)} has changed; {escape(database)} keeps its earlier text. "
-                f"Use the new one with --rules {escape(name)}.",
+                f"Use the new one with {escape(again)}.",
                 soft_wrap=True,
             )
     return operations.load_rules() if kept is None else kept

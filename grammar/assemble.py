@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from itertools import chain
+from itertools import chain, count
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -570,7 +570,9 @@ class _Assembly:
         return choices.get(type_key(value))
 
     def _name(self, lines: dict[str, AttributeLine], text: dict[str, str], position: int) -> str:
-        """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name."""
+        """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name, and a
+        number behind it if that is taken, too.
+        """
         written_name = text.get("name")
         if written_name:
             if written_name in self.places:
@@ -579,7 +581,9 @@ class _Assembly:
                 self.diagnostics[-1] = replace(self.diagnostics[-1], related=(self.places[written_name],))
             return written_name
         numbered = f"rule{position}"
-        return numbered if numbered not in self.places else f"{PurePath(self.file).stem}_{numbered}"
+        of_file = f"{PurePath(self.file).stem}_{numbered}"
+        names = chain((numbered, of_file), (f"{of_file}_{number}" for number in count(2)))
+        return next(name for name in names if name not in self.places)
 
     def _generic(
         self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]

@@ -11,7 +11,7 @@ from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
 from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, UNREADABLE
 from hapax.grammar.mended import MENDED
 
-EXAMPLE = "example"
+EXAMPLE = "example.rules"
 """Name of an explained example in its diagnostics' places."""
 
 _CALLABLE = 'fact p("a")'

@@ -277,6 +277,22 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         ),
     ),
     Hint(
+        "malformed import",
+        "HPX063",
+        "an import names no file in quotation marks, or has more than a name behind it",
+        'Write it as: import "food.rules", or with a name for its predicates: import "food.rules" as food.',
+        (
+            "import",
+            "import food",
+            'import "a.rules" food',
+            'import "a.rules" as',
+            'import "a.rules" as "b"',
+            'import "a.rules", "b.rules"',
+            'import "a.rules" & "b.rules"',
+            "import 3",
+        ),
+    ),
+    Hint(
         "malformed computed predicate",
         "HPX021",
         "a computed predicate is not defined by a single comparison",
@@ -677,6 +693,13 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "a predicate cannot be closed by argument {position}",
         'Write "closed p/2 by 1", if the facts about each known first argument are complete, or "closed p/2".',
         ("closed has_capital/2 by 2",),
+    ),
+    Hint(
+        "import of itself",
+        "HPX064",
+        "{file} imports itself under another name, and would do so again and again",
+        "Leave out the name behind `as`, or put what both need into a third file.",
+        ('import "example.rules" as food',),
     ),
     Hint(
         "exception apart from its rule",

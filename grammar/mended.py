@@ -64,6 +64,8 @@ MENDED: Final[Mapping[str, str]] = {
     "HPX058": "disjoint Food Allergen, Person",
     "HPX059": "closed has_capital/2 by 1",
     "HPX062": "is_bird(Animal X) -> can_fly(Animal X) unless is_penguin(Animal X)",
+    "HPX063": 'import "example.rules"',
+    "HPX064": 'import "example.rules"',
     "HPX070": "p(X)",
     "HPX071": "p(tom)",
     "HPX072": "p(X)",

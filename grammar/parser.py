@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedToken
@@ -27,10 +27,10 @@ from hapax.grammar.hints import (
     SYNTAX_HINTS,
     TOO_MANY,
     UNEXPECTED_TOKEN,
-    UNREADABLE,
     Hint,
     hint,
 )
+from hapax.grammar.imports import Opener, RuleSource, UnreadableFile, with_imports
 from hapax.grammar.link_json import rule_text_of_link_json
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.syntax import SourceLine
@@ -45,7 +45,7 @@ MAXIMUM_GOAL = 100_000
 """Characters per goal."""
 
 KEYWORDS = (
-    *("type", "oracle", "functional", "given", "computed", "aggregate", "opposite", "fact"),
+    *("import", "type", "oracle", "functional", "given", "computed", "aggregate", "opposite", "fact"),
     *("symmetric", "asymmetric", "irreflexive", "transitive", "closed", "disjoint", "never"),
 )
 GOES_ON_AFTER = frozenset(
@@ -79,21 +79,13 @@ class ReadRules:
     """The statements that could be read, as a library, and the diagnostics of the others.
 
     `missing`: the kind of statements that the library may lack: rules (or facts), or declarations as well. Rules with
-    a repeated name are in the library all the same.
+    a repeated name are in the library all the same. `files`: all that were read, imported files included.
     """
 
     library: Library
     diagnostics: tuple[Diagnostic, ...]
     missing: Missing
-
-
-@dataclass(slots=True)
-class _Source:
-    """The statements and the diagnostics of one file."""
-
-    file: str
-    lines: list[SourceLine] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    files: tuple[str, ...]
 
 
 class _TooLarge(HapaxError):  # noqa: N818 - never leaves this module
@@ -110,7 +102,7 @@ def parse_library(sources: Iterable[tuple[str, str]]) -> Library:
 
     Raises `RulesRejected` with the diagnostics of all sources, at most 50 per source and a count of the rest.
     """
-    return _accepted(_read(_read_statements(file, text) for file, text in sources))
+    return _accepted(_read((_read_statements(file, text) for file, text in sources), _only_named))
 
 
 def load_library(paths: Sequence[str | Path]) -> Library:
@@ -123,12 +115,16 @@ def load_library(paths: Sequence[str | Path]) -> Library:
 
 def read_rules(paths: Sequence[str | Path]) -> ReadRules:
     """The readable part of the files and folders that `load_library` takes, and diagnostics for the rest."""
-    return _read(map(_read_file, rule_files(paths)))
+    return _read(map(_read_file, rule_files(paths)), _opened)
 
 
-def read_texts(sources: Iterable[tuple[str, str]]) -> ReadRules:
-    """Like `read_rules`, of texts that were read from files: pairs of file name and text."""
-    return _read(_read_statements(file, _rule_text(Path(file), text)) for file, text in sources)
+def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False) -> ReadRules:
+    """Like `read_rules`, of texts that were read from files: pairs of file name and text.
+
+    `import_files`: imported files that are not among the texts are read, too.
+    """
+    files = (_read_statements(file, _rule_text(Path(file), text)) for file, text in sources)
+    return _read(files, _opened if import_files else _only_named)
 
 
 def rule_files(paths: Sequence[str | Path]) -> Iterator[Path]:
@@ -194,20 +190,22 @@ def _accepted(read: ReadRules) -> Library:
     return read.library
 
 
-def _read(files: Iterable[_Source]) -> ReadRules:
-    """The sources as one library: names, types and values are settled across files."""
-    sources = list(files)
+def _read(files: Iterable[RuleSource], opened: Opener) -> ReadRules:
+    """The sources and their imports as one library: names, types and values are settled across files."""
+    sources = with_imports(files, opened)
     library, from_assembly = assemble([(source.file, source.lines) for source in sources], Library())
     by_file: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
-    for diagnostic in chain(*(source.diagnostics for source in sources), from_assembly):
+    # A file that is imported under several names has most of its faults under each.
+    for diagnostic in dict.fromkeys(chain(*(source.diagnostics for source in sources), from_assembly)):
         by_file[diagnostic.place.file].append(diagnostic)
     listed: list[Diagnostic] = []
     for file, diagnostics in by_file.items():
         listed += _capped(file, diagnostics)
-    return ReadRules(library.completed(), tuple(listed), _missing(sources, from_assembly, library))
+    missing = _missing(sources, from_assembly, library)
+    return ReadRules(library.completed(), tuple(listed), missing, tuple(by_file))
 
 
-def _missing(sources: Sequence[_Source], diagnostics: Sequence[Diagnostic], library: Library) -> Missing:
+def _missing(sources: Sequence[RuleSource], diagnostics: Sequence[Diagnostic], library: Library) -> Missing:
     """`ReadRules.missing`; the diagnostics are those of assembling."""
     lines = list(chain.from_iterable(source.lines for source in sources))
     broken = {line.kind for line in lines if isinstance(line, syntax.BrokenLine)}
@@ -237,35 +235,44 @@ def _rule_text(path: Path, text: str) -> str:
     return rule_text_of_link_json(text, str(path)) if path.suffix == ".json" else text
 
 
-def _read_file(path: Path) -> _Source:
+def _read_file(path: Path) -> RuleSource:
     """The statements of a file; a file that cannot be read is one broken line and its diagnostic."""
+    try:
+        return _opened(str(path))
+    except UnreadableFile as error:
+        return RuleSource(str(path), [syntax.BrokenLine("file")], [error.at(Place(str(path)))])
+
+
+def _opened(name: str) -> RuleSource:
+    """The statements of the file with this name. Raises UnreadableFile."""
+    path = Path(name)
     try:
         # `-sig`: some editors begin a file with a byte order mark.
         text = _rule_text(path, path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        return _unreadable(path, error.strerror or str(error), _CHECK_PATH)
+        raise UnreadableFile(error.strerror or str(error), _CHECK_PATH) from None
     except UnicodeDecodeError as error:
         if error.object.startswith(_SQLITE_HEADER):
-            return _unreadable(path, "it is a knowledge base", f"Pass it as --db {path}.")
-        return _unreadable(path, f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8.")
+            raise UnreadableFile("it is a knowledge base", f"Pass it as --db {path}.") from None
+        raise UnreadableFile(f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from None
     except HapaxError as error:  # JSON of another form than LINK's
-        return _unreadable(path, str(error).removeprefix(f"{path}: "), "")
-    source = _read_statements(str(path), text)
+        raise UnreadableFile(str(error).removeprefix(f"{path}: "), "") from None
+    source = _read_statements(name, text)
     if source.diagnostics and path.suffix in _FACT_SUFFIXES:
-        return _unreadable(path, "it contains no rules", _IMPORT_FACTS.format(path))
+        raise UnreadableFile("it contains no rules", _IMPORT_FACTS.format(path))
     return source
 
 
-def _unreadable(path: Path, reason: str, remedy: str) -> _Source:
-    diagnostic = UNREADABLE.at(Place(str(path)), reason=reason, remedy=remedy)
-    return _Source(str(path), [syntax.BrokenLine("file")], [diagnostic])
+def _only_named(name: str) -> NoReturn:
+    """Refuses to read files for texts, which may come from a stranger."""
+    raise UnreadableFile(f"{name} is not among the rules that are read here", "Pass it along, or pass the files.")
 
 
 # Statements
 
 
-def _read_statements(file: str, text: str) -> _Source:
-    source = _Source(file)
+def _read_statements(file: str, text: str) -> RuleSource:
+    source = RuleSource(file)
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for tokens in _statements(_lark().lex(text)):
@@ -332,7 +339,7 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
         goes_on = _goes_on(current, token, blank_line) or _at_exception(current, token, following)
         ends = starts_line and (depth == 0 or broken or blank_line) and not goes_on
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
-        declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type == "WORD")
+        declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type in ("WORD", "TEXT"))
         if current and (ends or declares or token.type in ("ATTRIBUTE", "EXAMPLE")):
             yield current
             current, depth, broken = [], 0, False
@@ -406,6 +413,8 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "UNLESS"
         elif token.value == "by" and before == "NUMBER" and tokens[0].value == "closed":
             terminal = "BY"
+        elif token.value == "as" and before == "TEXT" and tokens[0].value == "import":
+            terminal = "AS"
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, token.value, token)
         before = terminal
 
@@ -495,6 +504,7 @@ _TERMINAL_NAMES = {
     "UNLESS": '"unless"',
     "SLASH": '"/"',
     "BY": '"by"',
+    "AS": '"as"',
     "COMPARE": "a comparison sign",
     "$END": "the end of the statement",
 }
@@ -505,6 +515,10 @@ _TERMINAL_NAMES = {
 
 class _TreeBuilder(Transformer[Token, SourceLine]):
     """Builds statements bottom-up while lark parses; each method is named after its rule in `rule.lark`."""
+
+    def import_(self, parts: list[Any]) -> syntax.ImportLine:
+        keyword, path, _, name = parts
+        return syntax.ImportLine(syntax.RawText(str(path), _at(path)), str(name or ""), _span(keyword, name or path))
 
     def subtype(self, parts: list[Any]) -> syntax.SubtypeLine:
         keyword, lower, _, upper = parts

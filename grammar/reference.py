@@ -151,6 +151,22 @@ with the rule, and may have variables of its own: any illness that is serious ex
 - A predicate that depends on an exception to itself is an error, as with negation.
 - In proofs and in Prolog an exception is a predicate of its own with a name such as `unless_is_penguin_5c1e90ab`.
 
+## Imports
+
+```
+import "food.rules"
+import "world/places.rules" as world
+```
+
+The statements of the imported file belong to the rules as if the file were named beside the importing one: predicates,
+types and rules have one name in all of them. The path is relative to the folder of the importing file. However many
+files import a file, it is read once, so files may import each other. A knowledge base that keeps rules keeps the
+imported files, too.
+
+Behind `as` stands a name that the names of its predicates and of its rules get at their end, and those of what it
+imports in turn: `is_in` of `places.rules` is `is_in_world` here. So two files may use one word for different
+predicates. Data types keep their names. The sentences of declared predicates stay as they are.
+
 ## Attributes
 
 Attributes stand before their rule.
@@ -230,7 +246,7 @@ def language_page() -> str:
         ),
         f"## Grammar\n\n`grammar/rule.lark`:\n\n```\n{grammar.rstrip()}\n```\n",
         _DIAGNOSTICS,
-        *map(_hint_section, (*FORM_HINTS, *GOAL_HINTS)),
+        *map(_hint_section, sorted((*FORM_HINTS, *GOAL_HINTS), key=lambda hint: hint.code)),
         _CHECKS,
         *(_fault_section(fault, _message_for_example(fault)) for fault in FAULTS),
         _KB_CHECKS,

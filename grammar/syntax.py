@@ -84,6 +84,15 @@ RawItem: TypeAlias = RawLiteral | RawComparison
 
 
 @dataclass(frozen=True, slots=True)
+class ImportLine:
+    """`import "file.rules"` and `import "file.rules" as name`."""
+
+    path: RawText
+    name: str
+    at: Spot
+
+
+@dataclass(frozen=True, slots=True)
 class SubtypeLine:
     """`type lower < upper`."""
 
@@ -221,7 +230,8 @@ class BrokenLine:
 
 
 SourceLine: TypeAlias = (
-    SubtypeLine
+    ImportLine
+    | SubtypeLine
     | DeclarationLine
     | AggregateLine
     | OppositeLine

@@ -26,7 +26,7 @@ LINES = [
 
 
 def read(text: str) -> Library:
-    return parse_library([("test.rules", text)])
+    return parse_library([("example.rules", text)])
 
 
 def codes(text: str) -> list[str]:
