@@ -114,7 +114,8 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
 
 def file_key(path: str) -> str:
     """The same text for all spellings of a file's path. The file need not exist."""
-    return os.path.realpath(path)
+    # Rules from elsewhere, such as a knowledge base, have names with any characters, which are no paths.
+    return path if "\0" in path else os.path.realpath(path)
 
 
 def _path(file: str, line: ImportLine) -> str:

@@ -140,6 +140,7 @@ def test_texts_read_no_files(folder: Path) -> None:
     sources = [(str(folder / "guests.rules"), GUESTS), (str(folder / "lib" / "kitchen.rules"), KITCHEN)]
     assert parse_library(sources) == load_library([folder / "guests.rules"])
     assert not read_texts([(str(folder / "x.rules"), GUESTS)], import_files=True).diagnostics
+    assert parse_library([("a name\0 that is no path", KITCHEN)]).rules
 
 
 def test_a_knowledge_base_keeps_imported_files(folder: Path) -> None:
