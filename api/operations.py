@@ -317,7 +317,9 @@ def add_facts(
             if reason := "the cell is empty; fill it in or leave the row out" if value is None else refusal(value):
                 raise HapaxError(f"{place}: {reason}. Nothing was stored.")
         facts.append(FactRecord(predicate, values, by_arity[len(values)].argument_types, Source.GIVEN))
-    return kb.add_facts(facts)
+    added = kb.add_facts(facts)
+    _revised(kb, rules)
+    return added
 
 
 def _rows_of(rows: Any) -> Iterable[Sequence[Any]]:
@@ -362,12 +364,30 @@ def import_facts(
     if mapping is not None:
         from hapax.kb.tables import import_table
 
-        return import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
-    from hapax.kb import exchange
-
-    if hasattr(source, "itertuples"):
+        report = import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
+    elif hasattr(source, "itertuples"):
         raise HapaxError("A data frame needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
-    return exchange.import_facts(kb, source, form=form, skip_faulty=skip_faulty, rules=fitting)
+    else:
+        from hapax.kb import exchange
+
+        report = exchange.import_facts(kb, source, form=form, skip_faulty=skip_faulty, rules=fitting)
+    fallen, risen = _revised(kb, fitting.library)
+    return replace(report, fallen=fallen, risen=risen)
+
+
+def _revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Texts of the stored statements that fell, and of those that rose, by facts that were added.
+
+    They are proved by the rules that the knowledge base keeps, otherwise by `rules` or the shipped ones.
+    """
+    if not kb.unrevised_statements():
+        return (), ()
+    from hapax.api.kept_rules import kept_rules
+    from hapax.engine.withdrawal import revise_statements
+
+    change = revise_statements(kept_rules(kb) or rules or load_rules(), kb)
+    fallen, risen = ({item.id: item.text for item in items} for items in (change.fallen, change.risen))
+    return tuple(fallen.values()), tuple(risen.values())
 
 
 def export_facts(
@@ -383,7 +403,8 @@ def merge(kb: KnowledgeBase, source: str | Path) -> MergeReport:
     """Copy everything that another knowledge base holds into this one."""
     from hapax.kb import merge as merging
 
-    return merging.merge(kb, Path(source))
+    report = merging.merge(kb, Path(source))
+    return replace(report, fallen=_revised(kb)[0])
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
@@ -491,11 +512,11 @@ def run_search(job: SearchJob) -> SearchResult:
     """Search as a prepared job says; `search` prepares one from rules, knowledge base and models."""
     from hapax.api.results import SearchResult
     from hapax.engine.search.search import search as search_rules
-    from hapax.engine.withdrawal import prove_fallen
+    from hapax.engine.withdrawal import revise_statements
 
     result = SearchResult(search_rules(job))
-    # What its gates withdrew may not be the only proof of earlier statements.
-    prove_fallen(job.library, job.kb)
+    # What its gates withdrew may not be the only proof of earlier statements, and its facts may refute some.
+    revise_statements(job.library, job.kb)
     return result
 
 
@@ -583,6 +604,7 @@ def query(
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
+    _revised(kb, rules)
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
     if probability is not None:
         return Answers.probable(probable_answers(theory, goal, probability, limits), result.complete, stopped)

@@ -59,6 +59,9 @@ err = Screen(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr
 NOTES_SHOWN = 3
 """Notes of one kind at one place that `check` prints without --all."""
 
+STATEMENTS_SHOWN = 10
+"""Statements that fell or rose, of which each is printed; the rest are counted."""
+
 SECONDS_BETWEEN_LINES = 10
 """Interval of progress lines where there is no terminal for a bar."""
 
@@ -189,6 +192,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
     for row in rows:
         table.add_row(*map(escape, row))
     out.print(table)
+
+
+def print_texts(outcome: str, texts: Sequence[str]) -> None:
+    """Print what happened to statements, a line each."""
+    for text in texts[:STATEMENTS_SHOWN]:
+        out.print(f"{outcome}: {escape(text)}", soft_wrap=True)
+    if len(texts) > STATEMENTS_SHOWN:
+        out.print(f"{outcome}: {counted(len(texts) - STATEMENTS_SHOWN, 'more statement')}; --json lists all")
 
 
 def print_json(value: Any) -> None:

@@ -11,16 +11,13 @@ import click
 from rich.markup import escape
 
 from hapax.api import operations
-from hapax.commands.console import err, out
+from hapax.commands.console import err, out, print_texts
 from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
     from hapax.kb.records import StatementRecord
     from hapax.kb.store import KnowledgeBase
-
-STATEMENTS_SHOWN = 10
-"""Statements that are listed; the rest are counted."""
 
 
 @click.command()
@@ -84,12 +81,8 @@ def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -
         raise click.UsageError("A withdrawal needs --reason TEXT.")
 
 
-def _print_statements(what: str, statements: Sequence[StatementRecord]) -> None:
-    distinct = list({statement.id: statement for statement in statements}.values())
-    for statement in distinct[:STATEMENTS_SHOWN]:
-        out.print(f"{what}: {escape(statement.text)}", soft_wrap=True)
-    if len(distinct) > STATEMENTS_SHOWN:
-        out.print(f"{what}: {counted(len(distinct) - STATEMENTS_SHOWN, 'more statement')}; --json lists all")
+def _print_statements(outcome: str, statements: Sequence[StatementRecord]) -> None:
+    print_texts(outcome, list({statement.id: statement.text for statement in statements}.values()))
 
 
 def _print_withdrawals(kb: KnowledgeBase, as_json: bool) -> None:

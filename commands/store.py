@@ -14,7 +14,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_text_file
-from hapax.commands.console import counts_text, err, out, print_json, print_table
+from hapax.commands.console import counts_text, err, out, print_json, print_table, print_texts
 from hapax.commands.options import keep_rules, open_kb, with_database, with_json
 from hapax.grammar.words import counted
 
@@ -176,6 +176,8 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
         written, name = next(iter(report.spellings.items()))
         example = f"such as {written} as {name}; hapax why shows the spelling of the file"
         err.print(escape(f"{counted(report.renamed, 'row')} under canonical names, {example}"), soft_wrap=True)
+    print_texts("no longer holds", report.fallen)
+    print_texts("holds again", report.risen)
     skipped = counted(len(report.faults), "faulty row")
     err.print(f"{counted(report.read, 'fact')} read, {report.added} of them new; {skipped} left out")
 
@@ -236,3 +238,4 @@ def merge(path: Path, database: str, as_json: bool) -> None:
         click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
     for conflict in report.conflicts:
         err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
+    print_texts("no longer holds", report.fallen)

@@ -185,6 +185,11 @@ def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
             f'"{statement.text}" (statement {statement.id}) no longer holds. Its proof rests on {facts}. '
             "Run `hapax retract --undo FACT` if that is wrong."
         )
+    if since := worded.kb.lapsed_since(statement):
+        raise HapaxError(
+            f'"{statement.text}" (statement {statement.id}) has not held since {since[:16].replace("T", " ")} UTC: '
+            "facts that were added refute it. `hapax why-not` of its conclusion says which."
+        )
 
 
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:

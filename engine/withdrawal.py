@@ -1,8 +1,8 @@
-"""Withdraw facts, and find other proofs of the statements that rested on them."""
+"""Withdraw facts, and prove the stored statements again that rest on changed facts, or on the absence of others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +20,12 @@ from hapax.kb.store import KnowledgeBase
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """Facts that were withdrawn or restored, and what that does to stored statements."""
+    """Facts that were withdrawn, restored or added, and what that does to stored statements."""
 
-    facts: tuple[FactRecord, ...]
+    facts: tuple[FactRecord, ...] = ()
+    """Those withdrawn or restored."""
     fallen: tuple[StatementRecord, ...] = ()
-    """Statements that do not hold any more: the facts were in all of their proofs."""
+    """Statements that do not hold any more: the facts were in all of their proofs, or refute them."""
     reproved: tuple[StatementRecord, ...] = ()
     """Statements that hold by another proof, which is now stored with them."""
     risen: tuple[StatementRecord, ...] = ()
@@ -50,13 +51,10 @@ def withdraw_facts(
     if not reason.strip():
         raise HapaxError("A withdrawal needs a reason. Add --reason TEXT.")
     facts = tuple({fact.id: fact for fact in (_stored_fact(theory, text) for text in named)}.values())
-    before = {statement_key(statement) for statement in kb.fallen_statements()}
     with open_session(session) as prolog, kb.transaction():
+        before = _fallen(kb)
         kb.withdraw([fact.id for fact in facts], reason.strip(), USER)
-        touched = [item for item in kb.fallen_statements() if statement_key(item) not in before]
-        reproved = tuple(prove_again(theory, touched, prolog))
-    proved = set(map(statement_key, reproved))
-    return FactChange(facts, tuple(item for item in touched if statement_key(item) not in proved), reproved)
+        return replace(_revised(theory, before, prolog), facts=facts)
 
 
 def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
@@ -69,11 +67,52 @@ def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
         if fact is None:
             raise HapaxError(f"{kb.place}: {text} is not withdrawn. Run `hapax stats` to see whether any fact is.")
         facts[fact.id] = fact
-    before = kb.fallen_statements()
-    kb.restore(facts)
-    still = {statement_key(statement) for statement in kb.fallen_statements()}
-    risen = tuple(statement for statement in before if statement_key(statement) not in still)
-    return FactChange(tuple(facts.values()), risen=risen)
+    with open_session(None) as prolog, kb.transaction():
+        before = _fallen(kb)
+        kb.restore(facts)
+        return replace(_revised(theory, before, prolog), facts=tuple(facts.values()))
+
+
+def revise_statements(library: Library, kb: KnowledgeBase) -> FactChange:
+    """Bring stored statements up to date after facts were added or withdrawn.
+
+    A statement whose proof rests on withdrawn facts gets another one, if there is one. A statement that rests on the
+    absence of facts or on their number, by `not`, `unless` or an aggregate, is proved again, or stands no more.
+    """
+    if not kb.fallen_statements() and not kb.unrevised_statements():
+        return FactChange()
+    with open_session(None) as prolog, kb.transaction():
+        before = _fallen(kb)
+        return _revised(Theory(library, kb), before, prolog, before.values())
+
+
+def _fallen(kb: KnowledgeBase) -> dict[str, StatementRecord]:
+    return {statement_key(statement): statement for statement in kb.fallen_statements()}
+
+
+def _revised(
+    theory: Theory,
+    before: Mapping[str, StatementRecord],
+    session: PrologSession,
+    also: Iterable[StatementRecord] = (),
+) -> FactChange:
+    """Revise the statements that a change of the facts concerns. `before`: those that had fallen when it began.
+
+    `also`: further statements, which may have another proof.
+    """
+    kb = theory.kb
+    unrevised = [statement for statement in kb.unrevised_statements() if _is_of(statement, theory)]
+    touched = [statement for key, statement in _fallen(kb).items() if key not in before]
+    concerned = {statement_key(statement): statement for statement in (*also, *touched, *unrevised)}
+    proved = {statement_key(item): item for item in prove_again(theory, concerned.values(), session)}
+    kb.revise((concerned[key] for key in proved), lapsed=False)
+    kb.revise((item for item in unrevised if statement_key(item) not in proved), lapsed=True)
+    now = _fallen(kb)
+    return FactChange(
+        fallen=tuple(item for key, item in now.items() if key not in before),
+        reproved=tuple(proved[key] for key in map(statement_key, touched) if key in proved),
+        risen=tuple(item for key, item in before.items() if key not in now),
+    )
 
 
 def prove_again(theory: Theory, statements: Iterable[StatementRecord], session: PrologSession) -> list[StatementRecord]:
@@ -99,12 +138,13 @@ def prove_again(theory: Theory, statements: Iterable[StatementRecord], session: 
     return proved
 
 
-def prove_fallen(library: Library, kb: KnowledgeBase) -> None:
-    """Give statements whose proofs rest on withdrawn facts another proof, where there is one."""
-    fallen = kb.fallen_statements()
-    if fallen:
-        with open_session(None) as prolog, kb.transaction():
-            prove_again(Theory(library, kb), fallen, prolog)
+def _is_of(statement: StatementRecord, theory: Theory) -> bool:
+    """True if the library has the statement's rule as a search used it; otherwise a missing proof means nothing."""
+    now = next((rule for rule in theory.library.rules if rule.name == statement.rule), None)
+    used = stored_rule(theory.kb, statement.rule, theory.library)
+    if now is None or used is None:
+        return False
+    return (now.premise, now.conclusion) == (used.premise, used.conclusion)
 
 
 def _substitution(statement: StatementRecord) -> Substitution:

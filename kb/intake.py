@@ -102,7 +102,8 @@ class ImportReport:
 
     `predicates`: number of facts read by indicator, most frequent first; `warnings`: possible mistakes in the file;
     `repeats`: rows that say what an earlier row said; `renamed`: rows with a value under its canonical name;
-    `spellings`: the first spellings of such values with their canonical names.
+    `spellings`: the first spellings of such values with their canonical names; `fallen`, `risen`: texts of stored
+    statements that the facts refute, and of those that hold again.
     """
 
     read: int
@@ -115,6 +116,8 @@ class ImportReport:
     repeats: int = 0
     renamed: int = 0
     spellings: Mapping[str, str] = field(default_factory=dict)
+    fallen: tuple[str, ...] = ()
+    risen: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, with every faulty row."""

@@ -18,7 +18,7 @@ from hapax.kb import rows, values
 from hapax.kb.connection import reading_uri, sweep, translated
 from hapax.kb.records import FactRecord
 from hapax.kb.rows import OnConflict
-from hapax.kb.store import INDEX_PROOFS, KnowledgeBase
+from hapax.kb.store import INDEX_PROOFS, INDEX_REVISABLE, KnowledgeBase
 
 # Characters of a verdict that a conflict quotes.
 _SHOWN = 200
@@ -38,11 +38,15 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """Counts of new rows by table, of rows replaced by the other file's, and the contradictions found."""
+    """Counts of new rows by table, of rows replaced by the other file's, and the contradictions found.
+
+    `fallen`: texts of stored statements that facts of the other file refute.
+    """
 
     added: dict[str, int]
     replaced: dict[str, int]
     conflicts: tuple[Conflict, ...]
+    fallen: tuple[str, ...] = ()
 
 
 def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
@@ -71,6 +75,8 @@ def _settle_withdrawals(kb: KnowledgeBase) -> None:
     withdrawn = "SELECT fact_id FROM withdrawals WHERE restored IS NULL AND author = 'user'"
     kb.query("DELETE FROM statement_facts")
     kb.query(INDEX_PROOFS)
+    kb.query(INDEX_REVISABLE)
+    kb.query("UPDATE revisable_statements SET checked = NULL")  # the facts of the other file may refute any
     kb.query(f"DELETE FROM facts WHERE id IN ({withdrawn})")  # noqa: S608  ours
     kb.query(
         "UPDATE withdrawals SET restored = (SELECT max(again.withdrawn) FROM withdrawals AS again "

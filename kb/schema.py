@@ -249,6 +249,26 @@ _ARGUMENT_INDEX = (
 )
 
 
+@migrations()
+def m017_revisable_statements(db: Database) -> None:
+    """Statements whose proofs say that something is absent or how much there is, so that new facts can refute them.
+
+    `checked`: the state of the facts when the statement was last proved; NULL if that is unknown. `lapsed`: since when
+    it does not hold; NULL while it does.
+    """
+    for sql in _REVISABLE:
+        db.conn.execute(sql)
+
+
+_REVISABLE = (
+    "CREATE TABLE revisable_statements (key TEXT PRIMARY KEY, checked TEXT, lapsed TEXT) WITHOUT ROWID",
+    "INSERT OR IGNORE INTO revisable_statements (key) SELECT proofs.key "
+    "FROM proofs, json_each(CASE WHEN json_valid(proofs.proof) THEN proofs.proof ELSE '[]' END, '$.steps') AS step "
+    "WHERE step.type = 'object' AND (json_extract(step.value, '$.by') = 'negation' "
+    "OR json_extract(step.value, '$.rule') LIKE 'aggregate %')",
+)
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

@@ -54,19 +54,28 @@ from hapax.kb.records import (
 from hapax.kb.rows import OnConflict
 from hapax.kb.values import refusal
 
-# In an experiment a gate is changed or left out on purpose, so other runs' gates do not decide on its statements.
+_EXPERIMENT = (
+    "(runs.command = 'evaluate instruct' OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
+    "OR coalesce(json_extract(runs.settings, '$.likelihood'), 'model') <> 'model')"
+)
+"""SQL condition: in this run a gate was changed or left out on purpose."""
+
+# Other runs' gates do not decide on the statements of an experiment.
 _FALLEN = (
-    "SELECT rests.key AS key, rests.fact_id AS fact_id "
+    "SELECT rests.key AS key, rests.fact_id AS fact_id "  # noqa: S608  ours
     "FROM withdrawals JOIN statement_facts AS rests ON rests.fact_id = withdrawals.fact_id "
     "JOIN statements ON statements.key = rests.key LEFT JOIN runs ON runs.id = statements.run_id "
     "WHERE withdrawals.restored IS NULL AND NOT EXISTS (SELECT 1 FROM facts WHERE facts.id = withdrawals.fact_id) "
-    "AND (withdrawals.author = 'user' OR runs.id IS NULL OR NOT (runs.command = 'evaluate instruct' "
-    "OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
-    "OR coalesce(json_extract(runs.settings, '$.likelihood'), 'model') <> 'model'))"
+    f"AND (withdrawals.author = 'user' OR runs.id IS NULL OR NOT {_EXPERIMENT})"
 )
 
-STANDING = f"statements.key NOT IN (SELECT key FROM ({_FALLEN}))"  # noqa: S608  ours
-"""SQL condition on rows of `statements`: all facts of the proof stand."""
+_LAPSED = "SELECT key FROM revisable_statements WHERE lapsed IS NOT NULL"
+
+STANDING = f"statements.key NOT IN (SELECT key FROM ({_FALLEN}) UNION {_LAPSED})"  # noqa: S608  ours
+"""SQL condition on rows of `statements`: all facts of the proof stand, and no later fact refutes it."""
+
+_STATE = "(SELECT coalesce(max(rowid), 0) FROM facts) || ' ' || (SELECT count(*) FROM withdrawals)"
+"""SQL for a text that differs after every change of the facts."""
 
 
 INDEX_PROOFS = (
@@ -75,6 +84,14 @@ INDEX_PROOFS = (
     "WHERE step.type = 'object' AND json_extract(step.value, '$.fact') IS NOT NULL"
 )
 """SQL that stores on which facts proofs rest."""
+
+INDEX_REVISABLE = (
+    f"INSERT OR IGNORE INTO revisable_statements (key, checked) SELECT proofs.key, {_STATE} "  # noqa: S608  ours
+    "FROM proofs, json_each(CASE WHEN json_valid(proofs.proof) THEN proofs.proof ELSE '[]' END, '$.steps') AS step "
+    "WHERE step.type = 'object' AND (json_extract(step.value, '$.by') = 'negation' "
+    "OR json_extract(step.value, '$.rule') LIKE 'aggregate %')"
+)
+"""SQL that stores which proofs say that something is absent or how much there is."""
 
 
 INTERRUPTED_SECONDS = 0.1
@@ -442,8 +459,34 @@ class KnowledgeBase(RecordStore):
         )
 
     def fallen_statements(self) -> list[StatementRecord]:
-        """Stored statements that do not stand: their proofs rest on facts that were withdrawn."""
+        """Stored statements that do not stand: proofs rest on facts that were withdrawn, or later facts refute them."""
         return self.select(rows.STATEMENTS, f"WHERE NOT ({STANDING})")
+
+    def lapsed_since(self, statement: StatementRecord) -> str | None:
+        """Since when facts that were added refute a stored statement (ISO 8601); None if none do."""
+        sql = "SELECT lapsed FROM revisable_statements WHERE key = ?"
+        return next((lapsed for (lapsed,) in self.query(sql, (rows.statement_key(statement),))), None)
+
+    def unrevised_statements(self) -> list[StatementRecord]:
+        """Statements that later facts could refute, or no longer refute, and which were not proved since facts changed.
+
+        Not those of experiments, whose facts other runs may not have.
+        """
+        keys = (
+            "SELECT revisable.key FROM revisable_statements AS revisable JOIN statements USING (key) "  # noqa: S608
+            f"LEFT JOIN runs ON runs.id = statements.run_id WHERE revisable.checked IS NOT {_STATE} "
+            f"AND (runs.id IS NULL OR NOT {_EXPERIMENT})"
+        )
+        return self.select(rows.STATEMENTS, f"WHERE statements.key IN ({keys})")
+
+    def revise(self, statements: Iterable[StatementRecord], *, lapsed: bool) -> None:
+        """Store that statements were proved from the facts that stand now, or could not be."""
+        since = _now() if lapsed else None
+        self.write(
+            f"UPDATE revisable_statements SET checked = {_STATE}, "  # noqa: S608  ours
+            "lapsed = iif(?1 IS NULL, NULL, coalesce(lapsed, ?1)) WHERE key = ?2",
+            [(since, rows.statement_key(statement)) for statement in statements],
+        )
 
     def add_type_facts(self, type_facts: Iterable[TypeFact]) -> int:
         return self.add(rows.TYPE_FACTS, type_facts, OnConflict.BEST)
@@ -483,10 +526,11 @@ class KnowledgeBase(RecordStore):
         return changed
 
     def _index_proofs(self, keys: Iterable[str]) -> None:
-        """Store on which facts the proofs of these statements rest."""
+        """Store what the proofs of these statements rest on."""
         wanted = [(key,) for key in keys]
-        self.write("DELETE FROM statement_facts WHERE key = ?", wanted)
-        self.write(f"{INDEX_PROOFS} AND proofs.key = ?", wanted)
+        for table, index in (("statement_facts", INDEX_PROOFS), ("revisable_statements", INDEX_REVISABLE)):
+            self.write(f"DELETE FROM {table} WHERE key = ?", wanted)  # noqa: S608  ours
+            self.write(f"{index} AND proofs.key = ?", wanted)
 
     def statements(
         self, *, run_id: str | None = None, rule: str | None = None, distribution: Distribution | None = None
@@ -598,7 +642,7 @@ class KnowledgeBase(RecordStore):
 
     def counts(self) -> dict[str, int]:
         """Number of rows by table; of statements and proofs those that stand."""
-        ((fallen,),) = self.query(f"SELECT count(DISTINCT key) FROM ({_FALLEN})")  # noqa: S608  ours
+        ((fallen,),) = self.query(f"SELECT count(*) FROM statements WHERE NOT ({STANDING})")  # noqa: S608  ours
         counts = self.row_counts()
         return {**counts, "statements": counts["statements"] - fallen, "proofs": counts["proofs"] - fallen}
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import EVERY_END, invoke, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from money_fixture import SCRIPT
 
 import hapax
@@ -23,6 +25,46 @@ works_in(Thing T, City C) -> belongs_to(Thing T, City C)
 @name local
 lives_in(Person X, City C) & belongs_to(Thing T, City C) & is_named(Thing T, Name N) -> knows(Person X, Thing T)
 """
+
+BIRDS = """
+given is_bird(Animal): "[1] is a bird"
+given lives_in(Animal, Place): "[1] lives in [2]"
+given is_penguin(Animal): "[1] is a penguin"
+closed is_penguin/1
+given is_asked(Animal): "[1] is asked"
+aggregate animals_of(Place P, Number K) := K = count(Animal X: lives_in(Animal X, Place P)): "[1] has [2] animals"
+oracle may_fly(Animal): "[1] may fly" / "[1] may not fly" / "may [1] fly?"
+@name default
+@generic none
+is_bird(Animal X) & lives_in(Animal X, Place P) -> can_fly_over(Animal X, Place P) unless is_penguin(Animal X)
+@name closed
+@generic none
+is_bird(Animal X) & lives_in(Animal X, Place P) & not is_penguin(Animal X) -> flies_over(Animal X, Place P)
+@name crowd
+@generic none
+is_bird(Animal X) & lives_in(Animal X, Place P) & animals_of(Place P, Number K) & K < 2
+  -> is_alone_in(Animal X, Place P)
+"""
+ABSENCE = ("default", "closed")
+
+
+@pytest.fixture
+def birds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A knowledge base with statements that rest on the absence of facts, or on their number, and its rules."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "birds.rules").write_text(BIRDS, "utf-8")
+    (tmp_path / "birds.csv").write_text("is_bird,tit\nlives_in,tit,park\n", "utf-8")
+    run("import", "birds.csv", "--db", "kb.db", "--rules", "birds.rules")
+    (tmp_path / "script.json").write_text("{}", "utf-8")
+    models = ("-m", "scripted:script.json", "--likelihood", "frequency")
+    run("search", "birds.rules", *models, "--db", "kb.db", "--no-progress", *EVERY_END)
+    assert _rules_of(tmp_path / "kb.db") == ["closed", "crowd", "default"]
+    return tmp_path / "kb.db"
+
+
+def _rules_of(database: Path) -> list[str]:
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        return sorted({statement.rule for statement in kb.statements()})
 
 
 @pytest.fixture
@@ -143,6 +185,86 @@ def test_a_statement_with_another_proof_stays_with_that_proof() -> None:
         hapax.restore(facts[0], library, kb)
         hapax.restore(facts[1], library, kb)
         assert [item.id for item in kb.statements()] == [statement.id]
+
+
+def test_facts_that_are_added_refute_what_rests_on_their_absence(birds: Path, tmp_path: Path) -> None:
+    """A statement by `not`, `unless` or a number lapses everywhere when imported facts refute it, and comes back."""
+    new = tmp_path / "new.csv"
+    new.write_text("is_penguin,tit\nlives_in,rat,park\n", "utf-8")
+    with hapax.KnowledgeBase(birds, read_only=True) as kb:
+        before = {statement.rule: statement for statement in kb.statements()}
+    told = run("import", new, "--db", birds)
+    stats = json.loads(run("stats", "--db", birds, "--json").stdout)
+    why = [run("why", statement.id, "--db", birds, code=1).output for statement in before.values()]
+    run("report", "--db", birds, "-o", tmp_path / "page.html")
+
+    assert all(f"no longer holds: {statement.text}" in told.output for statement in before.values())
+    assert _rules_of(birds) == []
+    assert stats["withdrawn"] == {"facts": 0, "statements": 3}
+    assert all("has not held since" in " ".join(text.split()) for text in why)
+    assert not any(statement.text in (tmp_path / "page.html").read_text("utf-8") for statement in before.values())
+
+    again = run("retract", "is_penguin(tit)", "--reason", "a tit is none", "--db", birds)
+    assert all(f"holds again: {before[name].text}" in again.output for name in ABSENCE)
+    assert _rules_of(birds) == sorted(ABSENCE)
+    assert "[given]" in run("why", before["default"].id, "--db", birds).output
+
+    run("retract", "lives_in(rat, park)", "--reason", "it left", "--db", birds)
+    assert _rules_of(birds) == sorted(before)
+    run("retract", "--undo", "is_penguin(tit)", "--db", birds)
+    assert _rules_of(birds) == ["crowd"]
+
+
+def test_facts_of_another_knowledge_base_refute_as_well(birds: Path, tmp_path: Path) -> None:
+    """A merge tells which statements the facts of the other file refute; so does the other file, merged the other way."""
+    (tmp_path / "other.csv").write_text("is_penguin,tit\n", "utf-8")
+    run("import", "other.csv", "--db", "other.db", "--rules", "birds.rules")
+    run("merge", "kb.db", "--db", "other.db")
+    told = run("merge", "other.db", "--db", birds).output
+
+    assert told.count("no longer holds:") == 2
+    assert _rules_of(birds) == ["crowd"]
+    assert _rules_of(tmp_path / "other.db") == ["crowd"]
+
+
+def test_unrelated_facts_and_other_rules_refute_nothing() -> None:
+    """A statement stays where facts do not concern it, and where the rule that proved it is not at hand."""
+    library = hapax.parse_rules(BIRDS)
+    without = hapax.parse_rules(BIRDS.replace("@name closed", "@name other"))
+    with hapax.KnowledgeBase() as kb:
+        hapax.add_facts(kb, "is_bird", [("tit",)], library)
+        hapax.add_facts(kb, "lives_in", [("tit", "park")], library)
+        kb.add_statements(list(hapax.derive(library, kb).read()))
+        hapax.add_facts(kb, "is_bird", [("owl",)], library)
+        assert not kb.unrevised_statements()
+        hapax.add_facts(kb, "is_penguin", [("owl",)], library)
+        assert len(kb.statements()) == 3
+        hapax.add_facts(kb, "is_penguin", [("tit",)], without)
+        assert sorted(statement.rule for statement in kb.statements()) == ["closed", "crowd"]
+
+
+@given(changes=st.lists(st.tuples(st.sampled_from(["is_penguin", "lives_in", "is_bird"]), st.sampled_from("abc"))))
+@settings(deadline=None, max_examples=15)
+def test_what_stands_is_what_a_fresh_derivation_proves(changes: list[tuple[str, str]]) -> None:
+    """After any row of additions and withdrawals the stored statements that stand are those that can be derived."""
+    library = hapax.parse_rules(BIRDS)
+    cells = {"lives_in": ["park"]}
+    with hapax.KnowledgeBase() as kb:
+        for animal in "abc":
+            hapax.add_facts(kb, "is_bird", [(animal,)], library)
+            hapax.add_facts(kb, "lives_in", [(animal, f"place of {animal}")], library)
+        kb.add_statements(list(hapax.derive(library, kb).read()))
+        stored = {statement.id for statement in kb.statements()}
+        for predicate, animal in changes:
+            row = (animal, *cells.get(predicate, ()))
+            if any((fact.predicate, fact.arguments) == (predicate, row) for fact in kb.facts()):
+                hapax.retract(f"{predicate}({', '.join(row)})", library, kb, reason="chance")
+            else:
+                hapax.add_facts(kb, predicate, [row], library)
+        standing = {statement.id for statement in kb.statements()}
+        fresh = {statement.id for statement in hapax.derive(library, kb).read()}
+
+    assert standing == stored & fresh
 
 
 @pytest.mark.parametrize(
