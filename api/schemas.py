@@ -209,18 +209,23 @@ def measure_association(
 
 @extras_named()
 def reword_schemas(
-    paths: Sequence[str | Path], kinds: Sequence[str] = (), *, seed: int = 0, skip_faulty: bool = False
+    paths: Sequence[str | Path],
+    kinds: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    skip_faulty: bool = False,
+    skip_leaked: bool = False,
 ) -> Evaluation[Rewordings]:
     """Reword the sentences of files, each in the ways named by `kinds` (all if empty), which `write_rewordings` writes.
 
     A rewording is kept if its sentence is parsed to the same events. It needs the extra `english`. The same `seed`
-    makes the same choices. `skip_faulty`: faulty rows are left out. Raises HapaxError.
+    makes the same choices. `skip_faulty`, `skip_leaked`: as for `read_schemas`. Raises HapaxError.
     """
     from hapax.api.evaluations import read_schemas
     from hapax.evaluation.winograd.rewordings.changes import CHANGES
     from hapax.evaluation.winograd.rewordings.making import Rewording
 
-    items = read_schemas(*paths, skip_faulty=skip_faulty)
+    items = read_schemas(*paths, skip_faulty=skip_faulty, skip_leaked=skip_leaked)
     rewordings = Rewording(kinds or tuple(CHANGES), seed).of(items)
     return Evaluation(rewordings, rewordings.result())
 

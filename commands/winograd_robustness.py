@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from hapax.api import evaluations, schemas
 from hapax.commands.console import err, print_result
-from hapax.commands.options import open_kb, with_database, with_json
+from hapax.commands.options import open_kb, with_database, with_json, with_skip_leaked
 from hapax.commands.winograd import ASK, with_files, with_skip_faulty, with_sources
 
 # Written out, so that `--help` does not import the evaluation.
@@ -24,6 +24,7 @@ KINDS = ("voice", "tense", "number", "order", "synonym", "names", "adverb", "con
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the choice of names, adverbs and contexts.")
 @with_skip_faulty
+@with_skip_leaked
 @click.option(
     "--out", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSONL file to write."
 )
@@ -61,6 +62,7 @@ def reword(paths: tuple[Path, ...], kinds: tuple[str, ...], target: Path, as_jso
 )
 @click.option("--asked", is_flag=True, help="Measure the answers of models, too, that `ask` stored in the database.")
 @with_skip_faulty
+@with_skip_leaked
 @with_database
 @with_json
 def robustness(paths: tuple[Path, ...], methods: tuple[str, ...], asked: bool, **options: Any) -> None:
@@ -73,7 +75,7 @@ def robustness(paths: tuple[Path, ...], methods: tuple[str, ...], asked: bool, *
     hapax evaluate winograd ask reworded.jsonl -m smollm2 --method likelihood
     hapax evaluate winograd robustness reworded.jsonl --asked
     """
-    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"])
+    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"], skip_leaked=options["skip_leaked"])
     items = [item for item in items if not options["sources"] or item.source in options["sources"]]
     if asked:
         with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:

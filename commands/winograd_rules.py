@@ -22,6 +22,7 @@ from hapax.commands.options import (
     with_queue,
     with_skip_leaked,
 )
+from hapax.commands.winograd import with_skip_faulty
 
 if TYPE_CHECKING:
     from hapax.api.evaluations import Evaluation
@@ -54,7 +55,7 @@ with_method = click.option(
     type=click.Choice(PARTS),
     help="Use one half of the schemas, chosen by a hash of the schema: the reasoner was written with `read` in view.",
 )
-@click.option("--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file.")
+@with_skip_faulty
 @with_skip_leaked
 @with_method
 @with_theories
@@ -75,8 +76,7 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     hapax evaluate winograd rules wsc_273_annotated_final.csv --source CR-WSC-H --item CR-WSC-H:14
     hapax evaluate winograd rules mine.jsonl --method reasoner
     """
-    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"], skip_leaked=options["skip_leaked"])
-    items = [item for item in items if not sources or item.source in sources]
+    items = _read_items(paths, sources, options)
     items = [item for item in items if options["part"] in (None, part_of(item))]
     # Before any sentence is resolved, which may cost calls.
     unknown = sorted(set(item_ids) - {item.id for item in items})
@@ -107,6 +107,8 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     show_default=True,
     help="Method that proves answers; the reasoner needs the extra `english`.",
 )
+@with_skip_faulty
+@with_skip_leaked
 @with_database
 @with_json
 def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
@@ -120,10 +122,17 @@ def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_
     """
     from hapax.api import schemas
 
-    items = [item for item in evaluations.read_schemas(*paths) if not sources or item.source in sources]
+    items = _read_items(paths, sources, options)
     with open_kb(database, read_only=True, begun_by="hapax evaluate winograd ask") as kb:
         evaluation = schemas.combine_proofs(kb, items, **options)
     print_result(evaluation.result, as_json)
+
+
+def _read_items(paths: tuple[Path, ...], sources: tuple[str, ...], options: dict[str, Any]) -> list[WinogradItem]:
+    """The items of files, of all sources or of those named, less what `--skip-faulty` and `--skip-leaked` leave out."""
+    left_out = {name: options.pop(name) for name in ("skip_faulty", "skip_leaked")}
+    items = evaluations.read_schemas(*paths, **left_out)
+    return [item for item in items if not sources or item.source in sources]
 
 
 def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[list[RuleAnswer]]:

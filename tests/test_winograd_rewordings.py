@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_fixture import invoke
@@ -230,6 +231,42 @@ def test_robustness_of_the_patterns_from_the_command_line(tmp_path: Path) -> Non
     figures = json.loads(result.stdout)
     assert [(row["method"], row["rewording"]) for row in figures] == [("patterns", "original"), ("patterns", "voice")]
     assert figures[0]["accuracy"]["value"] == 1.0
+
+
+def test_leaked_pairs_and_their_rewordings_are_left_out(tmp_path: Path) -> None:
+    """With --skip-leaked `robustness` and `hybrid` measure no pair of another source, nor its rewordings."""
+    sizes = ("heavy", "weak")
+
+    def row(name: str, animal: str, rewording: str, label: int) -> dict[str, Any]:
+        text = f"The {animal} could not lift the crumb because it was too {sizes[label]}."
+        if rewording:
+            text = f"Rain fell all day. {text}"
+        more = {"base": f"{name}{animal}{label}", "rewording": rewording, "pair": f"{name}/{animal}/{rewording}"}
+        return {"text": text, "pronoun": "it", "options": [f"the {animal}", "the crumb"], "label": 1 - label, **more}
+
+    paths = []
+    for name, animals, rewordings in (("first", ["ant"], [""]), ("second", ["ant", "bee"], ["", "context"])):
+        rows = [
+            row(name, animal, rewording, label) for animal in animals for rewording in rewordings for label in (0, 1)
+        ]
+        paths.append(str(tmp_path / f"{name}.jsonl"))
+        Path(paths[-1]).write_text("".join(json.dumps(line) + "\n" for line in rows), encoding="utf-8")
+
+    def counts(*more: str) -> dict[tuple[str, str], int]:
+        result = invoke("evaluate", "winograd", "robustness", *paths, "--json", *more)
+        assert result.exit_code == 0, result.stderr
+        return {(row["source"], row["rewording"]): row["coverage"]["count"] for row in json.loads(result.stdout)}
+
+    whole = {("first", "original"): 2, ("second", "original"): 4, ("second", "context"): 4}
+    assert counts() == whole
+    assert counts("--skip-leaked") == {**whole, ("second", "original"): 2, ("second", "context"): 2}
+
+    database = ("--db", str(tmp_path / "kb.db"))
+    assert invoke("evaluate", "winograd", "ask", *paths, "--method", "likelihood", *database).exit_code == 0
+    hybrid = ("evaluate", "winograd", "hybrid", *paths, "--method", "patterns", *database, "--json")
+    rows = [json.loads(invoke(*hybrid, *more).stdout) for more in ((), ("--skip-leaked",))]
+    sentences = [{row["source"]: row["accuracy"]["count"] for row in figures} for figures in rows]
+    assert sentences == [{"first": 2, "second": 8}, {"first": 2, "second": 4}]
 
 
 @pytest.mark.english

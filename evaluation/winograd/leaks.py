@@ -64,9 +64,10 @@ def without_leaks(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def items_without_leaks(items: Sequence[WinogradItem]) -> list[WinogradItem]:
-    """The items less those of leaked pairs. Items without a partner stay."""
+    """The items less those of leaked pairs and their rewordings. Items without a partner stay."""
     leaked = {leak.pair for leak in leaks_of(pairs_of(items))}
-    return [item for item in items if item.pair not in leaked]
+    bases = {item.base for item in items if item.pair in leaked and item.base}
+    return [item for item in items if item.pair not in leaked and item.base not in bases]
 
 
 def _words(text: str) -> str:
@@ -88,7 +89,7 @@ def file_result(
     notes = [counted(len(faults), "fault")]
     if leaks:
         leaked = counted(len({leak.pair for leak in leaks}), "leaked pair")
-        notes.append(f"{leaked}; `--skip-leaked` of `ask`, `rules`, `generate` and `export` leaves such pairs out.")
+        notes.append(f"{leaked}; commands leave such pairs out with `--skip-leaked`.")
     return ExperimentResult(
         [ResultTable("", SourceCount._fields, counts)],
         {
