@@ -201,7 +201,10 @@ def tables(released: bool, database: str, as_json: bool) -> None:
 @with_database
 @with_json
 def cases(paths: tuple[Path, ...], **options: Any) -> None:
-    """Show the stored replies of two methods to the same pairs, with the paper's two kinds of failure as tags.
+    """Show the stored replies of two methods to the same pairs, with the kind of failure as a tag.
+
+    The two kinds of the paper are abstractions of the wrong level and cues that were kept; a reply that cannot be read
+    did not keep the format.
 
     Pairs that the second method fails on come first.
 

@@ -415,7 +415,11 @@ def test_the_abstract_question_holds_no_entity() -> None:
 
 
 def test_failures_are_tagged_as_the_paper_tells_them_apart() -> None:
-    """A concept that names the quality in question is of the wrong level; one that repeats its entity keeps the cue."""
+    """A concept that names the quality in question is of the wrong level; one that repeats its entity keeps the cue.
+
+    A reply without concepts, or without answers that can be read, did not keep the format; its abstraction is not judged
+    by that.
+    """
     asked = pair(
         "James asked the rejected man for a favour but he was refused.",
         "James asked the rejected man for a favour but he refused.",
@@ -423,7 +427,9 @@ def test_failures_are_tagged_as_the_paper_tells_them_apart() -> None:
     )
 
     assert failures_of(WRESTLER, ("strong individual", "weaker individual")) == (Failure.LEVEL,)
-    assert failures_of(WRESTLER, None) == (Failure.LEVEL,)
+    assert failures_of(WRESTLER, None) == (Failure.FORMAT,)
+    assert failures_of(asked, ("asker", "someone asked"), answered=False) == (Failure.FORMAT,)
+    assert failures_of(asked, ("asker", "rejected person"), answered=False) == (Failure.FORMAT, Failure.CUE)
     assert failures_of(asked, ("asker", "rejected person")) == (Failure.CUE,)
     assert failures_of(asked, ("asker", "someone asked")) == (Failure.OTHER,)
 
@@ -674,7 +680,9 @@ def test_cases_stand_side_by_side(files: dict[str, Path], tmp_path: Path) -> Non
     assert "zero-shot (wrong):" in staged
     assert "aot-staged (right):" in staged
     assert "first one" in staged
-    assert {tuple(case["failures"]) for case in failed} == {("wrong level of abstraction",)}
+    assert {tuple(case["failures"]) for case in failed} == {("format not kept: concepts or answers could not be read",)}
+    wrong = json.loads(run(*words, "--second", "zero-shot", "--source", "reversed", "--json").stdout)
+    assert [case["failures"] for case in wrong if not case["methods"][1]["right"]] == [[]] * len(wrong)
     assert "Ask first" in run(*words, "--second", "winowhy", code=1).stderr
 
 

@@ -13,10 +13,14 @@ from hapax.evaluation.shared.results import ExperimentResult
 from hapax.evaluation.winograd.abstraction import Concepts, read_concepts
 from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file
+from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.evaluation.winograd.runs import WITHOUT_VARIANT, StoredRun, stored_runs
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
+
+ABSTRACTING = (PromptMethod.AOT, PromptMethod.AOT_STAGED)
+"""Methods whose prompts ask for concepts."""
 
 STEM = 4
 """First letters by which two words count as forms of one word, such as weak and weaker."""
@@ -30,8 +34,9 @@ _EMPTY = frozenset(
 
 
 class Failure(StrEnum):
-    """The two failures of abstraction in the paper (appendix F), and other failures."""
+    """The two failures of abstraction in the paper (appendix F), and failures of another kind."""
 
+    FORMAT = "format not kept: concepts or answers could not be read"
     LEVEL = "wrong level of abstraction"
     CUE = "adversarial cue kept"
     OTHER = "neither: the reasoning about sound concepts failed"
@@ -39,7 +44,7 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaseComparison:
-    """A pair with the replies of two methods. `failures` of the second method's abstraction, if its answer is wrong."""
+    """A pair with the replies of two methods. `failures`: those of the second method, if its answer is wrong."""
 
     pair: Pair
     methods: tuple[str, str]
@@ -70,15 +75,16 @@ class CaseComparison:
         }
 
 
-def failures_of(pair: Pair, concepts: Concepts | None) -> tuple[Failure, ...]:
+def failures_of(pair: Pair, concepts: Concepts | None, answered: bool = True) -> tuple[Failure, ...]:
     """Failures of an abstraction that led to a wrong answer, judged by its words.
 
-    The level is wrong if no concepts are stated, or if a concept names the very quality in which the two sentences
-    differ (a "weak individual" where one "was so weak"). A cue is kept if a concept repeats a word of its entity.
+    The format is not kept if no concepts are stated, or if the answers are not read (`answered`); that says nothing
+    about the abstraction. The level is wrong if a concept names the very quality in which the two sentences differ (a
+    "weak individual" where one "was so weak"). A cue is kept if a concept repeats a word of its entity.
     """
     if concepts is None:
-        return (Failure.LEVEL,)
-    failures = []
+        return (Failure.FORMAT,)
+    failures = [] if answered else [Failure.FORMAT]
     # Words of one sentence alone: the quality that the two answers turn on.
     differing = _words(pair[0].text) ^ _words(pair[1].text)
     if any(_share_stem(_words(concept), differing) for concept in concepts):
@@ -145,9 +151,18 @@ def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: S
         pair = pairs[name]
         replies = _replies(calls, first, name), _replies(calls, second, name)
         right = _right(first, name), _right(second, name)
-        failures = () if right[1] else failures_of(pair, read_concepts(replies[1], pair[0].options))
+        failures = () if right[1] else _failures(pair, second, replies[1])
         comparisons.append(CaseComparison(pair, (first.method, second.method), replies, right, failures))
     yield from sorted(comparisons, key=lambda case: (case.right[1], case.right[0]))
+
+
+def _failures(pair: Pair, run: StoredRun, reply: str) -> tuple[Failure, ...]:
+    """Failures of a wrong reply. A method that asks for no concepts fails by its format alone, if that was not kept."""
+    answered = all(answer.strict is not None for answer in run.answers if answer.pair == pair[0].pair)
+    concepts = read_concepts(reply, pair[0].options)
+    if run.method in ABSTRACTING or concepts is not None:
+        return failures_of(pair, concepts, answered)
+    return () if answered else (Failure.FORMAT,)
 
 
 def _replies(calls: Mapping[str, CallRecord], run: StoredRun, pair: str) -> str:
