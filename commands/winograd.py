@@ -267,6 +267,12 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     help="Maximum number of new pairs of each source pair.",
 )
 @with_skip_leaked
+@click.option(
+    "--agreement",
+    is_flag=True,
+    help="Make pronouns, verbs and articles agree with the new entities, and leave out pairs where no pronoun agrees "
+    "with both (extra `english`).",
+)
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of source pairs.")
 @click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening

@@ -36,6 +36,8 @@ SENTENCE_GATE, REPLY_GATE = "winograd template", "winograd reply"
 MOST_WORDS = 8
 """Words of the longest entity; longer texts describe the relation instead."""
 
+_ADDED = ("skip_leaked", "agreement")
+
 
 @checked
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class SchemaGenerationOptions:
     `base_method`: a single-prompt method, or `critic` for models that only judge claims, such as Flan-T5. `threshold`:
     minimum preference for the wrong answer, in nats. `share` and `most`: share and number of the passing pairs to keep
     for each source pair, the most adversarial first. `skip_leaked`: start from no pair whose answer is given away.
+    `agreement`: pronouns, verbs and articles are made to agree with the new entities (extra `english`).
     """
 
     model: str
@@ -60,12 +63,13 @@ class SchemaGenerationOptions:
     limit: int | None = None
     seed: int = 0
     skip_leaked: bool = False
+    agreement: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
         """From the options of the command line."""
         model = options["model"]
-        same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed", "skip_leaked")
+        same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed", *_ADDED)
         same = {name: options[name] for name in same_names}
         return cls(
             model,
@@ -82,8 +86,9 @@ class SchemaGenerationOptions:
         settings["prompts"] = list(self.prompts)
         for name in ("threshold", "share", "temperature"):
             settings[name] = str(settings[name])
-        if not self.skip_leaked:  # without the option the identities of runs stay what they were
-            del settings["skip_leaked"]
+        for name in _ADDED:  # without these options the identities of runs stay what they were
+            if not settings[name]:
+                del settings[name]
         return settings
 
 
@@ -184,6 +189,8 @@ class GenerateSession:
             show("Asking for analogous entities")
             generated.candidates = self._proposed(pairs)
             _instantiate(generated.candidates)
+            if self._options.agreement:
+                _make_agree(generated.candidates)
             show("Measuring associations")
             self._associate(generated, run_id)
             show("Asking the base model")
@@ -335,6 +342,19 @@ def _instantiate(candidates: Sequence[EntityProposal]) -> None:
                 for item in candidate.source
             )
             candidate.pair = first, second
+
+
+def _make_agree(candidates: Sequence[EntityProposal]) -> None:
+    """Word the new schemas so that they agree with their entities, and reject those that cannot."""
+    from hapax.evaluation.winograd.agreement import Agreement, DisagreementError
+
+    agreement = Agreement()
+    for candidate in candidates:
+        if candidate.pair is not None:
+            try:
+                candidate.pair = agreement.agreed(candidate.pair)
+            except DisagreementError as error:
+                candidate.rejected = str(error)
 
 
 def _unfit(source: Pair, entities: EntityPair) -> str:

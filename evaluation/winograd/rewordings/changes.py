@@ -51,7 +51,8 @@ _PLURAL_DETERMINERS = {"a": "some", "an": "some", "the": "the", "this": "these",
 _PRESENT_MODALS = {"could": "can", "would": "will", "might": "may"}
 _PAST_MODALS = {present: past for past, present in _PRESENT_MODALS.items()}
 _MOVABLE = frozenset({"because", "although", "though", "since", "as", "when", "after", "before", "while", "if"})
-_FINITE = ("VBD", "VBZ", "VBP")
+FINITE = ("VBD", "VBZ", "VBP")
+"""Tags of finite verbs."""
 
 
 class Inflector(Protocol):
@@ -178,14 +179,14 @@ def _is_plural(sentence: ParsedItem, index: int) -> bool:
 
 def other_tense(sentence: ParsedItem, sources: WordSources) -> ChangedWords | None:
     """The past as the present, or the present as the past, in all clauses."""
-    tags = {token.tag for token in sentence.parse if token.tag in _FINITE}
+    tags = {token.tag for token in sentence.parse if token.tag in FINITE}
     is_past = "VBD" in tags
     # A sentence in both tenses says something of time.
     if not tags or (is_past and len(tags) > 1):
         return None
     texts = {}
     for token in sentence.parse:
-        if token.text[0] in "'’" and token.tag in (*_FINITE, "MD"):
+        if token.text[0] in "'’" and token.tag in (*FINITE, "MD"):
             return None
         form = _in_tense(sentence, token, is_past, sources.inflector)
         if form is not None:
@@ -198,8 +199,8 @@ def _in_tense(sentence: ParsedItem, token: Token, was_past: bool, inflector: Inf
     lower = token.text.casefold()
     if token.tag == "MD":
         form = (_PRESENT_MODALS if was_past else _PAST_MODALS).get(lower)
-        return None if form is None else _like(token.text, form)
-    if token.tag not in _FINITE:
+        return None if form is None else in_case_of(token.text, form)
+    if token.tag not in FINITE:
         return None
     plural = _has_plural_subject(sentence, token)
     if token.lemma == "be":
@@ -207,16 +208,17 @@ def _in_tense(sentence: ParsedItem, token: Token, was_past: bool, inflector: Inf
             return "are" if plural else "is"
         return "were" if plural else "was"
     form = inflector.inflect(token.lemma, ("VBP" if plural else "VBZ") if was_past else "VBD")
-    return None if form is None else _like(token.text, form)
+    return None if form is None else in_case_of(token.text, form)
 
 
-def _like(model: str, form: str) -> str:
+def in_case_of(model: str, form: str) -> str:
+    """The form with a capital if the word that it replaces has one."""
     return form.capitalize() if model[:1].isupper() else form
 
 
 def _has_plural_subject(sentence: ParsedItem, verb: Token) -> bool:
     """True if the subject of a verb takes the plural, or `I` or `you`."""
-    subject = _subject(sentence, verb)
+    subject = subject_of(sentence, verb)
     if subject is None:
         return False
     if subject.text.casefold() in ("they", "we", "you", "i", "these", "those"):
@@ -227,7 +229,7 @@ def _has_plural_subject(sentence: ParsedItem, verb: Token) -> bool:
     return _is_plural(sentence, subject.index)
 
 
-def _subject(sentence: ParsedItem, verb: Token) -> Token | None:
+def subject_of(sentence: ParsedItem, verb: Token) -> Token | None:
     """The subject of a verb: of an auxiliary that of its verb, of a joined verb that of the first."""
     seen: set[int] = set()
     while verb.index not in seen:
@@ -257,7 +259,7 @@ def plural(sentence: ParsedItem, sources: WordSources) -> ChangedWords | None:
         texts[token.index] = _plural_pronoun(token)
     entities = {token.index for token in (*heads, *pronouns)}
     for token in sentence.parse:
-        subject = _subject(sentence, token) if token.tag in _FINITE else None
+        subject = subject_of(sentence, token) if token.tag in FINITE else None
         if subject is not None and subject.index in entities:
             form = _plural_verb(token, sources.inflector)
             if form is None:
@@ -279,12 +281,12 @@ def _plural_pronoun(token: Token) -> str:
     # "her" and "it" as objects: "saw it" is "saw them".
     if lower == "it" and token.relation not in ("nsubj", "nsubjpass"):
         form = "them"
-    return _like(token.text, form)
+    return in_case_of(token.text, form)
 
 
 def _plural_verb(token: Token, inflector: Inflector) -> str | None:
     if token.lemma == "be":
-        return _like(token.text, "were" if token.tag == "VBD" else "are")
+        return in_case_of(token.text, "were" if token.tag == "VBD" else "are")
     return token.text if token.tag == "VBD" else inflector.inflect(token.lemma, "VBP")
 
 
@@ -295,12 +297,12 @@ def _plural_nouns(sentence: ParsedItem, inflector: Inflector) -> dict[int, str] 
         form = inflector.inflect(head.lemma, "NNS")
         if form is None or form == head.text.casefold():
             return None
-        texts[head.index] = _like(head.text, form)
+        texts[head.index] = in_case_of(head.text, form)
         for determiner in sentence.reader.children(head.index, "det", "poss", "nummod"):
             lower = determiner.text.casefold()
             if lower not in _PLURAL_DETERMINERS:
                 return None
-            texts[determiner.index] = _like(determiner.text, _PLURAL_DETERMINERS[lower])
+            texts[determiner.index] = in_case_of(determiner.text, _PLURAL_DETERMINERS[lower])
     return texts
 
 
@@ -331,7 +333,7 @@ def clause_order(sentence: ParsedItem, sources: WordSources) -> ChangedWords | N
 
 def _is_announced(sentence: ParsedItem, verb: Token) -> bool:
     """True for `It annoyed Ann when ...`, whose clause is what `it` announces."""
-    subject = _subject(sentence, verb)
+    subject = subject_of(sentence, verb)
     return subject is not None and subject.text.casefold() == "it" and subject.index != sentence.schema.pronoun.index
 
 
@@ -353,16 +355,17 @@ def synonym(sentence: ParsedItem, sources: WordSources) -> ChangedWords | None:
         for name in names:
             form = sources.inflector.inflect(name, head.tag)
             if form is not None and name not in taken:
-                texts[head.index] = _like(head.text, form)
-                _fit_article(sentence, head, form, texts)
+                texts[head.index] = in_case_of(head.text, form)
+                fit_article(sentence, head, form, texts)
                 break
     return None if not texts else _with_entities(sentence, texts)
 
 
-def _fit_article(sentence: ParsedItem, head: Token, form: str, texts: dict[int, str]) -> None:
+def fit_article(sentence: ParsedItem, head: Token, form: str, texts: dict[int, str]) -> None:
+    """Put `a` or `an`, if one stands before the word, into `texts` as its new form wants it."""
     before = sentence.parse[head.index - 1] if head.index else None
     if before is not None and before.text.casefold() in ("a", "an"):
-        texts[before.index] = _like(before.text, "an" if form[0] in "aeiou" else "a")
+        texts[before.index] = in_case_of(before.text, "an" if form[0] in "aeiou" else "a")
 
 
 def _with_entities(sentence: ParsedItem, texts: Mapping[int, str]) -> ChangedWords:
@@ -373,7 +376,7 @@ def _with_entities(sentence: ParsedItem, texts: Mapping[int, str]) -> ChangedWor
         words = []
         for word in option.split():
             text = replaced.get(word.casefold())
-            words.append(word if text is None else _like(word, text))
+            words.append(word if text is None else in_case_of(word, text))
         options.append(" ".join(words))
     return ChangedWords(sentence.replaced(texts), (options[0], options[1]))
 
