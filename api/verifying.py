@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verification(Tabular):
-    """Damages of a knowledge base, and the number of rows that were compared with their identities."""
+    """Damages of a knowledge base, with the numbers of rows and of stored proofs that were checked.
+
+    `rewritten`: rules that were rewritten after their statements were derived. The proofs of these were compared with
+    the facts only.
+    """
 
     rows: int
     damages: Sequence[Damage]
+    proofs: int = 0
+    rewritten: Sequence[str] = ()
     columns = ("table", "row", "reason", "content")
 
     @property
@@ -34,17 +40,35 @@ class Verification(Tabular):
 
     def to_json(self) -> dict[str, Any]:
         """All damages as one JSON object."""
-        return {"clean": self.is_clean, "rows": self.rows, "damages": [asdict(damage) for damage in self.damages]}
+        return {
+            "clean": self.is_clean,
+            "rows": self.rows,
+            "proofs": self.proofs,
+            "rewritten": list(self.rewritten),
+            "damages": [asdict(damage) for damage in self.damages],
+        }
 
 
 @checked
 def verify(kb: KnowledgeBase) -> Verification:
-    """Check SQLite's structures, hash the identity of every row again, and follow every reference between tables."""
+    """Check SQLite's structures, hash the identity of every row again, follow every reference between tables, and
+    replay the stored proofs with the facts and rules of the knowledge base.
+    """
+    from hapax.api.kept_rules import kept_rules
+    from hapax.engine.inference.replay import Replay
+    from hapax.grammar.errors import HapaxError
     from hapax.kb.verification import damages
 
     found = list(damages(kb))
-    is_readable = all(damage.table != "SQLite" for damage in found)
-    return Verification(sum(kb.row_counts().values()) if is_readable else 0, found)
+    if any(damage.table == "SQLite" for damage in found):
+        return Verification(0, found)
+    try:
+        library = kept_rules(kb)
+    except HapaxError:
+        library = None  # rules of an older version of the language: proofs are compared with the facts
+    replay = Replay(kb, library)
+    found += replay.damages()
+    return Verification(sum(kb.row_counts().values()), found, replay.statements, sorted(replay.rewritten))
 
 
 @checked

@@ -64,8 +64,9 @@ def stats(database: str, as_json: bool) -> None:
 def verify(database: str, as_json: bool) -> None:
     """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
 
-    SQLite checks its structures, the identity of every row is hashed again from its content, and every reference
-    between tables is followed. A changed row is listed with its table, key and content.
+    SQLite checks its structures, the identity of every row is hashed again from its content, every reference
+    between tables is followed, and the proof of every stored statement is replayed with the facts and rules. A changed
+    row is listed with its table, key and content, a wrong proof with the id and text of its statement.
 
     \b
     hapax verify --db hapax.db
@@ -75,9 +76,15 @@ def verify(database: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(checked.to_json(), ensure_ascii=False))
     elif checked.is_clean:
-        click.echo(f"{counted(checked.rows, 'row')} checked, none damaged.")
+        proofs = f" and {counted(checked.proofs, 'proof')} replayed" if checked.proofs else ""
+        click.echo(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
     else:
         print_table(checked.columns, checked.cells())
+    if checked.rewritten and not as_json:
+        err.print(
+            f"Rewritten since their statements were derived: {escape(', '.join(checked.rewritten))}. Their proofs were "
+            "compared with the facts only. Search these rules again to renew them."
+        )
     if not checked.is_clean:
         err.print(f"[red]{counted(len(checked.damages), 'damage')}[/] in {escape(database)}")
         raise click.exceptions.Exit(1)

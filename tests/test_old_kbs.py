@@ -11,6 +11,7 @@ from cli_fixture import invoke
 from money_fixture import RULES
 from sqlite_utils import Database, Migrations
 
+import hapax
 from hapax.grammar.errors import HapaxError
 from hapax.kb import connection, schema
 from hapax.kb.store import KnowledgeBase
@@ -136,3 +137,11 @@ def test_an_old_file_that_may_not_be_written_says_what_to_do(old: Path, monkeypa
         KnowledgeBase(old, read_only=True)
 
     assert str(old) in str(caught.value)
+
+
+def test_the_proofs_of_an_old_file_replay(old: Path) -> None:
+    """No stored proof of an earlier version is taken for a damage."""
+    with KnowledgeBase(old) as kb:
+        verification = hapax.verify(kb)
+
+    assert [damage for damage in verification.damages if damage.table == "proofs"] == []

@@ -1,0 +1,258 @@
+"""Replay stored proofs: each step is compared with the facts and the rules that the knowledge base keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hapax.engine.inference.derive import fact_key
+from hapax.engine.inference.proof import By, Proof, proof_from_json
+from hapax.grammar.arithmetic import evaluated, holds
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Variable
+from hapax.grammar.verbalize import StatementText
+from hapax.kb.records import content_id
+from hapax.kb.rows import BINDINGS, TREE
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.values import ValueRefused
+from hapax.kb.verification import Damage
+
+BATCH = 2_000
+"""Statements that are in memory at a time: a proof takes 1 to 5 kB."""
+
+ROUNDED = Fraction(1, 10**12)
+"""Largest relative difference of a stored decimal from the fraction that it stands for."""
+
+Bindings = Mapping[str, Constant | Variable]
+
+
+class StepFault(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
+    """A step that does not follow from what the knowledge base keeps."""
+
+
+@dataclass
+class Replay:
+    """The proofs of a knowledge base that were replayed.
+
+    `library`: the rules that it keeps, None without any. `rewritten`: rules that no stored step fits, so they were
+    rewritten after their statements were derived; only the facts and comparisons of these steps are checked.
+    """
+
+    kb: KnowledgeBase
+    library: Library | None
+    statements: int = 0
+    rewritten: set[str] = field(default_factory=set)
+
+    def damages(self) -> Iterator[Damage]:
+        """Statements whose proof is missing, unreadable or does not follow, each once with its first such step."""
+        checker = _StepChecker(self.kb, self.library)
+        misfits: dict[tuple[str, str], list[Damage]] = {}
+        for key, identity, rule, run, premise, conclusion, substitution, text in self._rows():
+            self.statements += 1
+            sentence = StatementText(str(premise), str(conclusion)).sentence
+            try:
+                misfit = checker.misfit(str(rule), str(run), substitution, text)
+            except HapaxError as fault:
+                yield Damage("proofs", str(identity or key), str(fault), sentence)
+                continue
+            if misfit is not None:
+                group, reason = misfit
+                misfits.setdefault(group, []).append(Damage("proofs", str(identity), reason, sentence))
+        for group, found in misfits.items():
+            if group in checker.fitting or checker.is_certain(group[1]):
+                yield from found
+            else:
+                self.rewritten.add(group[1])
+
+    def _rows(self) -> Iterator[Sequence[object]]:
+        """The statements in batches, also those without a proof."""
+        columns = "key, id, rule, run_id, premise, conclusion, substitution, proof"
+        select = f"SELECT {columns} FROM statements LEFT JOIN proofs USING (key)"  # noqa: S608  ours
+        batch = self.kb.query(f"{select} ORDER BY key LIMIT {BATCH}")
+        while batch:
+            yield from batch
+            batch = self.kb.query(f"{select} WHERE key > ? ORDER BY key LIMIT {BATCH}", (batch[-1][0],))
+
+
+class _StepChecker:
+    """Compares steps with facts and rules. `fitting`: (run, rule) of steps that fit their rule."""
+
+    def __init__(self, kb: KnowledgeBase, library: Library | None) -> None:
+        self.kb = kb
+        self.fitting: set[tuple[str, str]] = set()
+        # Deleted facts are among the withdrawals: their statements have fallen, but are not damaged.
+        known = kb.query("SELECT id FROM facts UNION SELECT fact_id FROM withdrawals")
+        self._facts = {identity for (identity,) in known}
+        self._denials = {identity for (identity,) in kb.query("SELECT id FROM denials")}
+        self._rules: dict[str, list[Rule]] = {}
+        self._searches: dict[str, int] = {}
+        for record in kb.rules():
+            self._add_text(record.name, record.text)
+        for run in kb.runs():
+            for name in run.settings.get("rules", ()) if run.command == "search" else ():
+                self._searches[str(name)] = self._searches.get(str(name), 0) + 1
+        self._kinds: dict[str, PredicateKind] = {}
+        if library is not None:
+            for rule in library.with_closure().rules:
+                self._rules.setdefault(rule.name, []).append(rule)
+            self._kinds = {item.indicator: item.kind for item in library.completed().signatures}
+
+    def _add_text(self, name: str, text: str) -> None:
+        try:
+            self._rules.setdefault(name, []).extend(parse_library([(f"rule {name}", text)]).rules)
+        except HapaxError:
+            return  # written by another version of the language
+
+    def is_certain(self, rule: str) -> bool:
+        """True if a single search used the rule, so that the stored text is the one of its statements."""
+        return self._searches.get(rule) == 1
+
+    def misfit(self, rule: str, run: str, substitution: object, text: object) -> tuple[tuple[str, str], str] | None:
+        """The (run, rule) of the first step that does not fit its rule, with the reason; None if all fit.
+
+        Raises StepFault or HapaxError for a proof that is wrong by whatever rule.
+        """
+        if text is None:
+            raise StepFault("it has no proof")
+        try:
+            root = proof_from_json(TREE.decode(text))
+            values = {name: Constant(value) for name, value in BINDINGS.decode(substitution)}
+        except (ValueError, TypeError, RecursionError, ValueRefused) as fault:
+            raise StepFault(f"its proof cannot be read ({fault})") from None
+        if root.by is not By.RULE or root.rule != rule:
+            raise StepFault(f"its proof ends with {_named(root)}, not with a step of rule {rule}")
+        found = None
+        for part in root.parts():
+            self._check_leaf(part)
+            if part.by in (By.RULE, By.DECLARATION):
+                reason = self._rule_fault(part, values if part is root else None)
+                if reason is None:
+                    self.fitting.add((run, str(part.rule)))
+                elif found is None:
+                    found = (run, str(part.rule)), reason
+        return found
+
+    def _check_leaf(self, part: Proof) -> None:
+        """Raise StepFault for a fact, denial or comparison that is not so."""
+        goal = part.goal
+        if part.by not in (By.RULE, By.DECLARATION) and part.children:
+            raise StepFault(f"{_named(part)} has premises, which only a step by a rule can have")
+        if part.by in (By.FACT, By.GIVEN):
+            self._check_fact(part)
+        elif part.by is By.DENIAL:
+            if not isinstance(goal, Literal) or not goal.negated:
+                raise StepFault(f"{_named(part)} is not negated")
+            name, arguments = fact_key(goal.atom)
+            if content_id("denial", name, list(arguments)) not in self._denials:
+                raise StepFault(f"no critic denied {goal.atom}")
+        elif part.by is By.COMPUTED:
+            if isinstance(goal, Comparison):
+                if not goal.variables and not _is_true(goal):
+                    raise StepFault(f"{goal} does not hold")
+            elif self._kinds.get(goal.atom.indicator, PredicateKind.COMPUTED) is not PredicateKind.COMPUTED:
+                raise StepFault(f"{goal} is no computed predicate")
+
+    def _check_fact(self, part: Proof) -> None:
+        goal = part.goal
+        if not isinstance(goal, Literal) or goal.negated or not goal.atom.is_ground or part.fact_id is None:
+            raise StepFault(f"{_named(part)} names no fact")
+        name, arguments = fact_key(goal.atom)
+        if part.fact_id != content_id("fact", name, list(arguments)):
+            # 2 and 2.0 are equal, and a proof may name either.
+            fact = self.kb.facts_by_id([part.fact_id]).get(part.fact_id)
+            if fact is None or (fact.predicate, fact.arguments) != (name, arguments):
+                raise StepFault(f"{goal} names a fact of other content")
+        # Facts of rule files are stored nowhere.
+        elif part.by is By.FACT and part.fact_id not in self._facts:
+            raise StepFault(f"the fact {goal} is not in the knowledge base")
+
+    def _rule_fault(self, part: Proof, values: Mapping[str, Constant] | None) -> str | None:
+        """The reason why a step does not follow from the rule that it names; None if it does, or no rule is known.
+
+        `values`: of a statement's own step, the statement's values.
+        """
+        rules = self._rules.get(str(part.rule))
+        if not rules:
+            return None
+        reasons = [_misfit_of(rule, part, values) for rule in rules]
+        return None if None in reasons else reasons[0]
+
+
+def _misfit_of(rule: Rule, part: Proof, values: Mapping[str, Constant] | None) -> str | None:
+    bindings: dict[str, Constant | Variable] = {}
+    if values is not None:
+        bindings.update(values)
+        # Not what the statement speaks about: that is never bound.
+        bindings.update({variable.name: variable for variable in rule.variables if variable.name in rule.generic})
+    if not _matches(rule.conclusion, part.goal, bindings):
+        return f"{part.goal} is not what rule {rule.name} concludes"
+    if rule.aggregate is not None:
+        for child in part.children:
+            if not any(_matches(item, child.goal, dict(bindings)) for item in rule.premise):
+                return f"{child.goal} is no premise of rule {rule.name}"
+        return None
+    if len(part.children) != len(rule.premise):
+        return f"{len(part.children)} of the {len(rule.premise)} premises of rule {rule.name} are there"
+    for item, child in zip(rule.premise, part.children, strict=True):
+        if not _matches(item, child.goal, bindings):
+            return f"{child.goal} is not the premise {item} of rule {rule.name}"
+        is_hypothesis = values is not None and rule.is_information(item)
+        if child.by not in _justifications(item, is_hypothesis=is_hypothesis):
+            return f"{_named(child)} cannot justify the premise {item} of rule {rule.name}"
+    return None
+
+
+def _justifications(item: BodyLiteral, *, is_hypothesis: bool) -> tuple[By, ...]:
+    if is_hypothesis:
+        return (By.ASSUMPTION,)
+    if isinstance(item, Comparison):
+        return (By.COMPUTED,)
+    if item.negated:
+        return By.NEGATION, By.DENIAL
+    return By.FACT, By.GIVEN, By.RULE, By.DECLARATION, By.COMPUTED
+
+
+def _matches(item: BodyLiteral, goal: BodyLiteral, bindings: dict[str, Constant | Variable]) -> bool:
+    """True if the goal is the item under the bindings, which are extended."""
+    if isinstance(item, Comparison) or isinstance(goal, Comparison):
+        if not isinstance(item, Comparison) or not isinstance(goal, Comparison) or item.operator != goal.operator:
+            return False
+        return _same(item.left, goal.left, bindings) and _same(item.right, goal.right, bindings)
+    if item.negated != goal.negated or item.atom.indicator != goal.atom.indicator:
+        return False
+    pairs = zip(item.atom.arguments, goal.atom.arguments, strict=True)
+    return all(_same(term, cell, bindings) for term, cell in pairs)
+
+
+def _same(expression: Expression, cell: Expression, bindings: dict[str, Constant | Variable]) -> bool:
+    if isinstance(expression, Variable):
+        if isinstance(cell, Arithmetic):
+            return False
+        bound = bindings.setdefault(expression.name, cell)
+        if isinstance(bound, Variable) and isinstance(cell, Variable):
+            return bound.name == cell.name  # its type may be written differently in the rule files
+        return bound == cell
+    if isinstance(expression, Constant) or not isinstance(cell, Arithmetic):
+        return expression == cell
+    return (
+        expression.operator == cell.operator
+        and _same(expression.left, cell.left, bindings)
+        and _same(expression.right, cell.right, bindings)
+    )
+
+
+def _is_true(comparison: Comparison) -> bool:
+    if holds(comparison, {}):
+        return True
+    left, right = evaluated(comparison.left, {}), evaluated(comparison.right, {})
+    if comparison.operator != "=" or not isinstance(left, Fraction) or not isinstance(right, Fraction):
+        return False
+    # A third is stored as a decimal of many digits.
+    return abs(left - right) <= ROUNDED * max(abs(left), abs(right))
+
+
+def _named(part: Proof) -> str:
+    return f'the step "{part.goal}" ({part.by.value})'
