@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import html
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from hapax.grammar.arguments import checked
@@ -17,10 +19,10 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
-from hapax.kb import asking, rows
+from hapax.kb import asking, connection, rows, spill
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.connection import translated
-from hapax.kb.record_store import RecordStore
+from hapax.kb.record_store import FileMoved, RecordStore
 from hapax.kb.records import (
     Assessment,
     AttemptRecord,
@@ -97,6 +99,9 @@ INDEX_REVISABLE = (
 INTERRUPTED_SECONDS = 0.1
 """How long a command that was interrupted waits for another process's lock."""
 
+SPILL_SECONDS = 0.5
+"""How long an answer waits in memory for another process's lock before it goes into the file beside."""
+
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
@@ -111,6 +116,13 @@ class KnowledgeBase(RecordStore):
     """
 
     _attempt_log: AttemptLog | None = None
+
+    def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
+        super().__init__(path, read_only=read_only)
+        if not read_only:
+            # If the file is locked again, or a process is asking for it, they come home later.
+            with suppress(HapaxError):
+                self.bring_home(0.0)
 
     def __exit__(self, *fault: object) -> None:
         is_interrupted = len(fault) > 1 and isinstance(fault[1], KeyboardInterrupt)
@@ -200,10 +212,55 @@ class KnowledgeBase(RecordStore):
         return int(self.query("PRAGMA data_version")[0][0])
 
     def record_calls(self, calls: Iterable[CallRecord]) -> None:
-        """Store paid answers, on disk when this returns. A request answered before keeps its first answer."""
+        """Store paid answers, on disk when this returns. A request answered before keeps its first answer.
+
+        If the file is locked or the disk fails, they go into a file beside it, from which `bring_home` moves them.
+        """
         if self.database.conn.in_transaction:
             raise RuntimeError("a call recorded inside a transaction is not safe on disk; record it outside")
-        self.add(rows.CALLS, calls)
+        calls = list(calls)
+        if self.path is None:
+            self.add(rows.CALLS, calls)
+            return
+        is_waiting = spill.spill_path(self.path).exists()
+        try:
+            with self.transaction(0.0 if is_waiting else min(SPILL_SECONDS, connection.BUSY_SECONDS)):
+                self.add(rows.CALLS, calls)
+        except FileMoved:
+            raise
+        except HapaxError as fault:
+            if not isinstance(fault.__cause__, sqlite3.OperationalError):
+                raise
+            self._spill(self.path, calls, fault)
+
+    def _spill(self, path: Path, calls: Sequence[CallRecord], fault: HapaxError) -> None:
+        """Append answers to the file beside. Raises the fault of the knowledge base if that fails, too."""
+        try:
+            with asking.asking(path, 0.0):
+                spill.append(path, calls)
+        except (HapaxError, OSError):
+            raise fault from fault.__cause__
+
+    def bring_home(self, seconds: float | None = None) -> bool:
+        """Move the answers of the file beside into this one; False if there are none.
+
+        `seconds`: how long to wait for each lock; None: as long as other writes. Raises HapaxError if they stay there.
+        """
+        if self.path is None or self.database.conn.in_transaction or not spill.spill_path(self.path).exists():
+            return False  # inside a transaction they would be gone from the file beside before they are in this one
+        try:
+            with asking.asking(self.path, seconds):
+                with self.transaction(seconds):
+                    self.add(rows.CALLS, spill.spilled(self.path))
+                with suppress(OSError):  # they come home again, which changes nothing
+                    spill.spill_path(self.path).unlink(missing_ok=True)
+        except HapaxError as fault:
+            name = spill.spill_path(self.path).name
+            raise HapaxError(
+                f"{fault} Answers that it does not take are safe in {name}, beside it; the next command that writes "
+                "moves them into it."
+            ) from fault
+        return True
 
     @property
     def attempt_log(self) -> AttemptLog:
@@ -224,11 +281,15 @@ class KnowledgeBase(RecordStore):
 
     def calls(self, request_ids: Iterable[str] | None = None) -> dict[str, CallRecord]:
         """Answered requests by id, or all of them for None. Unanswered ids are left out."""
-        if request_ids is None:
-            records = self.select(rows.CALLS)
-        else:
-            records = self.select_in(rows.CALLS, "request_id", request_ids)
-        return {call.request_id: call for call in records}
+        wanted = None if request_ids is None else list(dict.fromkeys(request_ids))
+        # Read first: answers that come home in between are then found in the file.
+        away = {call.request_id: call for call in spill.spilled(self.path)} if self.path else {}
+        records = self.select(rows.CALLS) if wanted is None else self.select_in(rows.CALLS, "request_id", wanted)
+        calls = {call.request_id: call for call in records}
+        for request_id in away if wanted is None else wanted:
+            if request_id in away:
+                calls.setdefault(request_id, away[request_id])
+        return calls
 
     def newest_revision(self, model: str) -> str | None:
         """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""

@@ -3,7 +3,7 @@
 A request is identified by a hash of everything that can change its answer; a request whose answer is stored is never
 sent again. The rest is sent in batches, or all at once to a model that streams. Each batch is reserved in the budget
 before it is sent, and each answer is stored as it arrives and before anything uses it, so that a killed process loses
-only the requests in flight.
+only the requests in flight. A store that is a locked file keeps them in a file beside it, and sending stops.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ class SharedStore(Protocol):
 
     def writes_elsewhere(self) -> int:
         """Counter that changes when another process writes to the store."""
+
+    def bring_home(self) -> bool:
+        """Store the answers that wait beside a file that took none; False if there are none.
+
+        Raises HapaxError if it still takes none.
+        """
 
 
 @runtime_checkable
@@ -188,7 +194,7 @@ class Journal:
             return self._answers(asker, calls, known, send)
         with shared.asking():
             # Another process may have answered some of them before this one held the lock.
-            if shared.writes_elsewhere() != writes_before:
+            if shared.bring_home() or shared.writes_elsewhere() != writes_before:
                 known.update(self.store.calls(missing))
             return self._answers(asker, calls, known, send)
 
@@ -213,6 +219,8 @@ class Journal:
                 with deferrals:
                     self._send(asker, calls, batch, known, send)
                 waiting = waiting[len(batch) :]
+                if waiting and isinstance(self.store, SharedStore):
+                    self.store.bring_home()  # nothing is sent while the file takes no answers
             # Only now, when all other requests have been sent.
             deferrals.raise_first()
         except BudgetReached as reached:

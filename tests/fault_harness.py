@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 
 from benchmarks.comparison import differences
 from hapax.kb.connection import reading_uri
+from hapax.kb.spill import spilled
 
 ROOT = Path(__file__).parent.parent
 TESTS = Path(__file__).parent
@@ -260,11 +261,12 @@ def is_same(first: Path, second: Path) -> bool:
 
 
 def journal(database: Path) -> set[str]:
-    """The requests whose answers the file holds, as `Command.asked` words them."""
+    """The requests whose answers the file holds, or the one beside it, as `Command.asked` words them."""
     if not is_made(database):
         return set()
     with closing(sqlite3.connect(reading_uri(database), uri=True)) as connection:
-        return {_worded(json.loads(request)) for (request,) in connection.execute("SELECT request FROM calls")}
+        kept = {_worded(json.loads(request)) for (request,) in connection.execute("SELECT request FROM calls")}
+    return kept | {_worded(dict(call.request)) for call in spilled(database)}
 
 
 def is_made(database: Path) -> bool:

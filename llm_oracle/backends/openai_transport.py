@@ -473,7 +473,8 @@ class HttpTransport:
         account = ACCOUNT.get()
         if account is not None:
             account.is_metered = True
-        under_way = UnderWay(self._loop, lambda request: self._answer(request, read, account))
+        unstored = asyncio.Semaphore(self.concurrency.most)
+        under_way = UnderWay(self._loop, lambda request: self._answer(request, read, account, unstored))
         waiting = enumerate(requests)
         reached: BudgetReached | None = None
         try:
@@ -486,6 +487,8 @@ class HttpTransport:
                 answers, faults = under_way.finished()
                 if answers:
                     yield answers
+                    for _ in answers:  # whoever takes the next ones has stored these
+                        self._loop.call_soon_threadsafe(unstored.release)
                 reached = reached or _budget_reached(faults)
             if reached is not None:
                 raise reached
@@ -493,16 +496,23 @@ class HttpTransport:
             under_way.cancel()
 
     async def _answer(
-        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None
+        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None, unstored: asyncio.Semaphore
     ) -> Answer | Refused:
+        """The answer, for which a place of `unstored` stays taken: so many answers may be lost, whatever happens."""
         try:
             async for attempt in self.retries.retrying(self._sleep):
                 with attempt:
                     async with self._throttle.slot(request.tokens):
-                        return await self._metered(request, read, account)
+                        await unstored.acquire()
+                        try:
+                            return await self._metered(request, read, account)
+                        except BaseException:
+                            unstored.release()
+                            raise
         except Refused as refused:
             if not refused.of_this_request:
                 raise
+            await unstored.acquire()  # it is stored like an answer
             return refused
         except TransientFault as fault:
             raise RetriesExhausted(
