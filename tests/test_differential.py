@@ -1,0 +1,36 @@
+"""Random programs by SQL, by Prolog and by loops over the facts: no difference."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from hapax.engine.inference.session import PrologSession
+from tools.differential import ComparedPrograms, compare_program
+
+PROGRAMS = int(os.environ.get("HAPAX_TEST_PROGRAMS", "60"))
+
+
+def test_engines_agree_on_random_programs(prolog: PrologSession) -> None:
+    """Aggregates, exceptions, closed predicates and recursion, while facts come and go: statements, proofs and answers."""
+    found = ComparedPrograms()
+    for number in range(PROGRAMS):
+        compare_program(f"test-{number}", prolog, found)
+
+    assert not found.differences, found.differences[0]
+    assert found.programs == PROGRAMS
+    assert found.statements > 10 * PROGRAMS
+    assert set(found.engines) == {"sql", "prolog"}
+
+
+def test_a_difference_is_told_with_its_program(prolog: PrologSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that loses statements is found, and the report has the seed, the rules and the facts."""
+    monkeypatch.setattr("tools.differential.read_statements", lambda *_: iter(()))
+    found = ComparedPrograms()
+    for number in range(3):
+        compare_program(f"test-{number}", prolog, found)
+
+    assert "seed test-" in found.differences[0]
+    assert "derive, rule_" in found.differences[0]
+    assert "given edge(Thing, Thing)." in found.differences[0]
