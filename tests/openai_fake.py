@@ -60,6 +60,7 @@ class Asked:
     path: str
     body: dict[str, Any]
     key: str | None
+    idempotency_key: str | None = None
 
 
 @dataclass
@@ -241,7 +242,9 @@ class FakeServer:
                     fake._at_once += 1
                     fake.most_at_once = max(fake.most_at_once, fake._at_once)
                 content = self.rfile.read(int(self.headers["Content-Length"]))
-                asked = Asked(self.path, json.loads(content), self.headers["Authorization"])
+                asked = Asked(
+                    self.path, json.loads(content), self.headers["Authorization"], self.headers["Idempotency-Key"]
+                )
                 answer = fake.reply(asked)
                 with fake._lock:
                     fake._at_once -= 1

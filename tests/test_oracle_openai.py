@@ -360,6 +360,23 @@ def test_a_reply_that_never_comes_is_asked_again() -> None:
     assert len(fake.asked) == 3
 
 
+@pytest.mark.parametrize(("fault", "keys"), [("drop", 1), (FAULTS["500"], 1), (FAULTS["no JSON"], 2)])
+def test_attempts_of_a_request_have_one_idempotency_key(fault: Reply | str, keys: int) -> None:
+    """A lost or failed attempt is repeated under its key, so that no server charges it twice; a useless reply is not."""
+    with FakeServer() as fake:
+        generator = opened(fake, sleep=no_pause).generator()
+        fake.misbehave = lambda number, asked: fault if number == first else None
+        first = len(fake.asked) + 1
+        generator.generate([GenerationRequest(PROMPT)], PARAMETERS)
+        generator.generate([GenerationRequest(f"{PROMPT}!")], PARAMETERS)
+        asked = [request.idempotency_key for request in fake.asked[first - 1 :]]
+
+    assert None not in asked
+    assert len(asked) == 3
+    assert len(set(asked[:2])) == keys
+    assert asked[2] not in asked[:2]
+
+
 def test_attempts_are_bounded() -> None:
     """A server that fails always is left after as many attempts as allowed, with place, fact and remedy."""
     patience = RetryPolicy(attempts=3, first_pause=0.0)

@@ -18,10 +18,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from http import HTTPStatus
 from itertools import islice
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import uuid4
 
 import httpx2
 from aiolimiter import AsyncLimiter
@@ -321,18 +323,22 @@ class Throttle:
 class Attempt:
     """One sending of a request. `spent`: what it used; None: it did not leave. `outcome`: how it ended.
 
+    `key`: the same for all attempts of which the server may have answered one that was lost on the way. A server that
+    knows such keys then sends that answer again, and charges it once.
+
     Until a reply says otherwise, a request that left has used as much as it can: the answer may be charged though it
     was lost on the way.
     """
 
     request: ServerRequest
     spent: Usage | None
+    key: str
     outcome: Outcome = Outcome.LOST
 
     def replied(self, status: int, reply: Any = None) -> None:
         """Learn what a reply with this status charges: nothing for an error."""
-        self.outcome = Outcome.ERROR if status != 200 else Outcome.UNUSABLE  # until its answer was read
-        if status != 200 or not self.request.is_charged:
+        self.outcome = Outcome.ERROR if status != HTTPStatus.OK else Outcome.UNUSABLE  # until its answer was read
+        if status != HTTPStatus.OK or not self.request.is_charged:
             self.spent = Usage()
         elif reply is not None:
             self.spent = usage(reply, self.request.prompt, _said(reply))
@@ -499,15 +505,18 @@ class HttpTransport:
         self, request: ServerRequest, read: ReadReply[Answer], account: Account | None, unstored: asyncio.Semaphore
     ) -> Answer | Refused:
         """The answer, for which a place of `unstored` stays taken: so many answers may be lost, whatever happens."""
+        key = str(uuid4())
         try:
             async for attempt in self.retries.retrying(self._sleep):
                 with attempt:
                     async with self._throttle.slot(request.tokens):
                         await unstored.acquire()
                         try:
-                            return await self._metered(request, read, account)
-                        except BaseException:
+                            return await self._metered(Attempt(request, request.most, key), read, account)
+                        except BaseException as fault:
                             unstored.release()
+                            if isinstance(fault, TransientFault) and fault.status == HTTPStatus.OK:
+                                key = str(uuid4())  # by the old one the same unusable reply might come again
                             raise
         except Refused as refused:
             if not refused.of_this_request:
@@ -522,11 +531,9 @@ class HttpTransport:
             ) from None
         raise AssertionError("retrying ends by an answer or a fault")
 
-    async def _metered(
-        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None
-    ) -> Answer | Refused:
+    async def _metered(self, attempt: Attempt, read: ReadReply[Answer], account: Account | None) -> Answer | Refused:
         """The answer; the request is reserved and written down before it is sent, and settled whatever comes."""
-        attempt = Attempt(request, request.most)
+        request = attempt.request
         if account is None:
             return await self._sent(attempt, read)
         while (reservation := account.ledger.reserve(account, request.most, request.path)) is None:
@@ -555,10 +562,11 @@ class HttpTransport:
         request = attempt.request
         # `join` follows the rules of links: `/tokenize` is below the host, `completions` below the base URL.
         url = str(httpx2.URL(f"{self.server.base_url}/").join(request.path))
+        body, headers = json.dumps(request.body).encode(), {"Idempotency-Key": attempt.key}
         try:
             async with (
                 asyncio.timeout(self.retries.timeout),  # the client's own limit is per read, so a slow drip evades it
-                self._client.stream("POST", url, content=json.dumps(request.body).encode()) as response,
+                self._client.stream("POST", url, content=body, headers=headers) as response,
             ):
                 content = await _content(response)
         except TimeoutError:
@@ -569,7 +577,7 @@ class HttpTransport:
             reason = one_line(self.server.redacted(str(fault))) or "no connection"
             raise TransientFault(f"{type(fault).__name__}: {reason}", None) from None
         attempt.replied(response.status_code)
-        if response.status_code != 200:
+        if response.status_code != HTTPStatus.OK:
             raise self._fault(response, content)
         try:
             reply = self.server.redacted_json(json.loads(content))
