@@ -134,7 +134,7 @@ FIX_ROUNDS = 10
 
 
 def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[TextRepair]:
-    """Mend the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
+    """Fix the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
 
     Each file is replaced as a whole. LINK's JSON is left as it is. `names`: as for `check_files`.
     """
@@ -165,14 +165,14 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
 
 
 def explain_fault(code: str) -> FaultExplanation:
-    """The meaning of a fault's code such as HPX113, an example and the mended example. Raises HapaxError."""
+    """The meaning of a fault's code such as HPX113, an example and the corrected example. Raises HapaxError."""
     from hapax.grammar.explanations import explanation
 
     return explanation(code)
 
 
 def explained_codes() -> tuple[FaultExplanation, ...]:
-    """All codes with name, severity and example; `explain_fault` adds the diagnostics and the mended example."""
+    """All codes with name, severity and example; `explain_fault` adds the diagnostics and the corrected example."""
     from hapax.grammar import explanations
 
     return tuple(explanations.explained_codes().values())

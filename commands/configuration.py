@@ -29,7 +29,7 @@ def read_defaults(path: Path, commands: click.Group, *, is_named: bool) -> dict[
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: {fault}. Mend the file, or name another by --config.") from None
+        raise HapaxError(f"{path}: {fault}. Correct the file, or name another by --config.") from None
     return _ConfigurationReader(path, is_named).defaults(commands, table, {}, ())
 
 
@@ -97,7 +97,7 @@ class _ConfigurationReader:
         return str(value)
 
     def _refuse(self, name: str, place: tuple[str, ...], fault: str) -> None:
-        raise HapaxError(f"{self._path}: {name}{_of(place)} {fault}. Mend the file, or name another by --config.")
+        raise HapaxError(f"{self._path}: {name}{_of(place)} {fault}. Correct the file, or name another by --config.")
 
 
 def _of(place: tuple[str, ...]) -> str:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     "last stored audit of entailments, else 0.2]",
 )
 @click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
-@click.option("--fix", is_flag=True, help="First mend in PATHS what has one remedy, and print what was changed.")
+@click.option("--fix", is_flag=True, help="Fix faults in PATHS that have a single remedy first, and print the changes.")
 @with_json
 def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **options: Any) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.
@@ -131,7 +131,7 @@ def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
 @click.argument("code", required=False)
 @with_json
 def explain(code: str | None, as_json: bool) -> None:
-    """Explain a fault by its CODE: its meaning, an example, and the example mended. Without CODE: list all codes.
+    """Explain a fault by its CODE: its meaning, an example, and the example corrected. Without CODE: list all codes.
 
     \b
     hapax explain HPX113
@@ -151,7 +151,7 @@ def explain(code: str | None, as_json: bool) -> None:
     if entry.diagnostics:
         out.print()
         print_diagnostics(entry.diagnostics, texts={entry.diagnostics[0].place.file: entry.example})
-    for title, text in (("Example", entry.example), ("Mended", entry.mended)):
+    for title, text in (("Example", entry.example), ("Corrected", entry.mended)):
         if text:
             out.print(escape(f"\n{title}:\n\n{indent(text, '    ')}"))
 

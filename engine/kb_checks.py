@@ -196,7 +196,7 @@ def rules_below_the_bar(kb: KnowledgeBase) -> Iterator[KbFinding]:
             f"{counts.sound} of {counted(counts.judged, 'judged statement')} of rule {counts.rule} are true, less than "
             f"{RULE_BAR:.0%} ({reasons})"
         )
-        yield _finding(faults.UNSOUND, kb, message, 'Mend the rule, or withdraw it: @withdrawn "reason"')
+        yield _finding(faults.UNSOUND, kb, message, 'Correct the rule, or withdraw it: @withdrawn "reason"')
 
 
 def ill_formed_statements(kb: KnowledgeBase) -> Iterator[KbFinding]:

@@ -169,7 +169,7 @@ def test_explain_prints_the_fault_of_its_example_and_the_mended_example() -> Non
     assert text.exit_code == 0
     assert text.stdout.startswith("HPX113 (error): number and text mixed. Found by `hapax check`.\n")
     assert "^^^^^" in text.stdout
-    assert text.stdout.endswith(f"Mended:\n\n    {MENDED['HPX113']}\n")
+    assert text.stdout.endswith(f"Corrected:\n\n    {MENDED['HPX113']}\n")
     assert [entry["code"] for entry in listed] == sorted(RULES.keys() | GOALS.keys() | WITHOUT.keys())
     assert unknown.exit_code == 1
     assert "HPX999" in unknown.stderr

@@ -12,6 +12,7 @@ from hapax.evaluation.booqa.premises import Context, QuestionWithPremises
 from hapax.evaluation.entailment import report
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
+from hapax.evaluation.shared.drawing import file_name
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.llm_oracle.budget import DeferralCollector
 
@@ -129,7 +130,7 @@ def write_answers(scored: Sequence[ScoredAnswers], folder: Path) -> list[Path]:
     """Write the curves, and each method's scores as lines of `truth score`; return the paths."""
     written = report.write_curves([answers.result for answers in scored], folder)
     for answers in scored:
-        path = folder / f"scores-{report.file_name(answers.result.scorer)}-{answers.result.subset}.txt"
+        path = folder / f"scores-{file_name(answers.result.scorer)}-{answers.result.subset}.txt"
         lines = zip(answers.truth, answers.scores, strict=True)
         path.write_text("".join(f"{int(truth)} {score!r}\n" for truth, score in lines), "utf-8")
         written.append(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from hapax.evaluation.entailment.perturbations import (
     swapped,
 )
 from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, Measure, VisibleSides
-from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
+from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
@@ -146,7 +146,7 @@ class _Audit:
         before = [self.affirmed[number] for number in chosen]
         change = self._estimate(_difference, chosen, affirmed, before)
         condition = self._condition(name, chosen, affirmed, scores if labelled else None)
-        self.conditions.append(_with_difference(condition, change))
+        self.conditions.append(replace(condition, against=change))
 
     def _attestation(self) -> None:
         attested = self._attested()
@@ -204,7 +204,7 @@ class _Audit:
             return
         scores = [self.scores[number] for number in chosen]
         condition = self._condition(name, chosen, [self.affirmed[number] for number in chosen], scores)
-        self.conditions.append(_with_difference(condition, change))
+        self.conditions.append(replace(condition, against=change))
 
     def _condition(
         self, name: str, chosen: Sequence[int], affirmed: Sequence[bool], scores: Sequence[float] | None
@@ -240,11 +240,6 @@ def _contrast(rows: Any) -> float:
     """Share of the first column where the second is 1, less that where it is 0; nan if either never is."""
     with_cue, without = rows[rows[:, 1] == 1, 0], rows[rows[:, 1] == 0, 0]
     return float(np.mean(with_cue) - np.mean(without)) if len(with_cue) and len(without) else math.nan
-
-
-def _with_difference(condition: Condition, change: Estimate) -> Condition:
-    names = (condition.name, condition.pairs, condition.affirmed, condition.rel, condition.order)
-    return Condition(*names, change)
 
 
 # --- report -----------------------------------------------------------------------------------------------------------
@@ -332,9 +327,8 @@ def write_audit(audits: Sequence[BiasAudit], folder: Path) -> list[Path]:
             rows.append((condition.name, condition.pairs, affirmed.value, affirmed.low, affirmed.high))
         table = ResultTable("", ("condition", "pairs", "affirmed", "low", "high"), rows)
         height = 0.8 + 0.28 * len(rows)
-        stem = "-".join("".join(sign if sign.isalnum() else " " for sign in single_audit.scorer).split())
         drawn = single((5.6, height), partial(_draw, single_audit))
-        written += write_figure(folder / f"bias-{stem}", drawn, table)
+        written += write_figure(folder / f"bias-{file_name(single_audit.scorer)}", drawn, table)
     return written
 
 

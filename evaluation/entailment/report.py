@@ -26,7 +26,7 @@ from hapax.evaluation.entailment.metrics import (
 )
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
-from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
+from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.llm_oracle.budget import DeferralCollector
@@ -256,11 +256,6 @@ def _draw(results: Sequence[SubsetResult], axes: Any) -> None:
             axes.plot(*measured.points, style, color=COLOURS[number % len(COLOURS)], linewidth=1.2, label=name)
     axes.set(xlabel="recall", ylabel="precision", title=results[0].subset, xlim=(0, 1), ylim=(0, 1.02))
     axes.legend(frameon=False).set_in_layout(False)  # long names must not squeeze the curves
-
-
-def file_name(text: str) -> str:
-    """The text as part of a file name: runs of other characters than letters and digits become a hyphen."""
-    return "-".join("".join(sign if sign.isalnum() else " " for sign in text).split())
 
 
 def _with_interval(figure: Estimate) -> str:

@@ -18,6 +18,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _STYLE: Any = {"svg.hashsalt": "hapax", "svg.fonttype": "none", "text.parse_math": False, "font.size": 8.0}
 
 
+def file_name(text: str) -> str:
+    """The text as part of a file name: runs of other characters than letters and digits become a hyphen."""
+    return "-".join("".join(sign if sign.isalnum() else " " for sign in text).split())
+
+
 def write_figure(stem: Path, draw: Callable[[], Figure], table: ResultTable) -> tuple[Path, ...]:
     """Write `stem.png`, `stem.svg` and `stem.csv`; missing folders are made."""
     import matplotlib as mpl  # slow to import, and needed for figures only

@@ -28,8 +28,9 @@ from hapax.evaluation.link.probing.asking import (
     ProbeSettings,
     open_asker,
 )
-from hapax.evaluation.link.probing.items import items_of
+from hapax.evaluation.link.probing.items import ProbeItem, items_of
 from hapax.evaluation.link.probing.templates import TEMPLATES
+from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
@@ -42,7 +43,6 @@ from hapax.grammar.words import counted
 from hapax.kb.records import Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE
 from hapax.llm_oracle.registry import open_model
@@ -173,18 +173,15 @@ def judge(
     ask = open_asker(options.way, model, journal, ProbeSettings(seed=options.seed))
     statements = _drawn_statements(kb, options)
     items, _ = items_of(kb, statements, vote_verdicts(()))
-    stopped: BudgetReached | None = None
-    for start in range(0, len(items), STATEMENTS_PER_BATCH):
-        batch = items[start : start + STATEMENTS_PER_BATCH]
-        try:
-            kb.add_votes(_vote(answer, voter) for answer in ask([(item, _TRUTH) for item in batch]))
-        except BudgetReached as reached:
-            stopped = stopped or reached
-            # A deferred batch leaves a queue to be filled: the next batches must add their requests to it, too.
-            if not isinstance(reached, Deferred):
-                break
+
+    def ask_batch(batch: Sequence[ProbeItem]) -> None:
+        kb.add_votes(_vote(answer, voter) for answer in ask([(item, _TRUTH) for item in batch]))
+
+    def finished(done: int) -> None:
         if progress is not None:
-            progress(start + len(batch), len(items))
+            progress(done, len(items))
+
+    stopped = for_batches(items, STATEMENTS_PER_BATCH, ask_batch, finished)
     return str(stopped) if stopped else None
 
 

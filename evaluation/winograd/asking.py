@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.winograd.abstraction import Concepts, abstract_pair, read_concepts
 from hapax.evaluation.winograd.data import Pair
 from hapax.evaluation.winograd.prompts import (
@@ -18,7 +19,7 @@ from hapax.evaluation.winograd.prompts import (
 from hapax.evaluation.winograd.reading import Answers, read_as_released, read_strictly
 from hapax.evaluation.winograd.scores import SentenceAnswer
 from hapax.grammar.arguments import checked
-from hapax.llm_oracle.budget import BudgetReached, Deferred
+from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledGenerator
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
@@ -87,18 +88,7 @@ Ask = Callable[[Sequence[Pair]], list[PairAnswer]]
 def ask_pairs(pairs: Sequence[Pair], ask: Ask, finished: Callable[[int], None] | None = None) -> AskRun:
     """Ask about the pairs in batches. `finished` is called with the number of pairs done."""
     answers: list[PairAnswer] = []
-    stopped: BudgetReached | None = None
-    for start in range(0, len(pairs), PAIRS_TOGETHER):
-        together = pairs[start : start + PAIRS_TOGETHER]
-        try:
-            answers += ask(together)
-        except BudgetReached as reached:
-            stopped = stopped or reached
-            # Requests deferred to a queue do not keep the other pairs from being asked.
-            if not isinstance(reached, Deferred):
-                break
-        if finished is not None:
-            finished(start + len(together))
+    stopped = for_batches(pairs, PAIRS_TOGETHER, lambda batch: answers.extend(ask(batch)), finished)
     return AskRun(tuple(answers), stopped)
 
 

@@ -182,7 +182,7 @@ def _lines(path: Path) -> Iterator[str]:
                 else:
                     yield line
     except (OSError, EOFError) as fault:
-        raise HapaxError(f"{path} cannot be read: {fault}. Mend the file or take it out of the folder.") from fault
+        raise HapaxError(f"{path} cannot be read: {fault}. Correct the file or remove it from the folder.") from fault
 
 
 def _text_of(line: str, path: Path, number: int) -> str:
@@ -191,7 +191,7 @@ def _text_of(line: str, path: Path, number: int) -> str:
     except (ValueError, TypeError, LookupError, RecursionError):
         text = None
     if not isinstance(text, str):
-        raise HapaxError(f'{path}:{number} is not a JSON object with "text". Mend the line or take the file out.')
+        raise HapaxError(f'{path}:{number} is not a JSON object with "text". Correct the line or remove the file.')
     return text.encode("utf-8", "replace").decode("utf-8")  # JSON may hold half a character
 
 

@@ -300,7 +300,7 @@ class Reference:
         """The rows of a table that has these columns."""
         rows = self._rows(table)
         if not rows:
-            raise HapaxError(f"{self._place(table)}: has no rows. Fill the table, or take it out of the mapping.")
+            raise HapaxError(f"{self._place(table)}: has no rows. Fill the table, or remove it from the mapping.")
         missing = [column for column in columns if column not in rows[0].cells]
         if missing:
             raise HapaxError(

@@ -16,7 +16,7 @@ from hapax.evaluation.link.probing.chain import STEP_BY_STEP, closing, examples,
 from hapax.evaluation.link.probing.items import ProbeItem
 from hapax.evaluation.link.probing.reading import ParsedReply, parse_reply
 from hapax.evaluation.link.probing.templates import TEMPLATES, Template
-from hapax.llm_oracle.budget import BudgetReached, Deferred
+from hapax.evaluation.shared.batches import for_batches
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import (
@@ -94,18 +94,11 @@ Asker = Callable[[Sequence[ProbeQuestion]], list[ProbeAnswer]]
 def probe(items: Sequence[ProbeItem], ask: Asker, finished: Callable[[int], None] | None = None) -> ProbeRun:
     """Ask every question about each item. `finished` is called with the number of statements done so far."""
     answers: list[ProbeAnswer] = []
-    stopped: BudgetReached | None = None
-    for start in range(0, len(items), STATEMENTS_PER_BATCH):
-        batch = items[start : start + STATEMENTS_PER_BATCH]
-        try:
-            answers += ask(list(product(batch, TEMPLATES)))
-        except BudgetReached as reached:
-            stopped = stopped or reached
-            # A deferred batch leaves a queue to be filled: the next batches must add their requests to it, too.
-            if not isinstance(reached, Deferred):
-                break
-        if finished is not None:
-            finished(start + len(batch))
+
+    def ask_batch(batch: Sequence[ProbeItem]) -> None:
+        answers.extend(ask(list(product(batch, TEMPLATES))))
+
+    stopped = for_batches(items, STATEMENTS_PER_BATCH, ask_batch, finished)
     return ProbeRun(tuple(answers), str(stopped) if stopped else None)
 
 

@@ -117,7 +117,7 @@ def _block(lines: list[str], number: int) -> tuple[str, Parse]:
             index, text, lemma, tag, relation = int(fields[0]) - 1, fields[1], fields[2], fields[4], fields[7]
             start = sentence.find(text, place)
             if start < 0:
-                raise HapaxError(f"Block {number}: {text!r} is not in its text at this place. Mend `# text`.")
+                raise HapaxError(f"Block {number}: {text!r} is not in its text at this place. Correct `# text`.")
             place = start + len(text)
             head = int(fields[6]) - 1
             tokens.append(Token(index, text, lemma, tag, relation, index if head < 0 else head, start))
