@@ -125,6 +125,18 @@ def test_a_killed_conversion_leaves_no_half_model(
     assert sorted(path.name for path in converted(unread_file).folder.iterdir()) == ["SHA256SUMS", "model.safetensors"]
 
 
+def test_a_conversion_without_weights_is_kept_by_no_cache(
+    unread_file: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A converted folder without weights, as a later process of a distributed group writes it, is refused."""
+    monkeypatch.setattr(gguf_files, "_save", lambda source, name, target: (target / "tokenizer.json").write_text("{}"))
+
+    with pytest.raises(HapaxError, match=r"unread\.gguf cannot be converted: transformers saved no weights"):
+        converted(unread_file)
+
+    assert [path.suffix for path in (empty_cache / "gguf").iterdir()] == [".lock"]
+
+
 def test_two_at_once_convert_once(unread_file: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who needs a model that somebody else is converting says so, waits, and takes the result."""
     waiting = threading.Event()

@@ -125,7 +125,10 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
     try:
         _save(source, path.name, unfinished)
         shutil.rmtree(source)
-        write_sums(unfinished, [weights.name for weights in unfinished.glob("*.safetensors")])
+        weights = [file.name for file in unfinished.glob("*.safetensors")]
+        if not weights:  # transformers saves nothing in a later process of a distributed group
+            raise RuntimeError("transformers saved no weights; convert it outside a distributed group first")
+        write_sums(unfinished, weights)
         unfinished.rename(folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
         if isinstance(fault, HapaxError) or (isinstance(fault, OSError) and fault.errno is not None):

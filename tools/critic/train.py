@@ -253,6 +253,8 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="continue from the folder's checkpoint")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    # Before the workers start: of several that are connected, only the first would save the converted weights.
+    converted(smollm2_file(), print)
     meeting = options.folder / "workers"
     meeting.unlink(missing_ok=True)
     spawn(work, (options, meeting.absolute().as_uri()), options.workers)  # type: ignore[no-untyped-call]  # torch types it in part
