@@ -51,7 +51,7 @@ from hapax.commands.console import Commands, be_quiet, be_verbose, err
     help=f"TOML file with defaults of options.  [default: {CONFIGURATION} in this folder, if there is one]",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print data and errors, without progress, notes and warnings.")
-@click.option("-v", "--verbose", count=True, help="Tell each round of calls to a model; twice: their texts, too.")
+@click.option("-v", "--verbose", count=True, help="Log each round of calls to a model; given twice, their texts, too.")
 @click.pass_context
 def main(context: click.Context, configuration: Path | None, quiet: bool, verbose: int) -> None:
     """Hapax searches for what a language model rarely says, checks it, stores it and reasons over it.

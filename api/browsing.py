@@ -77,7 +77,7 @@ def browser_server(
     except OSError as fault:
         listening.close()
         reason = fault.strerror or str(fault)
-        raise HapaxError(f"{host}:{port} cannot be listened at: {reason}. Choose another --port.") from None
+        raise HapaxError(f"hapax cannot listen on {host}:{port}: {reason}. Choose another --port.") from None
     # Behind the token any name may lead here; without one, only the names of this machine.
     tools = None if asking is None else AgentTools(database, rules, asking=asking)
     browser = Browser(Path(database), tuple(rules), token, judge, tools)

@@ -185,7 +185,7 @@ def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
 def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
     """Store entailments as facts `entails(P, Q, Score)`, for `with_entailments` and `check_rules`; return their number.
 
-    Those of an atom by itself are skipped.
+    Entailments of an atom by itself are skipped.
     """
     from hapax.engine.entailment.graph import store_edges
     from hapax.engine.entailment.lookup import StoredEdges

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @checked
 @dataclass(frozen=True, slots=True)
 class FactRules:
-    """Rules that imported facts must fit, and a reference such as `reference:geo`, whose canonical names values get.
+    """Rules that imported facts must fit, and a reference such as `reference:geo` for canonical names of values.
 
-    Without `rules`, those that the knowledge base keeps.
+    Without `rules`, those that the knowledge base keeps apply.
     """
 
     rules: Library | None = None

@@ -41,7 +41,7 @@ class Examination(Tabular):
 
     @property
     def passed(self) -> bool:
-        """True if nothing is missing but optional parts."""
+        """True if only optional parts are missing, or none."""
         return all(finding.ok or finding.optional for finding in self.findings)
 
     def cells(self) -> list[tuple[Any, ...]]:

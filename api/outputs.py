@@ -30,7 +30,7 @@ DATASET_FORMATS = tuple(FORMATS)
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """Numbers of the facts that are withdrawn, and of the stored statements that therefore no longer hold."""
+    """Counts of the withdrawn facts, and of the stored statements that no longer hold without them."""
 
     facts: int = 0
     statements: int = 0

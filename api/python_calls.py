@@ -253,7 +253,7 @@ OPERATION_OF_COMMAND = {
     "why": "why",
     "why-not": "why_not",
 }
-"""Operation of the front door by command. Other commands, such as `hapax doctor`, are for the shell in Python, too."""
+"""Functions of the package by command. Other commands, such as `hapax doctor`, have none and stay shell commands."""
 
 _COMMAND = re.compile(r"`hapax ([a-z-]+)[^`]*`")
 _OPTION = re.compile(r"(?<![\w-])(?:--([a-z][a-z-]*)|-(m)\b)")

@@ -168,7 +168,7 @@ class RuleDocuments:
         """Raise HapaxError if the name cannot become the new one."""
         words = new.split(" ") if name.kind is NameKind.TYPE else [new]
         if not all(word.isidentifier() or word.replace("-", "").replace("'", "").isalnum() for word in words):
-            raise HapaxError(f"{new!r} is no name of a {name.kind}. Choose letters, digits and _.")
+            raise HapaxError(f"{new!r} cannot be the name of a {name.kind}. Choose letters, digits and _.")
         taken = Occurrence(name.kind, new, name.place, name.arity)
         if self.uses(taken):
             raise HapaxError(f"The {name.kind} {new} exists already. Choose another name.")

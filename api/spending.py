@@ -30,8 +30,8 @@ COUNT_COLUMNS: Mapping[str, Sequence[str]] = {
 class Spending:
     """Requests of one role to one model. `perhaps`: those without a whole reply, which were perhaps billed.
 
-    Tokens and cost are those of all requests; `perhaps_` those that are in them for requests that were perhaps billed,
-    at the most that these can use. The cost is None if a price is unknown.
+    Tokens and cost include all requests; `perhaps_` fields are the part for requests that were perhaps billed, at the
+    most that these can use. The cost is None if a price is unknown.
     """
 
     model: str
@@ -214,4 +214,4 @@ def _number(cell: str | None, place: str) -> float:
     try:
         return float(cell or 0)
     except ValueError:
-        raise HapaxError(f"{place} is {cell!r}, which is no number. Correct the file, or export it again.") from None
+        raise HapaxError(f"{place} is {cell!r}, which is not a number. Correct the file, or export it again.") from None

@@ -85,7 +85,7 @@ def backup(database: str | Path, target: str | Path) -> int:
 
 @checked
 def restore_backup(copy: str | Path, database: str | Path) -> Path | None:
-    """Let a backup take the place of a knowledge base; return the file that keeps what was there, None if nothing was.
+    """Replace a knowledge base by a backup; return the file that keeps the replaced one, None if there was none.
 
     The backup is verified first and stays. Raises HapaxError if it is damaged.
     """

@@ -39,7 +39,7 @@ from hapax.commands.options import (
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
     show_default=True,
-    help="Share of labels to keep for certificates of calibrated scores.",
+    help="Share of labels to set aside for certificates of calibrated scores.",
 )
 @click.option(
     "--figure", type=click.Path(path_type=Path), help="Reliability diagram to write as FIGURE.png, .svg and .csv."

@@ -61,7 +61,7 @@ class _ConfigurationReader:
     def _check_names(self, table: Mapping[str, Any], options: Any, place: tuple[str, ...]) -> None:
         for name in table:
             if name not in options:
-                self._fail(place, f"{name} is no option{_of(place)}", name, options)
+                self._fail(place, f"{name} is not an option{_of(place)}", name, options)
             if name in DIRECTING_KEYS and not self._is_named:
                 raise HapaxError(
                     f"{self._path}: {name} says where keys are sent, so this file must be named. If you trust it, add "

@@ -159,7 +159,7 @@ def print_diagnostics(
 ) -> None:
     """Print diagnostics as JSON, or as text with their source lines.
 
-    `every`: all notes of a kind, not only the first few. `texts`: sources that are no files, by name.
+    `every`: all notes of a kind, not only the first few. `texts`: sources that are not files, by name.
     """
     if as_json:
         click.echo(json.dumps(list(map(diagnostic_json, diagnostics)), default=str))
@@ -195,7 +195,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
 
 
 def print_texts(outcome: str, texts: Sequence[str]) -> None:
-    """Print what happened to statements, a line each."""
+    """Print what happened to statements, one line each."""
     for text in texts[:STATEMENTS_SHOWN]:
         out.print(f"{outcome}: {escape(text)}", soft_wrap=True)
     if len(texts) > STATEMENTS_SHOWN:

@@ -21,7 +21,7 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "b
 class Excerpts:
     """The marked source lines of diagnostics. Every file is read once.
 
-    `texts`: sources that are no files, by the name in their places. `visible`: replaces control characters.
+    `texts`: sources that are not files, by the name in their places. `visible`: replaces control characters.
     """
 
     def __init__(self, visible: Callable[[str], str], texts: Mapping[str, str] | None = None) -> None:

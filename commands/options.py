@@ -233,7 +233,7 @@ with_opening = together(
         "--proxy",
         default="",
         metavar="URL",
-        help="Proxy to servers on other machines, or the environment variable with its URL; default: none.",
+        help="URL of a proxy for servers on other machines, or the environment variable that holds it; default: none.",
     ),
     click.option(
         "--offline",
@@ -250,8 +250,8 @@ with_models = together(
     click.option(
         "--critic",
         default=None,
-        help="Model that judges, or several with commas, of which the first that covers a claim decides; default: the "
-        "knowledge model.",
+        help="Model that judges, or several separated by commas, of which the first that covers a claim decides; "
+        "default: the knowledge model.",
     ),
     click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
     click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
@@ -362,7 +362,7 @@ with_probability = together(
     click.option(
         "--probability",
         is_flag=True,
-        help="Also give probabilities, from those of the facts and from all proofs.",
+        help="Also give probabilities, computed from those of the facts over all proofs.",
     ),
     click.option(
         "--method",
@@ -388,7 +388,7 @@ with_probability = together(
     click.option(
         "--together",
         type=click.Choice(["reply", "run"]),
-        help="Facts from one reply of a model, or one run, are a single random event. [default: each fact is one]",
+        help="Treat facts from one reply of a model, or from one run, as one random event. [default: each fact is one]",
     ),
 )
 

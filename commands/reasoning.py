@@ -181,7 +181,7 @@ def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
     elif result.rows:
         print_table(result.columns, (tuple(map(str, row)) for row in result.rows))
     if not result.rows and result.columns and not as_json:
-        # A model that was asked has given its values; why one of them is no fact, `why-not` says.
+        # A model that was asked has given its values; why one of them is not a fact, `why-not` says.
         ask = "" if options["ask"] else "Use --ask to ask a model for missing facts. "
         err.print(f"No answer. {ask}`hapax why-not` explains why an atom does not hold.", soft_wrap=True)
     if result.truncated:

@@ -379,7 +379,7 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
     """
     output: Path | None = options["output"]
     if output is None and (options["review"] or options["decisions"]):
-        raise click.UsageError("--review and --decisions are about a rule file. Name it with -o.")
+        raise click.UsageError("--review and --decisions need a rule file. Name it with -o.")
     if options["as_json"] and options["review"] == "ask":
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
     settings = hapax.MiningOptions(

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_RANKERS = ("smollm2", "frequency")
-"""The first of these that is installed ranks what the embedded model finds: the embedded one has read no texts."""
+"""The first of these that is installed ranks the embedded model's findings; that model itself has read no texts."""
 
 ACCOUNTS = 10
 """Rules without a statement whose accounts are printed without --account."""
@@ -189,7 +189,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 def estimate_run(
     library: Library, rules: Sequence[Rule], options: dict[str, Any], with_orders: bool = False
 ) -> tuple[RunEstimate, dict[str, tuple[OrderEstimate, ...]]]:
-    """The estimate of a search of these rules, less what the knowledge base has already, and that of each order."""
+    """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
     from hapax.engine.search.plan import plan_orders, plan_run, with_probes
     from hapax.engine.search.profile_choice import settled
     from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore

@@ -51,7 +51,7 @@ def ledger(database: str, since: str, until: str, export: Path | None, as_json: 
     print_table(contents.columns, (tuple(map(_text, row)) for row in contents.cells()))
     perhaps = sum(row.perhaps for row in contents.spending)
     if perhaps:
-        out.print(f"\n{counted(perhaps, 'request')} without a whole reply, counted at the most that it can use.")
+        out.print(f"\n{counted(perhaps, 'request')} without a whole reply, counted as the most that it can cost.")
 
 
 def _print_reconciled(compared: hapax.Reconciliation, as_json: bool) -> None:

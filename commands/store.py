@@ -114,7 +114,7 @@ def backup(target: Path, database: str, as_json: bool) -> None:
 @with_database
 @with_json
 def restore(copy: Path, database: str, as_json: bool) -> None:
-    """Let the backup COPY take the place of the knowledge base; what was there is kept in a file beside it.
+    """Replace the knowledge base by the backup COPY; the replaced file is kept beside it.
 
     The backup is verified first, and stays. A run that uses the replaced file ends with a copy of its answers.
 

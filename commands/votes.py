@@ -127,7 +127,7 @@ def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, as_json: 
 
 @votes.command()
 @click.option(
-    "--failures", type=click.IntRange(0), default=5, show_default=True, help="Statements found wrong to show."
+    "--failures", type=click.IntRange(0), default=5, show_default=True, help="Number of statements found wrong to show."
 )
 @with_database
 @with_json

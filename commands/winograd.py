@@ -461,7 +461,7 @@ def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any)
 
 
 def _print_files(paths: Iterable[Path], as_json: bool) -> None:
-    """The written files, one a line or as JSON."""
+    """The written files, one per line or as JSON."""
     if as_json:
         print_json({"files": list(paths)})
         return

@@ -77,7 +77,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class JudgedScore:
-    """A score with its label. `block`: what belongs together, such as the key of a question."""
+    """A score with its label. `block`: the group that it belongs to, such as the key of a question."""
 
     score: float
     is_true: bool

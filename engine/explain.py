@@ -82,7 +82,7 @@ class Story:
             waiting.extend((depth + 1, child) for child in reversed(part.children))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """A flat list of the lines with their depths, so that readers need no deep stack either."""
+        """A flat list of the lines with their depths, which can be read without recursion."""
         return [{"depth": depth, "kind": part.kind, "text": part.text} for depth, part in self.lines()]
 
 

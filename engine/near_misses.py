@@ -21,7 +21,7 @@ MOST_NAMES = 3
 
 
 def near_misses(theory: Theory, goal_text: str) -> list[str]:
-    """Sentences about what is near a goal without an answer. Raises GoalRejected.
+    """Hints for a goal without an answer: the names that are near its own. Raises GoalRejected.
 
     A name of the goal that no fact has is compared with the names in the facts on which the goal depends.
     """

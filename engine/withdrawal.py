@@ -1,4 +1,4 @@
-"""Withdraw facts, and prove the stored statements again that rest on changed facts, or on the absence of others."""
+"""Withdraw facts, and prove again the stored statements that rest on changed facts or on the absence of facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hapax.kb.store import KnowledgeBase
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """Facts that were withdrawn, restored or added, and what that does to stored statements."""
+    """Facts that were withdrawn, restored or added, and the effect on stored statements."""
 
     facts: tuple[FactRecord, ...] = ()
     """Those withdrawn or restored."""

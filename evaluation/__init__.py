@@ -1,1 +1,1 @@
-"""The papers' experiments and the measurements of what ships; imported by the command line alone."""
+"""The papers' experiments and the measurements of what ships; used by the package's functions and the command line."""

@@ -33,7 +33,7 @@ def unknown_functions(library: Library) -> Iterator[Diagnostic]:
             near = get_close_matches(item.function, AGGREGATE_FUNCTIONS, 1)
             yield UNKNOWN_FUNCTION.at(
                 item.place,
-                f'"{item.function}" is no aggregate',
+                f'"{item.function}" is not an aggregate',
                 f"Did you mean {near[0]}?" if near else f"Write K = and one of {', '.join(AGGREGATE_FUNCTIONS)}",
             )
 
@@ -94,7 +94,7 @@ AGGREGATE_OF_TEXTS: Final = RuleFault.error(
 
 @check(AGGREGATE_OF_TEXTS, even_if_incomplete=True)
 def aggregates_of_texts(library: Library) -> Iterator[Diagnostic]:
-    """Sums and the like of values that are no numbers, and results that are declared as texts."""
+    """Sums and the like of values that are not numbers, and results that are declared as texts."""
     for item in library.aggregates:
         results = [variable for variable in item.atom.variables if variable.name == item.result]
         values = list(item.counted[:1]) if item.function in AGGREGATE_FUNCTIONS[1:] else []

@@ -118,7 +118,7 @@ def _homes(module: str) -> dict[str, str]:
 
 
 def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """The type that a parameter is annotated with; Any where there is none, or none that can be read here."""
+    """The type that a parameter is annotated with; Any without one, or for one that cannot be read here."""
     annotation = parameter.annotation
     if annotation is inspect.Parameter.empty or parameter.kind is inspect.Parameter.VAR_KEYWORD:
         return Any
@@ -135,7 +135,7 @@ def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> 
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Tell if a value is of an annotated type. What only a choice of values decides is left to the operation."""
+    """True if a value is of an annotated type. Choices among values of a type are checked by the operation itself."""
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or isinstance(kind, TypeVar):
         return True
@@ -228,7 +228,7 @@ def described(value: Any) -> str:
 
 
 def with_article(name: str) -> str:
-    """A noun behind its indefinite article; None has none."""
+    """A noun with its indefinite article; "None" takes none."""
     if name.startswith("None"):
         return name
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -63,7 +63,7 @@ class StatementCap:
 
     @classmethod
     def parsed(cls, text: str) -> StatementCap | None:
-        """The cap of a text such as `2 per A B`; None if it is none."""
+        """The cap that a text such as `2 per A B` states; None for any other text."""
         match text.split():
             case [count, "per", *names] if count.isdecimal() and int(count) > 0 and names:
                 return cls(int(count), tuple(dict.fromkeys(names)))

@@ -121,12 +121,12 @@ class ExceptionClause:
     """`unless is_penguin(Animal X)` behind a rule, and the predicate that stands for it.
 
     The rule's premise has the negated atom. The atom holds where the premise does, as far as facts and rules show: what
-    is not known is no exception, also of predicates that are open elsewhere.
+    is not known is not an exception, also of predicates that are open elsewhere.
     """
 
     atom: Atom
     premise: tuple[BodyLiteral, ...]
-    """What makes the exception; begins with the rule's premise where the exception alone binds no values."""
+    """The conditions of the exception; they begin with the rule's premise where the exception alone binds no values."""
     stated: tuple[BodyLiteral, ...]
     """The premise as it was written."""
     place: Place = field(default=Place(), compare=False, repr=False)

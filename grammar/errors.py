@@ -76,7 +76,7 @@ class Diagnostic:
 class RulesRejected(HapaxError):  # noqa: N818 - reads as what happened
     """Rules that cannot be used; `diagnostics` are all that were found, warnings included.
 
-    `texts`: the sources that are no files, by the name in the diagnostics' places.
+    `texts`: the sources that are not files, by the name in the diagnostics' places.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic], texts: Mapping[str, str] | None = None) -> None:

@@ -13,7 +13,7 @@ _LINE_END = re.compile(r"(\r\n|\r|\n)")
 def with_replacements(text: str, replacements: Iterable[TextRepair]) -> tuple[str, list[TextRepair]]:
     """The text with the replacements, line ends as they were, and those that were made.
 
-    A replacement is left out where the text at its place is not what it replaces.
+    A replacement is left out where the text at its place is not the one that it replaces.
     """
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     parts = _LINE_END.split(text.removeprefix(mark))  # lines at even positions, their ends between them

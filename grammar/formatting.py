@@ -93,14 +93,14 @@ class _Layout:
             self.current += f"  {comment}" if self.current else comment
 
     def _end_line(self) -> None:
-        """End the line. Of several blank lines one stays."""
+        """End the line. Of several blank lines, keep one."""
         line, self.current = self.current.rstrip(), ""
         if line or (self.lines and self.lines[-1]):
             self.lines.append(line)
 
 
 def _following(tokens: list[SourceToken]) -> list[str]:
-    """For each token the terminal of the next one that is no newline; "" behind the last."""
+    """For each token the terminal of the next one that is not a newline; "" behind the last."""
     found: list[str] = []
     terminal = ""
     for token in reversed(tokens):

@@ -114,7 +114,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
 
 def file_key(path: str) -> str:
     """The same text for all spellings of a file's path. The file need not exist."""
-    # Rules from elsewhere, such as a knowledge base, have names with any characters, which are no paths.
+    # Rules from elsewhere, such as a knowledge base, have names with any characters, which are not paths.
     return path if "\0" in path else os.path.realpath(path)
 
 

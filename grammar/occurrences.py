@@ -89,7 +89,7 @@ class _Statement:
         index = 0
         while index < len(self.tokens):
             if first == "aggregate" and self.tokens[index].type == "COMPARE" and self._follows(index + 2, "LPAR"):
-                index += 3  # the function is no predicate
+                index += 3  # the function is not a predicate
             elif self.tokens[index].type == "WORD" and self._follows(index + 1, "LPAR"):
                 arguments, end = self._arguments(index + 2)
                 name = self.tokens[index]

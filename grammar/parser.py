@@ -310,7 +310,7 @@ def parse_statements(file: str, text: str) -> tuple[Diagnostic, ...]:
 
 
 def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
-    """All tokens of a text, newlines and full stops included, and those of each statement. Comments are no tokens."""
+    """All tokens of a text, newlines and full stops included, and those of each statement. Comments are not tokens."""
     tokens = list(_lark().lex(text))
     return tokens, list(_statements(tokens))
 
@@ -398,7 +398,7 @@ def _check_size(tokens: list[Token]) -> None:
 
 
 def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
-    """The tokens with `type`, `oracle` ... and `not` as terminals of their own where they are no ordinary words."""
+    """The tokens with `type`, `oracle` ... and `not` as terminals of their own where they are not ordinary words."""
     before = ""
     depth = 0
     is_rule = not _keyword(tokens)

@@ -108,7 +108,7 @@ TOLERANCE_WITHOUT_QUANTITY: Final = RuleFault.error(
 
 @check(TOLERANCE_WITHOUT_QUANTITY)
 def tolerance_without_quantity(library: Library) -> Iterator[Diagnostic]:
-    """Tolerances of predicates that are not functional, or whose last argument is no number."""
+    """Tolerances of predicates that are not functional, or whose last argument is not a number."""
     for signature in library.signatures:
         if signature.tolerance is None:
             continue
@@ -116,7 +116,7 @@ def tolerance_without_quantity(library: Library) -> Iterator[Diagnostic]:
         if is_functional and library.is_numeric(signature.argument_types[-1]):
             continue
         fact = (
-            f"its last argument, {signature.argument_types[-1]}, is no number"
+            f"its last argument, {signature.argument_types[-1]}, is not a number"
             if is_functional
             else f'it is declared as "{signature.kind}"'
         )
@@ -246,7 +246,7 @@ def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
 
 
 def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
-    """The near name at every use of the predicate; none if the near name is not declared, or is not the only one."""
+    """Replacements by the near name at every use of the predicate; none unless it is declared and the only one."""
     arity = len(signature.argument_types)
     declared = [
         known.name for known in library.signatures if known.declared and len(known.argument_types) == arity

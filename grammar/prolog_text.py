@@ -146,7 +146,7 @@ def rows_text(rule: Rule, library: Library) -> str:
     clause = clause_text(replace(rule, aggregate=None), library)
     if rule.aggregate is None or rule.aggregate.function == "count":
         return clause
-    # A text has no value, and a row with one is no row.
+    # A text has no value, and a row with one is not a row.
     return f"{clause.removesuffix('.')},\n    number({term_text(rule.aggregate.counted[0])})."
 
 

@@ -120,7 +120,7 @@ row. So `sum(Number P: ...)` adds every price once, and `sum(Number P, Dish D: .
 whose first value is a text counts for `count` only. The premise's other variables only have to have some value.
 
 - A group without rows has no value: there is no count of 0. `not is_in(...)` says that there is none.
-- Numbers are exact. SQL derives `count`, `sum`, `min` and `max`; Prolog derives averages, which may be no finite
+- Numbers are exact. SQL derives `count`, `sum`, `min` and `max`; Prolog derives averages, which may not be a finite
   decimals, and what could need more than 60 bits. The values are the same.
 - An aggregate may use other aggregates, negation and derived predicates, but not depend on itself.
 - Its premise needs all facts of its predicates, so that they are given, closed, or derived from such: an oracle
@@ -143,7 +143,7 @@ is_bird(Animal X) & weighs(Animal X, Number K) -> can_fly(Animal X)
 The rule concludes nothing where one of its exceptions holds. An exception is a premise, shares at least one variable
 with the rule, and may have variables of its own: any illness that is serious excepts X.
 
-- What is not known is no exception. `not p(...)` of an open predicate needs to know that `p(...)` is false; `unless`
+- An unknown fact is not an exception. `not p(...)` of an open predicate needs to know that `p(...)` is false; `unless`
   only needs that nothing shows it. So a default can be overturned by a later fact: `derive` then withdraws what rests
   on it, and `why-not` says which exception applies.
 - A search asks no model about exceptions. It uses the facts that are given or that other questions found, and

@@ -276,7 +276,7 @@ class Library:
     facts: tuple[Atom, ...] = ()
     """Ground atoms that the files state, which become given facts."""
     examples: tuple[Atom, ...] = ()
-    """Ground atoms that the prompt profile `few-shot` may show to a model; they are no facts."""
+    """Ground atoms that the prompt profile `few-shot` may show to a model; they are not facts."""
     declarations: tuple[Declaration, ...] = ()
     """Properties and closedness of predicates, disjoint types and constraints."""
     places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False)

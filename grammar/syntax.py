@@ -214,7 +214,7 @@ class RuleLine:
 
 
 MISSPELT = "misspelt"
-"""Kind of a statement that begins with what is nearly a keyword."""
+"""Kind of a statement that begins with a misspelt keyword."""
 
 
 @dataclass(frozen=True, slots=True)

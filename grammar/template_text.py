@@ -26,7 +26,7 @@ _VOWEL_SOUND = ("hour", "honest", "honour", "honor", "heir")
 
 _FINITE = frozenset({"is", "are", "was", "were", "has", "had", "does", "did", "goes", "been", "being"})
 _NO_VERB = frozenset({"always", "perhaps", "sometimes", "as", "this", "its", "his", "besides"})
-"""Words after an auxiliary that end in s and are no verb."""
+"""Words after an auxiliary that end in s and are not verbs."""
 
 
 def template_errors(template: str, persons: frozenset[int] = frozenset()) -> Iterator[str]:

@@ -67,7 +67,7 @@ class AttemptLog:
         return taken
 
     def close(self, seconds: float = CLOSING_SECONDS) -> None:
-        """Write what is waiting, for so long at most, and close the file. Later attempts are refused."""
+        """Write the waiting attempts, for at most this time, and close the file. Later attempts are refused."""
         with self._lock:
             is_first, self._is_closed = not self._is_closed, True
             if self._thread is not None and is_first:
@@ -78,7 +78,7 @@ class AttemptLog:
 
 
 def _write_all(path: Path, queue: SimpleQueue[Entry]) -> None:
-    """Write what comes until the end is announced; a failure is given to those that wait for it."""
+    """Write attempts as they come until the file is closed; a failure is passed to those that wait for it."""
     store: RecordStore | None = None
     is_open = True
     try:

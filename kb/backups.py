@@ -26,8 +26,8 @@ WAITED_SECONDS = 5.0
 def copy_verified(source: Path, target: Path) -> int:
     """Copy a knowledge base into a new file, also while others write to it, and return its number of rows.
 
-    The copy holds what was committed when it ended. It takes its name when it was verified and is on disk; until then
-    nothing has this name. Raises HapaxError if there is no knowledge base, if the target exists, or for damages.
+    The copy holds what was committed when it ended. It gets its name once it is verified and on disk; until then
+    no file has this name. Raises HapaxError if there is no knowledge base, if the target exists, or for damages.
     """
     if not source.exists():
         raise HapaxError(f"{source}: there is no such knowledge base. Name an existing file.")
@@ -46,7 +46,7 @@ def copy_verified(source: Path, target: Path) -> int:
 
 
 def put_back(backup: Path, database: Path) -> Path | None:
-    """Let a backup take the place of a knowledge base; return the copy of what was there, None if nothing was.
+    """Replace a knowledge base by a backup; return the copy of the replaced one, None if there was none.
 
     The backup is verified first, and stays. A run that uses the file notices that it was replaced, and ends. Raises
     HapaxError for a damaged backup and while a process asks models for the file; then nothing has changed.
@@ -82,7 +82,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _keep(database: Path, kept: Path) -> None:
-    """Copy what is to be replaced, even if it is damaged."""
+    """Copy the file that is to be replaced, even if it is damaged."""
     partial = kept.with_name(f".{kept.name}")
     try:
         _copy(database, partial)

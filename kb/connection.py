@@ -132,7 +132,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def rescued(connection: sqlite3.Connection, path: Path) -> Path:
-    """Copy what the connection sees into a new file beside `path`, and return the copy's name.
+    """Copy the database as the connection sees it into a new file beside `path`, and return the copy's name.
 
     SQLite keeps the last commits of a file that was renamed or deleted in a log that nobody reads any more. A later
     copy of this process replaces the earlier one. Raises HapaxError if it cannot be written.

@@ -1,4 +1,4 @@
-"""The way of given facts into the knowledge base: each is checked, all are counted, and either all come in or none.
+"""Intake of given facts into the knowledge base: each is checked, all are counted, and either all are stored or none.
 
 Facts wait in a temporary table on disk until the last row is read, so that a file of any size takes little memory and a
 faulty row leaves nothing behind.
@@ -68,7 +68,7 @@ class FactFault:
 
 
 class RowRefused(ValueError):  # noqa: N818  named after the situation, as all our errors are
-    """A row that is no fact. `kind`: the fault in short, by which faults are counted."""
+    """A row that is not a fact. `kind`: the fault in short, by which faults are counted."""
 
     def __init__(self, message: str, kind: str = "not a fact") -> None:
         super().__init__(message)
@@ -260,7 +260,7 @@ class FactIntake:
         self.faults.append(FactFault(self.file, line, message, kind))
 
     def store(self, skip_faulty: bool) -> ImportReport:
-        """Store what was read. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
+        """Store the facts. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
         self._flush()
         self._refuse_table()
         claimed = list(self._refuse_conflicts())
@@ -555,7 +555,7 @@ class _Renaming:
 class EncodedColumn:
     """Cells of a table, encoded: as the knowledge base stores them, and as they are in a fact's identity.
 
-    `text_rows`: rows whose value is a text; `faults`: by row, why a cell is no value, and the kind of fault in short.
+    `text_rows`: rows whose value is a text; `faults`: by row, why a cell is not a value, and the kind of fault.
     """
 
     texts: Sequence[str]
@@ -576,7 +576,7 @@ class EncodedColumn:
 
     @classmethod
     def of(cls, cells: Sequence[object]) -> EncodedColumn:
-        """A column of values, and of ValueErrors for cells that are none."""
+        """A column of values, with a ValueError for each cell without a valid value."""
         texts, canonical, text_rows = [], [], []
         faults: dict[int, tuple[str, str]] = {}
         for row, cell in enumerate(cells):
@@ -592,7 +592,7 @@ class EncodedColumn:
 
 
 def _cell_fault(cell: object) -> tuple[str, str] | None:
-    """Why a cell is no value, and the kind of fault; None for a value."""
+    """Why a cell is not a value, and the kind of fault; None for a value."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return "an argument is empty; fill it in, or leave the row out", "empty cell"
     reason = str(cell) if isinstance(cell, ValueError) else values.refusal(cell)
@@ -644,7 +644,7 @@ class _TemporaryFacts:
         return number
 
     def add(self, facts: Sequence[tuple[object, ...]], bases: Mapping[int, str]) -> None:
-        """Add facts: line, identity, kind and arguments. `bases`: of renamed facts, by place in the sequence."""
+        """Add facts: line, identity, kind and arguments. `bases`: bases of renamed facts, by index in `facts`."""
         with translated(self._kb.place), self._kb.database.atomic():
             insert = self._kb.database.conn.executemany
             insert("INSERT INTO temp.imported VALUES (?, ?, ?, ?)", facts)

@@ -125,7 +125,7 @@ class RecordStore:
                 yield record
 
     def leave_out(self, fault: HapaxError, subject: str = "") -> None:
-        """Name the fault of a part that is left out in `unreadable`; raise the fault if that is None."""
+        """Record the fault of a part that is left out in `unreadable`; raise the fault if that is None."""
         if self.unreadable is None:
             raise fault
         self.unreadable[f"{subject}{fault}"] = None

@@ -382,7 +382,7 @@ def statement_id(rule: str, substitution: Iterable[tuple[str, Value]]) -> str:
 
 
 def text_id(premise: str, conclusion: str) -> str:
-    """Identity of what a statement reads, which statements with other values of hidden variables share."""
+    """Identity of a statement's text, shared by statements that differ only in values of hidden variables."""
     return content_id("text", StatementText(premise, conclusion).sentence)
 
 

@@ -524,7 +524,7 @@ class Relations:
 
 
 def _scaled(number: int | Decimal, places: int) -> int | None:
-    """The number times ten to the power of `places`; None if that is no whole number, or too large for SQL."""
+    """The number times ten to the power of `places`; None if that is not a whole number, or too large for SQL."""
     extent = exact_extent([number])
     if extent.inexact or extent.places > places:
         return None

@@ -168,7 +168,7 @@ class TableSchema(Generic[R]):
                 _ = None if value is None else encode(value)
             except values.ValueRefused as error:
                 return values.ValueRefused(f"{self.name}.{name}: {error}")
-        raise AssertionError("a cell was refused that can be written")
+        raise AssertionError("refused a cell that can be written")
 
     @property
     def select(self) -> str:

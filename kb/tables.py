@@ -82,7 +82,7 @@ class TableMapping(BaseModel):
     @classmethod
     @checked
     def of(cls, predicate: str, columns: Sequence[str], table: str | None = None) -> TableMapping:
-        """The mapping of one predicate. Raises HapaxError for a name that is none."""
+        """The mapping of one predicate. Raises HapaxError if the name cannot be a predicate's."""
         return _validated(
             {"facts": [{"predicate": predicate, "columns": [*columns]}], "table": table}, "--predicate and --columns"
         )
@@ -309,7 +309,7 @@ def _extra_lines(row: Sequence[str]) -> int:
 
 
 def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
-    """Objects, one a line. The columns are those of the mapping; an object without one has an empty cell."""
+    """Objects, one per line. The columns are those of the mapping; an object without one has an empty cell."""
     wanted = [argument for facts in mapping.facts for argument in facts.columns if isinstance(argument, str)]
     columns = list(dict.fromkeys(wanted))
     missing = set(columns)
@@ -324,7 +324,7 @@ def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
             except (ValueError, RecursionError) as fault:
                 raise HapaxError(f"{path}:{line}: not valid JSON: {fault}. Nothing was imported.") from fault
             if not isinstance(entry, dict):
-                raise HapaxError(f"{path}:{line}: not a JSON object. Write one object a line. Nothing was imported.")
+                raise HapaxError(f"{path}:{line}: not a JSON object. Write one object per line. Nothing was imported.")
             if missing:
                 missing.difference_update(entry)
                 others.update(dict.fromkeys(islice(entry, _NAMES_SHOWN)) if len(others) < _NAMES_SHOWN else {})

@@ -51,7 +51,7 @@ SELECT (SELECT max(rowid) FROM stored.statements), (SELECT count(*) FROM stored.
 
 @dataclass(frozen=True, slots=True)
 class WordMatches:
-    """Rows of `statements`, and values, that contain all words, the best first, with their numbers in all."""
+    """Rows of `statements`, and values, that contain all words, the best first, with their total numbers."""
 
     rows: tuple[int, ...]
     row_count: int
@@ -132,7 +132,7 @@ class WordIndex:
             run("DETACH DATABASE stored")
 
     def _add(self) -> None:
-        """Index what is not indexed yet; everything, if older rows are not as they were."""
+        """Index the new rows; all rows, if older ones have changed."""
         run = self._connection.execute
         last, _, length, last_fact, facts, last_candidate, candidates = self._state
         # The rows before the last indexed one, as they are now.

@@ -51,7 +51,7 @@ class OpeningOptions:
     probe_again: bool = False
     """Probe servers even if the journal holds findings."""
     forecast: bool = False
-    """Only identities are needed: nothing is loaded, and what an alias states is believed instead of probed."""
+    """Only identities are needed: nothing is loaded, and an alias's statements are believed instead of probed."""
     notice: Callable[[str], None] | None = None
     """Receives lines for the user about slow preparations, such as a conversion at a model's first use."""
     sharers: int = 1

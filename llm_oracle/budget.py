@@ -209,7 +209,7 @@ class Ledger:
             return reservation
 
     def settle(self, reservation: Reservation, spent: Usage | None, outcome: Outcome) -> None:
-        """End a reservation and count what the request used; None: it was not sent."""
+        """End a reservation and count the request's use; None: it was not sent."""
         account = reservation.account
         if self.writer is not None:
             self.writer.write(_ended(reservation, spent, outcome))

@@ -1,4 +1,4 @@
-"""Circular judges: models that judge what they, their teachers or their pupils ranked."""
+"""Circular judges: models that judge rankings by themselves, their teachers or their pupils."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Measures on claims of known truth whether a critic ever says yes.
 
 The P(yes) of a small or badly prompted model can lie below every usable threshold, for true claims and for false ones.
-Such a critic is no judge; all that its scores can do is to order the values of a question.
+Such a critic is not a judge; all that its scores can do is to order the values of a question.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class _Guard:
     def _check(self, host: str | bytes | None) -> None:
         named = host.decode("ascii", "replace") if isinstance(host, bytes) else host
         if named and not self.permits(named):
-            raise PermissionError(f"{named} is no host that a model, an alias or a proxy names.")
+            raise PermissionError(f"{named} is not the host of any model, alias or proxy.")
 
 
 def _is_address(host: str) -> bool:

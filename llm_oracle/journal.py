@@ -81,7 +81,7 @@ class AttemptStore(Protocol):
 
 
 class ReadOnlyCallStore:
-    """A store that answers from another one and discards what is recorded, for plans that must not change a file."""
+    """A store that answers from another one and records nothing, for plans that must not change a file."""
 
     def __init__(self, store: CallStore) -> None:
         self._store = store

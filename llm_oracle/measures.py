@@ -240,7 +240,7 @@ def _span_scores(model: Any, texts: Sequence[SpannedText]) -> list[LogLikelihood
 
 
 def _by_counts(model: Any, texts: Sequence[RankedText]) -> list[TextMeasures | None]:
-    """Measures from how often names occur: one is added to each count, so that what never occurs is ranked, too."""
+    """Measures from how often names occur: one is added to each count, so that unseen names are ranked, too."""
     named = [tuple(dict.fromkeys(text.values)) for text in texts]
     is_list = lists_names(model)
     asked: list[tuple[str, ...]] = [(name,) for names in named for name in names]

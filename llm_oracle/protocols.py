@@ -172,7 +172,7 @@ class ModelIdentity:
     types: tuple[str, ...] | None = None
     """Data types whose values the model can judge, in any case; None: no declared limit."""
     taught_by: tuple[str, ...] = ()
-    """Names of the models and word lists on whose scores it was trained: they are no independent judges of it."""
+    """Names of the models and word lists on whose scores it was trained: they are not independent judges of it."""
 
 
 class PartlyAnswered(HapaxError):  # noqa: N818  # the answers matter as much as the failure

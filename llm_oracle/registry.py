@@ -86,7 +86,7 @@ def open_models(
 def open_roles(
     opened: OpenedModels, knowledge: str, critic: str | None, likelihood: str | None, evaluator: str
 ) -> Models:
-    """As `open_models`, sharing what is already opened."""
+    """As `open_models`, sharing models that are already open."""
     proposing = open_shared(opened, knowledge, KNOWLEDGE)
     judging = open_shared(opened, critic or knowledge, CRITIC)
     return Models(
@@ -113,7 +113,7 @@ def open_model(model: str, role: str, options: OpeningOptions | None = None) -> 
 
 
 def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
-    """As `open_model`, sharing what is already opened: a checkpoint is loaded once for all its roles."""
+    """As `open_model`, sharing models that are already open: a checkpoint is loaded once for all its roles."""
     parts = chain_parts(model) if role == CRITIC else [model]
     if len(parts) > 1:
         return CriticChain([open_shared(opened, part, role) for part in parts], _chain_price(parts))

@@ -123,7 +123,7 @@ def _decoded(inside: str) -> tuple[Any, int]:
         node, end = json.JSONDecoder().raw_decode(inside)
     except (ValueError, RecursionError):
         return _parsed(inside.strip()), len(inside)
-    # One object a line is one list.
+    # One object per line is one list.
     lines = _json_lines(inside) if inside[end:].lstrip().startswith(("{", "[")) else None
     return (node, end) if lines is None else (lines, len(inside))
 
@@ -165,7 +165,7 @@ def _yaml(text: str) -> list[Any] | dict[str, Any] | None:
 
 
 def _json_lines(text: str) -> list[Any] | None:
-    """The data of a text with one JSON value a line; a last line that is cut off is left out."""
+    """The data of a text with one JSON value per line; a last line that is cut off is left out."""
     nodes: list[Any] = []
     lines = [line.strip().rstrip(",") for line in text.splitlines() if line.strip()]
     for line in lines:
@@ -395,7 +395,7 @@ def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
 
 
 def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
-    """The rows of a text in CSV whose first line names the columns; None if it is no such text."""
+    """The rows of a text in CSV whose first line names the columns; None if it is not such a text."""
     fenced = _FENCED.search(text[:MOST_DATA])
     inside = fenced["inside"] if fenced else text[:MOST_DATA]
     lines = [line for line in inside.splitlines() if line.strip()][: MOST_LINES + 1]

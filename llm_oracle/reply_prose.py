@@ -450,7 +450,7 @@ _NO_SLOT = re.compile(
     r"\b(?:is|are|was|were|has|have)\b",
     re.IGNORECASE,
 )
-"""The words before a verb that are no name, but a part of another sentence."""
+"""The words before a verb that are not a name but a part of another sentence."""
 
 
 def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str | None:

@@ -149,7 +149,7 @@ def test_sql_decides_all_but_averages(prolog: PrologSession) -> None:
         assert {rule.rule: rule.engine for rule in report.rules} == {
             "often": "sql", "range": "sql", "means": "prolog", "all": "sql",
         }  # fmt: skip
-        assert "an average may be no finite decimal" in report.rules[2].reason
+        assert "an average may not be a finite decimal" in report.rules[2].reason
 
 
 def test_sums_stay_in_sql_when_facts_change(prolog: PrologSession) -> None:

@@ -97,10 +97,10 @@ def test_another_file_is_named_by_config() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("bean = 3", "hapax.toml: bean is no option of any command. Did you mean beam?"),
+        ("bean = 3", "hapax.toml: bean is not an option of any command. Did you mean beam?"),
         ("[serch]\nbeam = 3", "hapax.toml: [serch] names no command. Did you mean search?"),
         ("[evaluate.likelyhood]\nout = 'x'", "[evaluate.likelyhood] names no command. Did you mean likelihood?"),
-        ("[search]\nbaem = 3", "hapax.toml: baem is no option of `hapax search`. Did you mean beam?"),
+        ("[search]\nbaem = 3", "hapax.toml: baem is not an option of `hapax search`. Did you mean beam?"),
         ("[search]\nbeam = [3]", "beam of `hapax search` takes one value"),
         ("[search]\njson = 1", "json of `hapax search` is true or false"),
         ("[search]\nbeam = true", "beam of `hapax search` takes a value"),

@@ -152,7 +152,7 @@ def test_a_query_finds_them(stored: Path, tmp_path: Path) -> None:
         ("p(T X)\tq(T X)\thigh", "the score is nan"),
         ("p(T X)\tq(T X)\t1.5", "the score is 1.5"),
         ("p(T X)\tq(T X, T Y)\t0.5", "only those of the left"),
-        ('p(T X)\tq("butter")\t0.5', "write only variables"),
+        ('p(T X)\tq("butter")\t0.5', "use variables only"),
         ("p(T X) & r(T X)\tq(T X)\t0.5", "one atom on each side"),
         ("not p(T X)\tq(T X)\t0.5", "one atom on each side"),
         ("p(X)	q(X)	0.5", "no atom gives the variable"),

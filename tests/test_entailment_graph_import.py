@@ -107,7 +107,7 @@ def test_faulty_lines_are_named_by_number(graphs: Path, tmp_path: Path) -> None:
     refused = invoke(*command)
     assert refused.exit_code == 1
     assert f"{path}:7: " in refused.stderr
-    assert f"{path}:9: host is no predicate" in refused.stderr
+    assert f"{path}:9: host is not a predicate" in refused.stderr
     skipped = invoke(*command, "--skip-faulty")
     assert skipped.exit_code == 0
     assert "4 entailments of 2 files" in skipped.stderr

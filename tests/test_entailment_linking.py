@@ -131,7 +131,7 @@ def test_faults_of_the_sheet_and_of_the_encoder_are_told(folder: Path) -> None:
     )
 
     assert (faulty.exit_code, unknown.exit_code) == (1, 2)
-    assert "is no entailment" in " ".join(faulty.stderr.split())
+    assert "is not an entailment" in " ".join(faulty.stderr.split())
     assert "hf:NAME_OR_PATH" in unknown.stderr
 
 

@@ -188,7 +188,7 @@ def opened(folder: Path, table: bytes, mapping: str = ONE_TABLE) -> ReferenceMod
         (b"a,p\nx,1\n", "has no column 'b'; its columns are 'a', 'p'"),
         (b"a,b,p\nx,1\n", r"t.csv:2: has 2 cells, the header 3"),
         (b"a,b,p\nx,eighty,1\n", r"t.csv:2: column 'b' has 'eighty', which is not a Feet"),
-        (b"a,b,p\nx,1,many\n", r"t.csv:2: column 'p' has 'many', which is no popularity"),
+        (b"a,b,p\nx,1,many\n", r"t.csv:2: column 'p' has 'many', which is not a popularity"),
         (b"a,b,p\nx,1,2\nx,2,2\n", r"t.csv:3: says 2 of x, row 2 says 1, but lies_at/2 has one right value"),
         (b'a,b,p\n"x,1,2\n', "Correct the quotation marks"),
         (b'a,b,p\n"x"y,1,2\n', "Correct the quotation marks"),

@@ -1,7 +1,7 @@
 """The web application of `hapax serve`: pages of one knowledge base, with tables as JSON and CSV, and judging.
 
 The knowledge base is opened anew for each request, read-only unless a vote is stored. No page loads anything from
-elsewhere or runs a script but that of this folder and the report's plots, and texts of models and people are escaped.
+elsewhere; the only scripts are those of this folder and the report's plots. Texts of models and people are escaped.
 """
 
 from __future__ import annotations

@@ -66,5 +66,5 @@ class Judging:
             (item,) = ItemSource(kb, SheetKind.SOUNDNESS).items(stored[-1:])
             question = next(question for question in item.questions if question.main)
             if answer not in question.choices:
-                raise HapaxError(f"{answer!r} is no answer. Choose one of {', '.join(question.choices)}.")
+                raise HapaxError(f"{answer!r} is not an answer. Choose one of {', '.join(question.choices)}.")
             kb.add_votes([VoteRecord(subject_id(item_id), question.key, voter, answer, comment.strip())])

@@ -136,7 +136,7 @@ class Gathering:
         """Send each known answer to its worker, and the capabilities of servers to all workers."""
         for path in (self.pool, self.database):
             with KnowledgeBase(path, read_only=True) as source:
-                # Probes of servers are no answers to requests, and every worker needs them.
+                # Probes of servers are not answers to requests, and every worker needs them.
                 for calls in _batches(source):
                     relevant = [call for call in calls if call.role == PROBE or call.model in self.models]
                     self._send(relevant, numbers)

@@ -64,9 +64,9 @@ Chains = Mapping[Atom, Sequence[Chain]]
 
 
 def reversed_rules(rules: Sequence[Rule], chains: Chains, margin: float = MARGIN) -> Iterator[Diagnostic]:
-    """Rules that conclude the special from the general: the conclusion entails a premise, and the reverse less surely.
+    """Rules that infer the specific from the general: the conclusion entails a premise more surely than the reverse.
 
-    Rules whose other premises also connect the arguments of the conclusion are left alone: those may justify it.
+    Rules whose other premises also connect the arguments of the conclusion are left out: those premises may justify it.
     """
     for rule in rules:
         for literal in _positive(rule):

@@ -67,9 +67,7 @@ class Edge:
         if lone is None or lone.negated or rule.conclusion.negated:
             raise HapaxError(f"{premise} -> {hypothesis}: write exactly one atom on each side, without negation.")
         if not all(isinstance(term, Variable) for atom in rule.atoms for term in atom.arguments) or rule.unbound:
-            raise HapaxError(
-                f"{premise} -> {hypothesis}: write only variables, and on the right only those of the left."
-            )
+            raise HapaxError(f"{premise} -> {hypothesis}: use variables only, and on the right only those of the left.")
         if not 0 <= score <= 1:
             raise HapaxError(f"{premise} -> {hypothesis}: the score is {score}; write a number from 0 to 1.")
         names = {variable.name: chr(ord("A") + number) for number, variable in enumerate(rule.variables)}

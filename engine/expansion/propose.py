@@ -168,7 +168,7 @@ class Expander:
     # Data types
 
     def _types(self, meta: Rule, variable: Variable) -> Iterator[str | UnusableReply]:
-        """The narrower types that the model names, and the parts of its reply that are none."""
+        """The narrower types that the model names, and the parts of its reply that name no type."""
         literals = [str(item) for item in (*meta.literals, meta.conclusion) if variable in item.variables]
         reply = self._ask(types_prompt(" & ".join(literals), variable.name, variable.data_type, self._settings.types))
         kept: set[str] = set()
@@ -290,7 +290,7 @@ class Expander:
     def _reworded_atom(
         self, atom: Atom, verb: Verb, signature: PredicateSignature, subtypes: Sequence[tuple[str, str]]
     ) -> _RewordedAtom | UnusableReply:
-        """The atom with another verb. `signature`: the one to declare if the new predicate is unknown."""
+        """The atom with another verb. `signature`: the declaration that a new predicate needs."""
         new = Atom(verb.name, atom.arguments)
         # `can_use` in place of `cannot_operate` would make the rule its own contrary.
         if default_polarity(Literal(new)) is not default_polarity(Literal(atom)):
@@ -349,7 +349,7 @@ class Expander:
     ) -> tuple[tuple[Verb, ...], tuple[str, ...]]:
         """Verbs for the conclusion: the one that the model prefers, those of its sentences, and the meta-rule's own.
 
-        Then notes about replies that are none.
+        Also notes about replies that contain no verb.
         """
         notes: tuple[str, ...] = ()
         old, atom = meta.conclusion.atom, narrowed.rules[0].conclusion.atom
@@ -382,7 +382,7 @@ def _spelled(atom: Atom) -> list[str]:
 
 
 def _notes(reply: UnusableReply) -> tuple[str, ...]:
-    """A note about a reply that is no verb; none about an empty one."""
+    """A note about a reply that is not a verb; none about an empty one."""
     return (f"not '{reply.said}': {reply.reason}",) if reply.said else ()
 
 

@@ -110,7 +110,7 @@ def read_predicate(reply: str, arguments: Sequence[str] = ()) -> Verb | Unusable
     """
     lines = [line for line in reply[:MAX_REPLY_CHARACTERS].splitlines() if line.strip()]
     if not lines:
-        return UnusableReply("", "is no verb")
+        return UnusableReply("", "is not a verb")
     named = dict.fromkeys(_SNAKE.findall(lines[0].lower()))
     if len(named) > 1:
         return UnusableReply(_shown(lines[0]), "names several verbs")
@@ -118,7 +118,7 @@ def read_predicate(reply: str, arguments: Sequence[str] = ()) -> Verb | Unusable
     words = (next(iter(named), None) or plain).replace("_", " ")
     if is_sentence(words, arguments):
         return UnusableReply(_shown(lines[0]), "is a sentence, where a verb such as 'cannot drive' is wanted")
-    return read_verb(words.lower()) or UnusableReply(_shown(lines[0]), "is no verb")
+    return read_verb(words.lower()) or UnusableReply(_shown(lines[0]), "is not a verb")
 
 
 def is_sentence(words: str, arguments: Sequence[str]) -> bool:

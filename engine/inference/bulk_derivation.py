@@ -379,7 +379,7 @@ def _fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
 
 
 def _meaning(library: Library) -> Iterator[str]:
-    """Texts of everything in a library that decides what is true; templates, for example, do not."""
+    """Texts of everything in a library that decides truth; templates, for example, do not."""
     yield from map(str, (*library.rules, *library.facts))
     yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
     yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)

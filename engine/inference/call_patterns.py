@@ -1,6 +1,6 @@
 """Call patterns: which arguments are bound when a goal, and the rules below it, call a predicate.
 
-They only decide how facts are loaded and in which order premises are joined, never what holds: an estimate does.
+They decide only how facts are loaded and in which order premises are joined, never what holds: an estimate is enough.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Facts for a goal on demand: Prolog asks for the rows that can match a call, and they are read by index.
 
 A program leaves out the facts of large predicates, and `hapax_host:fetch/2` asks for them before a call. So a question
-about a few facts costs what these cost, whatever else is stored, and the answers are those over all facts.
+about a few facts costs the same however many are stored, and its answers are those over all facts.
 """
 
 from __future__ import annotations

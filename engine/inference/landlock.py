@@ -1,7 +1,7 @@
 """Landlock, Linux's restriction that a process puts on itself: here, no file and no network.
 
 The numbers are those of the kernel's interface, linux/landlock.h, and are the same on every processor but alpha. There
-is no maintained package for Python that covers network and scopes.
+is not a maintained package for Python that covers network and scopes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def kill_group(process: int) -> None:
 def shut_off() -> bool:
     """Take from this thread, and from all that it starts, every access to files, TCP and processes outside it.
 
-    What is open already stays usable. This cannot be undone. Returns False where the kernel cannot do it.
+    Files that are open already stay usable. This cannot be undone. Returns False where the kernel cannot do it.
     """
     version = interface_version()
     if not version:

@@ -107,7 +107,7 @@ class _StepChecker:
             return  # written by another version of the language
 
     def is_certain(self, rule: str) -> bool:
-        """True if a single search used the rule, so that the stored text is the one of its statements."""
+        """True if only one search used the rule, so that its stored text is certainly that of its statements."""
         return self._searches.get(rule) == 1
 
     def misfit(self, rule: str, run: str, substitution: object, text: object) -> tuple[tuple[str, str], str] | None:
@@ -153,7 +153,7 @@ class _StepChecker:
                 if not goal.variables and not _is_true(goal):
                     raise StepFault(f"{goal} does not hold")
             elif self._kinds.get(goal.atom.indicator, PredicateKind.COMPUTED) is not PredicateKind.COMPUTED:
-                raise StepFault(f"{goal} is no computed predicate")
+                raise StepFault(f"{goal} is not a computed predicate")
 
     def _check_fact(self, part: Proof) -> None:
         goal = part.goal
@@ -192,7 +192,7 @@ def _misfit_of(rule: Rule, part: Proof, values: Mapping[str, Constant] | None) -
     if rule.aggregate is not None:
         for child in part.children:
             if not any(_matches(item, child.goal, dict(bindings)) for item in rule.premise):
-                return f"{child.goal} is no premise of rule {rule.name}"
+                return f"{child.goal} is not a premise of rule {rule.name}"
         return None
     if len(part.children) != len(rule.premise):
         return f"{len(part.children)} of the {len(rule.premise)} premises of rule {rule.name} are there"

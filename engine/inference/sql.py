@@ -167,7 +167,7 @@ def compile_aggregate(
 ) -> CompiledAggregate:
     """Compile an aggregate. `row_count` gives the number of a table's rows. Raises NotCompiled."""
     if aggregate.function == "avg":
-        raise NotCompiled("an average may be no finite decimal")
+        raise NotCompiled("an average may not be a finite decimal")
     compiler = _PremiseCompiler(context).read(premise)
     number = None if aggregate.function == "count" else compiler.number_of(aggregate.counted[0])
     rows = prod(max(1, row_count(table)) for table in compiler.tables)

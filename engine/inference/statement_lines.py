@@ -190,7 +190,7 @@ def _lines(
 def _by_equal_facts(
     tables: Sequence[str], refs: Sequence[Sequence[int]], count: int
 ) -> dict[tuple[int, ...], Sequence[int]]:
-    """The rows of a batch by which of their literals are the same fact."""
+    """The rows of a batch, grouped by the literals that share a fact."""
     distinct = tuple(range(len(tables)))
     if len(set(tables)) == len(tables):
         return {distinct: range(count)}

@@ -261,7 +261,7 @@ class MiningTables:
         )
 
     def _add_rejected(self) -> None:
-        """Load the atoms that a critic rejected and that are no facts."""
+        """Load the atoms that a critic rejected and that are not facts."""
         codes = {predicate.indicator: predicate.code for predicate in self.predicates.values()}
         waiting = self._rejected_atoms()
         while batch := list(islice(waiting, BATCH)):

@@ -25,7 +25,7 @@ class GroundProgram:
     """Nodes, numbered from 0, with the probability of their own events, and the instances that conclude them."""
 
     names: list[Hashable] = field(default_factory=list)
-    """The name of each node: an atom, or the name of an event that is no atom."""
+    """The name of each node: an atom, or the name of an event that is not an atom."""
     weights: dict[int, float] = field(default_factory=dict)
     """The probability of a node's own event, for nodes that have one."""
     instances: dict[int, list[GroundInstance]] = field(default_factory=dict)

@@ -28,7 +28,7 @@ NO_ANSWER = 0.3
 """Highest P(yes) below which a lower threshold is no remedy: the critic says no to everything."""
 
 _NUMBER = re.compile(r"[0-9]+")
-"""Numbers in reasons, such as `repeats line 3`, which would make a reason of each line."""
+"""Numbers in reasons such as `repeats line 3`, which would make each line a reason of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def excerpt(text: str) -> str:
 class StepAccount:
     """One step of a rule's plan.
 
-    `step` counts from 1; `variable`: the one that gets values, with its type; `origin`: where they come from.
+    `step` counts from 1; `variable`: the variable that gets values, with its type; `origin`: where they come from.
     `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
     `losses`: rejected values by gate, and
     `unjudged` those that a budget left without a score. `given`: values by given facts, which need no line. `extended`:
@@ -336,7 +336,7 @@ _FACT_REMEDIES = {
     "computed": "Check the equation that computes it.",
     "model": "Raise --calls, or choose another model with --knowledge.",
 }
-"""The first remedy by origin of a step's values, if there is none."""
+"""The first remedy for a step without values, by their origin."""
 
 _REPEATS = ("repeats an earlier", "repeats line", "excludes")
 """Words of the reasons to drop a line whose value is known already."""

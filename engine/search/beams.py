@@ -382,7 +382,7 @@ class RuleSearch:
     def _next_is_free(self) -> bool:
         """True if the next step asks no model, and leaves few enough beams to rank them after it.
 
-        What it tests should choose among all beams, not among those that a cut has left.
+        Its tests should choose among all beams, not only among those that survive a cut.
         """
         if self.facts is None:
             return False
@@ -690,8 +690,8 @@ def _merged(beams: Sequence[Beam]) -> list[Beam]:
 def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat: str | None) -> list[Literal]:
     """The literals by which a rule's beams are ranked once the named variables have values, in the plan's order.
 
-    LINK (section 2.3) ranks every literal that has its values, the conclusion last. Hapax leaves out all about PersonX:
-    such a sentence adds the same to all values, and a model that never read one adds noise.
+    LINK (section 2.3) ranks every literal that has its values, the conclusion last. Hapax leaves out those about
+    PersonX: such a sentence adds the same to all values, and a model that never read one adds noise.
     """
     if compat == "released":
         return released_literals(rule, names)

@@ -62,8 +62,8 @@ class Certificates:
 class Certifier:
     """Certifies the scores of a critic on the facts that the knowledge base's candidates make.
 
-    `critics`: NAME@REVISION of the critics of a chain; the last one is certified, and what the others decide is no part
-    of the promise. `maps`: calibrations by which the scores are changed; facts that taught them are no labels then.
+    `critics`: NAME@REVISION of the critics of a chain; the last one is certified, and the promise leaves out what the
+    others decide. `maps`: calibrations by which the scores are changed; facts that taught them are not labels then.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ def prompt_version() -> str:
 
 
 def template_hashes(predicates: Iterable[PredicateRecord]) -> dict[str, str]:
-    """By indicator, a hash of all by which facts of a predicate become claims: its templates and types."""
+    """By indicator, a hash of the templates and types by which a predicate's facts become claims."""
     hashes = {}
     for item in predicates:
         words = (item.affirmative, item.negated, item.question, list(item.argument_types))
@@ -229,7 +229,7 @@ def template_hashes(predicates: Iterable[PredicateRecord]) -> dict[str, str]:
 
 
 def _other_revision(record: CertificateRecord, runs: Sequence[RunRecord]) -> str:
-    """The lapse by a later run with another revision of the certificate's models; empty if there is none.
+    """The lapse caused by a later run with another revision of the certificate's models; empty if there is none.
 
     Runs are compared by their order, since clocks are coarse and can be set back.
     """

@@ -53,7 +53,7 @@ class Ends:
 class EndSize:
     """Share of a pool at each end, and the most statements.
 
-    `splits_ties`: chance divides what the ranker cannot tell apart; otherwise it is at no end. `by_pairs`: the scores
+    `splits_ties`: chance orders statements with equal scores; otherwise tied ones are at no end. `by_pairs`: the scores
     are those of `pair`, so that the pool is the half with the commoner names.
     """
 
@@ -198,7 +198,7 @@ class Division:
 
 
 def _frames(values: Values) -> list[tuple[int, Values]]:
-    """The values without each of them in turn, and the place of the one that is left out."""
+    """For each value, the other values and its own place among them."""
     return [(place, values[:place] + values[place + 1 :]) for place in range(len(values))]
 
 

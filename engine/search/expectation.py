@@ -1,8 +1,8 @@
 """Expected numbers of questions, claims and texts of a search, where the journal has no answers yet.
 
 A step asks one question for each distinct key of its beams. Rules with the same questions share them, and each
-distribution keeps its share of one pool. A question is expected to yield what its kind has yielded in this knowledge
-base, and at first what was measured.
+distribution keeps its share of one pool. The expected yield of a question is that of its kind in this knowledge
+base so far, and at first a measured default.
 """
 
 from __future__ import annotations

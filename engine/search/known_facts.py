@@ -113,7 +113,7 @@ class _PredicateFacts:
     closure: FactClosure | None = None
 
     def given_changed(self) -> None:
-        """Have the given facts read anew."""
+        """Forget the given facts, so that they are read again."""
         self.table = self.closure = None
 
 
@@ -158,7 +158,7 @@ class KnownFacts:
         return self.table(atom.indicator).values(atom, name)
 
     def _closure(self, indicator: str) -> FactClosure | None:
-        """The predicate's given facts and what its declared properties add; None for a predicate without such ones."""
+        """The predicate's given facts and what its declared properties add; None if it declares no such properties."""
         if indicator not in self._library.generating or not indicator.endswith("/2"):
             return None
         known = self._of(indicator)

@@ -183,7 +183,7 @@ def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolera
 
 @dataclass(frozen=True, slots=True)
 class _WithinBudget:
-    """The oracle's ranker as long as the budget lasts. What it stops counts as refused."""
+    """The oracle's ranker as long as the budget lasts. Texts that the budget stops count as refused."""
 
     oracle: Oracle
 
@@ -453,7 +453,7 @@ class Oracle:
             self.on_round(RoundResult(accepted, rejected))
 
     def _end(self, asked: Sequence[AskedQuestion]) -> None:
-        """Let thresholds that nothing reached fall, and report what is accepted by that."""
+        """Lower the thresholds that no value reached, and report the values that this accepts."""
         accepted = rejected = 0
         for question in asked:
             question.end()
@@ -684,7 +684,7 @@ class Oracle:
         by_call: dict[AskedQuestion, list[list[Candidate]]] = {}
         for question, question_id in restorable.items():
             stored = candidates.get(question_id, ())
-            # Candidates of another knowledge model are no answer of this one.
+            # Candidates of another knowledge model are not answers of this one.
             own = [item for item in stored if item.call_id in calls and calls[item.call_id].model == model]
             state = states.get(question_id)
             # A question with one right value may have been asked with a limit of fewer calls than its samples.

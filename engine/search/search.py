@@ -175,7 +175,7 @@ def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
     rules = [str(rule) for rule in job.rules]
     # Any change of these parts or their order would make every stored run a different one.
     fingerprint = content_id("run", rules, predicates, given, subtypes, str(settings), names)
-    # The reader is no part of the identity: a finished question is not read again by a newer one.
+    # The reader is not part of the identity: a finished question is not read again by a newer one.
     reader = READER_VERSION if job.settings.compat is None else STRICT_READER_VERSION
     # Nor are the teachers, by which reports tell circular judges.
     teachers = {name: list(model.identity.taught_by) for name, model in zip(names, roles, strict=True)}
@@ -262,7 +262,7 @@ class _SearchRun:
             return None
         if answers.truncated:
             return None
-        # A compound term is no value of a rule's variable.
+        # A compound term is not a value of a rule's variable.
         rows = [[cell for cell in row if not isinstance(cell, PrologTerm)] for row in answers.rows]
         return [tuple(row) for row in rows if len(row) == len(names)]
 
@@ -307,7 +307,7 @@ class _SearchRun:
         )
 
     def _is_circular(self) -> bool:
-        """True if the model that measures delta is no independent judge of the one that ranked."""
+        """True if the model that measures delta is not an independent judge of the one that ranked."""
         settings, models = self.job.settings, self.oracle.models
         ranks = settings.likelihood == "model" and settings.beam is not None
         return ranks and is_circular(models.evaluator.identity, models.likelihood.identity)
@@ -510,7 +510,7 @@ class _SearchRun:
                 values: Bindings = {}
                 for name in names:
                     cell = cells[name]
-                    if not isinstance(cell, PrologTerm):  # a compound term is no value of a rule's variable
+                    if not isinstance(cell, PrologTerm):  # a compound term is not a value of a rule's variable
                         values[name] = cell
                 if isinstance(number, int) and len(values) == len(names):
                     found[group[number]].append(values)

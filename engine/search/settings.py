@@ -127,7 +127,7 @@ class SearchSettings:
         if self.compat and self.measure not in (None, Measure.PAPER):
             raise HapaxError(f"compat {self.compat} ranks by LINK's own measure. Leave out either it or the measure.")
         if self.compat and self.ends == "disjoint":
-            raise HapaxError(f"compat {self.compat} has LINK's own ends. Leave out either it or the disjoint ends.")
+            raise HapaxError(f"compat {self.compat} has LINK's own ends. Omit compat or the disjoint ends.")
 
     def _check_thresholds(self) -> None:
         if self.compat and (self.fact_threshold or self.type_threshold):

@@ -69,7 +69,7 @@ class CriticRule:
     def parse(cls, text: str) -> CriticRule:
         """The rule that a text states: `0.75` is a fixed threshold, `start=0.8,floor=0.6` a moving one.
 
-        What is left out has Hapax's default. Raises HapaxError for any other text.
+        Omitted parts have Hapax's defaults. Raises HapaxError for any other text.
         """
         try:
             if "=" not in text:
@@ -80,7 +80,7 @@ class CriticRule:
             numbers, pairs = {}, []
         if not numbers or not set(numbers) <= set(_PARTS) or len(numbers) < len(pairs):
             parts = ",".join(f"{part}=NUMBER" for part in _PARTS)
-            raise HapaxError(f"{text!r} is no threshold. Give a number such as 0.75, or some of {parts}.")
+            raise HapaxError(f"{text!r} is not a threshold. Give a number such as 0.75, or some of {parts}.")
         # The usual start gives way to a given floor or cap, and the usual floor to a given start.
         usual = min(numbers.get("cap", 1.0), max(START, numbers.get("floor", 0.0)))
         start = numbers.get("start", usual)

@@ -78,7 +78,7 @@ class Sentence:
 
 
 def slice_of(written: str, days: int = DAYS) -> str | None:
-    """The slice of a date, such as `2008_04-21_04-23`, or `07-26_07-28` without a year; None if `written` is no date.
+    """The slice of a date, such as `2008_04-21_04-23`, or `07-26_07-28` without a year; None if it is not a date.
 
     As in the release, slices start anew each year, the last one ends with the year, and every February has 29 days.
     """

@@ -52,7 +52,7 @@ class Proposition:
 
 
 def write_questions(questions: Iterable[Proposition], path: Path, language: str) -> None:
-    """Write the questions, one JSON object a line."""
+    """Write the questions, one JSON object per line."""
     lines = (json.dumps(question.to_json(language), ensure_ascii=False) for question in questions)
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 

@@ -199,7 +199,7 @@ class Calibrator:
         atoms = {fact: self._reader.proposed[fact] for fact in truths}
         claims = list(dict.fromkeys(atom.claim for atom in atoms.values()))
         scores = dict(zip(claims, self._critic.probabilities(claims), strict=True))
-        # A source that states a claim is no score to be calibrated, and a chain's last critic is calibrated by itself.
+        # A source that states a claim gives no score to calibrate, and a chain's last critic is calibrated alone.
         own = {
             claim: score for claim, score in scores.items() if score.covered and not score.basis and not score.refused
         }

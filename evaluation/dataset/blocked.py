@@ -58,7 +58,7 @@ def _pattern(path: Path, number: int, text: str) -> re.Pattern[str]:
                 "slashes."
             ) from None
     words = r"\s+".join(map(re.escape, _folded(text).split()))
-    # Not \b: a term may begin or end with a sign that is no letter.
+    # Not \b: a term may begin or end with a sign that is not a letter.
     return re.compile(rf"(?<!\w){words}(?!\w)")
 
 

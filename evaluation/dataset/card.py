@@ -156,7 +156,7 @@ def _counts(summary: DatasetSummary) -> str:
 
 
 def _circular(summary: DatasetSummary) -> str:
-    """A warning of evaluators that are no independent judges."""
+    """A warning of evaluators that are not independent judges."""
     names = summary.source.circular_evaluators
     if not names:
         return ""

@@ -54,4 +54,4 @@ class Target:
         if not (self.name.isascii() and self.name.isidentifier()):
             raise HapaxError(f"{self.name!r} cannot begin the names of tasks. Use letters, digits and underscores.")
         if not self.version.strip() or not self.version.isprintable():
-            raise HapaxError(f"{self.version!r} is no version. Use a text such as 1.0.")
+            raise HapaxError(f"{self.version!r} is not a version. Use a text such as 1.0.")

@@ -1,7 +1,7 @@
 """Frozen datasets: a written dataset, read back with its version, its checksum verified.
 
-The checksum is of what models are asked: the statements and the questions about them, whatever the files' format. So
-the JSON Lines and the Parquet files of one dataset have the same.
+The checksum covers what models are asked: the statements and the questions about them, whatever the files' format. So
+the JSON Lines and the Parquet files of one dataset have the same checksum.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class FrozenStatement:
 
     @property
     def cluster(self) -> tuple[str, tuple[Value, ...]]:
-        """Rule and values. Rows of one cluster are no independent cases."""
+        """Rule and values. Rows of one cluster are not independent cases."""
         return self.item.rule, self.values
 
 

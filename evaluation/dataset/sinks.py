@@ -1,4 +1,4 @@
-"""The base class of what writes a dataset in one format. Nothing heavy is imported before a dataset is written."""
+"""The base class of writers of a dataset in one format. Nothing heavy is imported before a dataset is written."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _RELATION = re.compile(r"([^()]*)\((.+)\.(\d),(.+)\.(\d)\)")
 _NOT_IN_NAMES = re.compile(r"\W+")
 
 NODES_REMEMBERED = 200_000
-"""Nodes whose parse is remembered, the last ones used; more take time, not memory."""
+"""Size of the cache of parsed nodes. Nodes beyond it are parsed again, so that memory stays bounded."""
 
 
 @checked
@@ -102,7 +102,7 @@ def graph_node(text: str) -> GraphNode:
     found = _RELATION.fullmatch(relation.strip())
     labels = first.strip(), second.strip()
     if found is None or not all(map(type_name, labels)):
-        raise ValueError(f"{text[:80]} is no predicate such as (shop.1,shop.in.2)#person#location")
+        raise ValueError(f"{text[:80]} is not a predicate such as (shop.1,shop.in.2)#person#location")
     prefix, *slots = found.groups()
     words, place, other_words, other_place = slots
     if place > other_place:
@@ -194,7 +194,7 @@ def _edge(line: _GraphLine) -> tuple[float, str]:
     except ValueError:
         score = math.nan
     if not node or not 0 <= score <= 1:
-        raise ValueError(f"{line.text[:80]} is no line of a predicate and a score from 0 to 1")
+        raise ValueError(f"{line.text[:80]} does not hold a predicate and a score from 0 to 1")
     return score, graph_node(node.strip()).entailed_by(line.premise)
 
 
@@ -218,7 +218,7 @@ def _lines_of_block(path: Path, similarity: str, intake: FactIntake) -> Iterator
 
 
 def _blocks(path: Path) -> list[str]:
-    """The names of the similarities in a file. Raises HapaxError for a file that is no graph."""
+    """The names of the similarities in a file. Raises HapaxError for a file that is not a graph."""
     names: dict[str, None] = {}
     predicates = 0
     lines = _stripped(path)

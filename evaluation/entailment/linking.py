@@ -81,7 +81,7 @@ class ProposedLink:
 
     @property
     def rules(self) -> str:
-        """The two entailments, a line each."""
+        """The two entailments, one line each."""
         arguments = ", ".join(
             f"{data_type} {chr(ord('A') + number)}" for number, data_type in enumerate(self.signature.argument_types)
         )
@@ -99,8 +99,8 @@ class ProposedLink:
 def link_in_sheet(kb: KnowledgeBase, library: Library, path: Path, options: LinkOptions) -> PredicateLinks:
     """Propose links in a sheet, beside those that it has, and store those that are accepted there.
 
-    What an earlier run stored and is rejected now is withdrawn. Raises HapaxError for a sheet that cannot be read, with
-    the place of the faulty row.
+    Entailments that an earlier run stored and that are now rejected are withdrawn. Raises HapaxError for a sheet that
+    cannot be read, with the place of the faulty row.
     """
     sheet = ReviewSheet(path)
     notes: list[str] = []
@@ -144,7 +144,9 @@ def _edges(row: ReviewedProposal, path: Path) -> Iterator[Edge]:
         if line.strip():
             premise, arrow, hypothesis = line.partition("->")
             if not arrow:
-                raise HapaxError(f"{path}: link {row.proposal}: {line[:60]!r} is no entailment. Write ATOM -> ATOM.")
+                raise HapaxError(
+                    f"{path}: link {row.proposal}: {line[:60]!r} is not an entailment. Write ATOM -> ATOM."
+                )
             yield Edge.of(premise.strip(), hypothesis.strip(), REVIEWED)
 
 

@@ -24,7 +24,7 @@ _ENDINGS = {
         ("ies", "y"),
     ),
 }
-"""Endings that Morphy detaches, with what takes their place (man page morphy)."""
+"""Endings that Morphy detaches, with their replacements (man page morphy)."""
 
 _POINTERS = {
     ReplacementDirection.NARROWER: ("~", "~i"),  # WordNet files troponyms under hyponyms
@@ -59,7 +59,7 @@ class WordNetFolder(Lexicon):
     def __init__(self, folder: Path = WORDNET) -> None:
         if not installed(folder):
             raise HapaxError(
-                f"{folder} is no folder of WordNet: it lacks index.verb, data.verb, index.noun or data.noun. "
+                f"{folder} is not a folder of WordNet: it lacks index.verb, data.verb, index.noun or data.noun. "
                 "Install Debian's package wordnet-base, or name another folder."
             )
         self.language = "EN"

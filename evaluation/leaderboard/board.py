@@ -1,7 +1,7 @@
 """Ask models about the statements of a frozen dataset, and compare head with long tail and model with model.
 
-Statements with the same rule and values are no independent cases, so a score is a mean over such clusters, and clusters
-are resampled for its interval.
+Statements with the same rule and values are not independent cases, so a score is a mean over such clusters, and its
+interval comes from resampling clusters.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Leaderboard:
         yield (
             f"Checksum {self.dataset.checksum}. Intervals resample clusters of one rule and values. p of a drop: "
             "Wilcoxon's signed-rank test over rules; of a comparison: over clusters, adjusted after Benjamini and "
-            "Hochberg. Of the 13 questions about a statement, a constant answer is right to 6 or 7."
+            "Hochberg. Of the 13 questions about a statement, a constant answer is right for 6 or 7."
         )
         if any(score.circular for score in self.scores):
             yield "*: circular. The model ranked this dataset, or taught the ranker or learned from it: no evidence."

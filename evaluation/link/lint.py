@@ -93,7 +93,7 @@ class LintReport:
     turned: int
 
     def to_result(self) -> ExperimentResult:
-        """Table 16, with notes on the rows left out and on the share of LINT that this is."""
+        """Table 16, with notes on the rows left out and on the share of LINT that was imported."""
         figures = {
             "table_16": table_16_json(self.domains),
             "rules_about_persons": self.persons,

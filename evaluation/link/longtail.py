@@ -293,7 +293,7 @@ def _size(split: _Split, pools: Sequence[_Pool]) -> SplitSize:
 
 
 def _all_common(values: Values) -> bool:
-    """True if all names among the values are common; numbers are no names."""
+    """True if all names among the values are common; numbers are not names."""
     from wordfreq import top_n_list, zipf_frequency
 
     least = zipf_frequency(top_n_list("en", COMMON_NAMES)[-1], "en")

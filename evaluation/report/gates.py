@@ -304,7 +304,7 @@ def _lines(tally: _Tally, order: Sequence[Gate]) -> Iterator[GateLine]:
 
 
 def _critic_rule(run: RunRecord) -> CriticRule:
-    # Settings are JSON that other programs may have written: what is no threshold counts as Hapax's own.
+    # Settings are JSON that other programs may have written: what is not a threshold counts as Hapax's own.
     try:
         stored: dict[str, Any] = {
             name: run.settings[name] for name in ("compat", "threshold_cap") if name in run.settings

@@ -35,7 +35,7 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-    # The last two characters of each plane above the first, which are no characters.
+    # The last two characters of each plane above the first, which are not characters.
     + "|["
     + "".join(f"{chr(0x10000 * plane + 0xFFFE)}{chr(0x10000 * plane + 0xFFFF)}" for plane in range(1, 17))
     + "]"
@@ -59,7 +59,7 @@ def report_style() -> str:
 
 
 def plot_script() -> str:
-    """The script that draws plots: Observable Plot, as tools/plots bundles it, and what calls it."""
+    """The script that draws plots: Observable Plot, as tools/plots bundles it, and the code that calls it."""
     folder = resources.files("hapax.evaluation.report")
     return "".join(folder.joinpath(name).read_text("utf-8") for name in ("observable-plot.js", "plots.js"))
 

@@ -144,7 +144,7 @@ def _setting_text(value: object) -> str:
 
 
 def moment(text: str) -> str:
-    """A stored time in the form `2026-01-31 09:05 UTC`, or the text itself if it is no time."""
+    """A stored time in the form `2026-01-31 09:05 UTC`, or the text itself if it is not a time."""
     try:
         return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M %Z").strip()
     except ValueError:

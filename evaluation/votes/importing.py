@@ -67,7 +67,7 @@ class _VoteCheck:
         reason = self._reason(row)
         if reason is not None:
             self.faults.append(row.fault(reason))
-        # A question that may stay open has no answer and is no vote.
+        # A question that may stay open has no answer and is not a vote.
         elif row.answer and (row.sheet, row.voter) not in self.unqualified:
             vote = VoteRecord(subject_id(row.item), row.question, row.voter, row.answer, row.comment)
             key = (vote.statement_id, vote.question, vote.voter)

@@ -47,7 +47,7 @@ def read_concepts(reply: str, options: tuple[str, str]) -> Concepts | None:
         entity = re.sub(r"^\s*(?:and|while|whereas)\s+", "", match["entity"], flags=re.IGNORECASE)
         option = named(entity, options)
         concept = _ARTICLE.sub("", " ".join(match["concept"].split()).strip("\"'“” "))
-        # A concept that the knowledge base cannot store is no concept.
+        # A concept that the knowledge base cannot store is not a concept.
         if option is not None and concept and len(concept) <= MOST_CHARACTERS and not refusal(concept):
             concepts.setdefault(option, concept)
     if len(concepts) < 2:

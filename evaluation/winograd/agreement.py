@@ -116,7 +116,7 @@ def _series_for(pronoun: Token, kinds: list[EntityType]) -> str:
 def _series_of(pronoun: Token) -> str:
     lower = pronoun.text.casefold()
     if lower not in SUBJECT_PRONOUNS:
-        raise DisagreementError(f"{pronoun.text!r} is no pronoun that agrees with an entity")
+        raise DisagreementError(f"{pronoun.text!r} is not a pronoun that agrees with an entity")
     return next(series for series, forms in _FORMS.items() if lower in forms)
 
 

@@ -417,7 +417,7 @@ def _check_pronouns(file: ItemFile, published: bool) -> None:
         fitting = pronoun_of(item)
         if fitting.casefold() == item.pronoun.casefold():
             continue
-        # Items of unused pairs are not in the file, so positions in the list are no row numbers.
+        # Items of unused pairs are not in the file, so positions in the list are not row numbers.
         wrong.setdefault((item.source, item.pronoun, fitting), []).append(row_of(item))
         if not published:
             file.items[position] = replace(item, pronoun=fitting)

@@ -36,7 +36,7 @@ def leaks_of(pairs: Iterable[Pair]) -> list[PairLeak]:
     """Leaked pairs, in order; a pair that leaks in both ways is listed once for each.
 
     Sentences are compared by their words, in any case. Of equal pairs of two sources the first is the original: a set
-    that reverses the concepts of another comes after it. Repetitions within a source are no leaks.
+    that reverses the concepts of another comes after it. Repetitions within a source are not leaks.
     """
     examples = [(method.value, f" {_words(text)} ") for (method, _), text in EXEMPLARS.items()]
     originals: dict[tuple[str, str], WinogradItem] = {}

@@ -65,7 +65,7 @@ class VotedSchema:
         if not answers:
             return None
         answer, count = answers.most_common(1)[0]
-        # Half of the votes is no majority: with two annotators, both must agree.
+        # Half of the votes is not a majority: with two annotators, both must agree.
         return answer if 2 * count > answers.total() else None
 
     @property

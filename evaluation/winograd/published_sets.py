@@ -343,12 +343,12 @@ def _winobias_rows(record: tuple[str, frozenset[str]]) -> list[PlainRow]:
     pronouns = [place for place in places if place[1].casefold() in _PRONOUNS]
     marked = [place for place in places if place[1].casefold() not in _PRONOUNS]
     if len(pronouns) != 1 or len(marked) != 1:
-        raise UnreadableItemsError("the line has not one person and one pronoun in brackets.")
+        raise UnreadableItemsError("the line does not have exactly one person and one pronoun in brackets.")
     right = marked[0]
     names = "|".join(re.escape(name) for name in sorted(persons - {_bare(right[1])}, key=len, reverse=True))
     named = re.finditer(rf"(?<!\w)(?:(?:the|a|an) )?(?:{names})(?!\w)", text, re.IGNORECASE)
     others = [(match.start(), match.group()) for match in named if match.group()]
-    # The longest name at a place counts, and one inside the marked person is no other person.
+    # The longest name at a place counts, and one inside the marked person is not another person.
     end = right[0] + len(right[1])
     others = [place for place in others if not right[0] <= place[0] < end]
     if len({_bare(entity) for _, entity in others}) != 1:

@@ -41,11 +41,11 @@ class Adapter:
 
 
 def read_adapter(path: Path) -> Adapter:
-    """Raises HapaxError for a file that cannot be read, is no adapter, or has another hash than SHA256SUMS states."""
+    """Read an adapter. Raises HapaxError for a file that is unreadable, no adapter, or not as SHA256SUMS states."""
     check_sums(path.parent)
     try:
         with safe_open(path, framework="pt") as stream:
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118  # it is no dict
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118  # it is not a dict
             metadata = stream.metadata() or {}
         revision = file_hash(path)[:12]
     except (OSError, SafetensorError) as fault:

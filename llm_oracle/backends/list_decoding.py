@@ -12,10 +12,10 @@ from transformers import LogitsProcessor, StoppingCriteria
 from hapax.llm_oracle.answers import is_entry
 
 LOOP_ITEMS = 5
-"""Items in a row that an earlier line has, too, after which a list is taken to go round in circles."""
+"""Number of successive repeated items after which a list is taken to loop."""
 
 LOOP_TOKENS, LOOP_PERIOD = 32, 8
-"""Last tokens of a line that repeat a group of tokens, and the longest such group, by which a line goes round."""
+"""A line loops if its last 32 tokens repeat a group of at most 8 tokens."""
 
 _LIST_NUMBER = re.compile(r"\W*\d*\W*")
 

@@ -57,7 +57,7 @@ class ServedModel:
     speed: float | None = None
     votes: int = 10
     revision: str = ""
-    """The user's own name for this version of the model. A new one asks everything anew."""
+    """The user's own name for this version of the model. After a change everything is asked anew."""
     chat: ChatSettings = field(default_factory=ChatSettings)
 
     @property

