@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -384,7 +385,10 @@ class Derivation(Tabular):
     @property
     def expected(self) -> list[float]:
         """The number of true statements that is expected of each rule: the sum of (lower bounds of) probabilities."""
-        return [math.fsum(probability.lower for probability in group) for group in self.by_rule]
+        sums = []
+        for probabilities in self.by_rule:
+            sums.append(math.fsum(probability.lower for probability in probabilities))
+        return sums
 
     @property
     def probabilities(self) -> list[Probability]:
@@ -401,7 +405,7 @@ class Derivation(Tabular):
 
     def _ranked(self) -> list[tuple[Probability, int]]:
         """The probabilities that are high enough, the highest first, with the places of their statements."""
-        flat = [probability for group in self.by_rule for probability in group]
+        flat = chain.from_iterable(self.by_rule)
         at_least = 0.0 if self._chances is None else self._chances.at_least
         kept = [(found, place) for place, found in enumerate(flat) if found.lower >= at_least]
         return sorted(kept, key=lambda pair: (-pair[0].lower, -pair[0].upper, pair[1]))
@@ -421,7 +425,7 @@ class Derivation(Tabular):
         if self.by_rule:
             if Path(path).suffix == ".jsonl":
                 with closing(self.lines(derived_line)) as batches:
-                    every = [line for batch in batches for line in batch]
+                    every = list(chain.from_iterable(batches))
                 return write_lines(Path(path), ([probable_line(every[n], found)] for found, n in self._ranked()))
             records = list(self.read())
             return write_probable(Path(path), ((records[place], found) for found, place in self._ranked()))

@@ -110,8 +110,8 @@ class RuleDocuments:
         elif signature.templates is not None:
             forms = (signature.templates.affirmative, signature.templates.negated, signature.templates.question)
             lines += [f"- {text}" for text in forms if text]
-        used = sum(any(atom.indicator == signature.indicator for atom in rule.atoms) for rule in self._library.rules)
-        lines.append(f"In {counted(used, 'rule')}.")
+        users = [rule for rule in self._library.rules if signature.indicator in {atom.indicator for atom in rule.atoms}]
+        lines.append(f"In {counted(len(users), 'rule')}.")
         if (facts := self._facts(signature.indicator)) is not None:
             lines.append(f"{counted(facts, 'fact')} in {self._database}.")
         return "\n".join(lines)

@@ -190,11 +190,10 @@ def _exported(path: Path) -> dict[str, dict[str, float]]:
             reader = csv.DictReader(stream)
             present = reader.fieldnames or ()
             model_column = next((name for name in MODEL_COLUMNS if name in present), None)
-            columns = {
-                figure: column
-                for figure, names in COUNT_COLUMNS.items()
-                if (column := next((name for name in names if name in present), None))
-            }
+            columns: dict[str, str] = {}
+            for figure, names in COUNT_COLUMNS.items():
+                if named := [name for name in names if name in present]:
+                    columns[figure] = named[0]
             if model_column is None or not columns:
                 raise HapaxError(
                     f"{path}: line 1 names no column of models and usage. Export the usage by model, with columns such "

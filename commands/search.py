@@ -535,7 +535,7 @@ def _print_ends(report: SearchReport) -> None:
     divided = [rule for rule in report.searched if rule.pool]
     if not divided:
         return
-    pool, crowded, matched = (sum(counts) for counts in zip(*(rule.end_counts for rule in divided), strict=True))
+    pool, crowded, matched = map(sum, zip(*(rule.end_counts for rule in divided), strict=True))
     out.print(
         f"The ends are cut from {counted(pool, 'statement')} and share none; the middle is at neither. "
         f"{counted(crowded, 'more is', 'more are')} left out where one value would fill an end, and "

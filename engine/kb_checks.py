@@ -23,7 +23,7 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import RuleFault
 from hapax.grammar.pair_checks import can_meet
 from hapax.grammar.prolog_text import prolog_atom
-from hapax.grammar.rules import PERSON, Library, PredicateKind, Rule, type_key
+from hapax.grammar.rules import PERSON, Library, PredicateKind, Rule, atoms_of, type_key
 from hapax.grammar.template_text import text_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.grammar.words import counted
@@ -67,7 +67,7 @@ def check_kb(
 
 def _predicates(library: Library) -> list[str]:
     """Names of the predicates that the rules have."""
-    return list(dict.fromkeys(atom.predicate for rule in library.rules for atom in rule.atoms))
+    return list(dict.fromkeys(atom.predicate for atom in atoms_of(library.rules)))
 
 
 def contradictions(library: Library, kb: KnowledgeBase, session: PrologSession) -> Iterator[KbFinding]:
@@ -218,10 +218,9 @@ def unfit_facts(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
     """
     arguments = {signature.indicator: signature.argument_types for signature in library.completed().signatures}
     names = {_name(indicator) for indicator in arguments}
-    numeric = {
-        indicator: [place for place, data_type in enumerate(types) if library.is_numeric(data_type)]
-        for indicator, types in arguments.items()
-    }
+    numeric: dict[str, list[int]] = {}
+    for indicator, types in arguments.items():
+        numeric[indicator] = [place for place, data_type in enumerate(types) if library.is_numeric(data_type)]
     for indicator in sorted(kb.fact_counts()):
         name = _name(indicator)
         if name not in names or not (indicator not in arguments or numeric[indicator]):
@@ -271,7 +270,7 @@ def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[
 
 def broken_declarations(library: Library, kb: KnowledgeBase, session: PrologSession) -> Iterator[KbFinding]:
     """Facts that a declaration or constraint forbids, alone or together, with the proofs of what is forbidden."""
-    facts = [fact for indicator in sorted(constrained_predicates(library)) for fact in kb.facts(indicator)]
+    facts = list(chain.from_iterable(map(kb.facts, sorted(constrained_predicates(library)))))
     for conflict in conflicts(session, library, facts, kb.denials()):
         verb = "breaks" if len(conflict.facts) == 1 else "break"
         message = f'{conflict.text} {verb} "{conflict.declaration}"'

@@ -50,7 +50,11 @@ def withdraw_facts(
     kb = theory.kb
     if not reason.strip():
         raise HapaxError("A withdrawal needs a reason. Add --reason TEXT.")
-    facts = tuple({fact.id: fact for fact in (_stored_fact(theory, text) for text in named)}.values())
+    by_id = {}
+    for text in named:
+        fact = _stored_fact(theory, text)
+        by_id[fact.id] = fact
+    facts = tuple(by_id.values())
     with open_session(session) as prolog, kb.transaction():
         before = _fallen(kb)
         kb.withdraw([fact.id for fact in facts], reason.strip(), USER)

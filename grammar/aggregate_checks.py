@@ -15,7 +15,7 @@ from hapax.grammar.dependencies import negative_cycles
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
-from hapax.grammar.rules import ASKED_KINDS, Library
+from hapax.grammar.rules import ASKED_KINDS, Library, literals_of
 from hapax.grammar.terms import Comparison, variable_names
 
 UNKNOWN_FUNCTION: Final = RuleFault.error(
@@ -151,7 +151,7 @@ def aggregates_over_open_predicates(library: Library) -> Iterator[Diagnostic]:
 def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
     """Indicators of the predicates below an aggregate that a model may be asked for and that are not closed."""
     rules = library.with_closure().concluding
-    waiting = [literal.atom.indicator for rule in rules.get(item.atom.indicator, ()) for literal in rule.literals]
+    waiting = [literal.atom.indicator for literal in literals_of(rules.get(item.atom.indicator, ()))]
     seen: set[str] = set()
     while waiting:
         indicator = waiting.pop(0)
@@ -162,7 +162,7 @@ def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
         is_asked = signature.kind in ASKED_KINDS and (signature.declared or indicator not in library.derived)
         if is_asked and library.closedness(indicator) is not Closedness.CLOSED:
             yield indicator
-        waiting.extend(literal.atom.indicator for rule in rules.get(indicator, ()) for literal in rule.literals)
+        waiting += [literal.atom.indicator for literal in literals_of(rules.get(indicator, ()))]
 
 
 AGGREGATE_CHECKS: tuple[Check, ...] = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import (
     Arithmetic,
     BodyLiteral,
@@ -25,6 +25,7 @@ from hapax.grammar.terms import (
     Term,
     Variable,
     expression_variables,
+    variable_names,
 )
 
 if TYPE_CHECKING:
@@ -271,7 +272,9 @@ class _Planner:
         It starts at the generic variables.
         """
         first = (self.rule.conclusion,) if conclusion_first else ()
-        neighbours = [[variable.name for variable in item.variables] for item in (*first, *self.rule.premise)]
+        neighbours = []
+        for item in (*first, *self.rule.premise):
+            neighbours.append([variable.name for variable in item.variables])
         order: Order = ()
         while len(order) < len(self.variables):
             # The newest variable first; the generic ones last, as they were known before all others.
@@ -485,7 +488,7 @@ def predicate_graph(library: Library) -> PredicateGraph:
 
 def recursive_predicates(library: Library) -> frozenset[str]:
     """Indicators of the predicates that depend on themselves, directly or through others."""
-    if not any(literal.atom.indicator in library.derived for rule in library.rules for literal in rule.literals):
+    if not any(literal.atom.indicator in library.derived for literal in literals_of(library.rules)):
         return frozenset()
     import networkx as nx
 
@@ -497,12 +500,11 @@ def recursive_predicates(library: Library) -> frozenset[str]:
 
 def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
     """Cycles of predicates that contain a negation or aggregate, at most one per strongly connected component."""
-    needed = {
-        literal.atom.indicator
-        for rule in library.rules
-        for literal in rule.literals
-        if literal.negated or rule.aggregate is not None
-    }
+    needed: set[str] = set()
+    for rule in library.rules:
+        needed.update(
+            literal.atom.indicator for literal in rule.literals if literal.negated or rule.aggregate is not None
+        )
     if not needed & library.derived:
         return ()
     import networkx as nx
@@ -623,7 +625,7 @@ class _Drawing:
             else:
                 kind = str(_source(item, library) or "derived")
             literals.append(_Node(f"l{index}", _untyped(item), kind))
-            names = {variable.name for variable in item.variables}
+            names = variable_names([item])
             edges += [(variable.id, f"l{index}") for variable in variables if variable.id in names]
         return _Drawing(tuple(variables), tuple(literals), tuple(edges))
 

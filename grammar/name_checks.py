@@ -8,7 +8,7 @@ from itertools import chain
 
 from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic, TextRepair
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, atoms_of
 from hapax.grammar.terms import Atom, Constant
 
 Canonical = Callable[[str, str], str | None]
@@ -17,8 +17,7 @@ Canonical = Callable[[str, str], str | None]
 
 def other_names(library: Library, canonical: Canonical, title: str) -> Iterator[Diagnostic]:
     """Constants in facts and rules whose canonical name is another. `title`: of the reference."""
-    rule_atoms = (atom for rule in library.rules for atom in rule.atoms)
-    for atom in chain(library.facts, rule_atoms):
+    for atom in chain(library.facts, atoms_of(library.rules)):
         signature = library.signature(atom.indicator)
         for number, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=False)):
             if not isinstance(term, Constant) or not isinstance(term.value, str):

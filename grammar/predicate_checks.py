@@ -14,7 +14,7 @@ from typing import Final
 from hapax.grammar.errors import Diagnostic, Place, TextRepair
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
-from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
+from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, atoms_of, type_key
 from hapax.grammar.template_text import template_errors
 from hapax.grammar.terms import Atom, Literal, Variable
 from hapax.grammar.words import counted
@@ -210,7 +210,7 @@ TWO_ARITIES: Final = RuleFault.warning(
 def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
     """Predicates with one name and different numbers of arguments: most often an argument was forgotten."""
     by_name: dict[str, list[PredicateSignature]] = {}
-    used = {atom.indicator for rule in library.rules for atom in rule.atoms}
+    used = {atom.indicator for atom in atoms_of(library.rules)}
     for signature in _distinct_signatures(library):
         by_name.setdefault(signature.name, []).append(signature)
     for namesakes in by_name.values():
@@ -229,9 +229,8 @@ def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
 def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
     """The signature of every predicate, declared ones first."""
     indicators = [signature.indicator for signature in library.signatures]
-    for rule in library.rules:
-        indicators += [atom.indicator for atom in rule.atoms]
-    indicators += [atom.indicator for atom in (*library.facts, *library.examples)]
+    atoms = (*atoms_of(library.rules), *library.facts, *library.examples)
+    indicators += [atom.indicator for atom in atoms]
     for indicator in dict.fromkeys(indicators):
         yield library.signature(indicator)
 
@@ -239,9 +238,13 @@ def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
 def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
     """The name that a misspelt one may be meant for: nearly its letters, as many arguments; empty if none is near."""
     arity = len(signature.argument_types)
-    names = [name for name, _, count in (indicator.rpartition("/") for indicator in indicators) if int(count) == arity]
+    names = []
+    for indicator in indicators:
+        name, _, count = indicator.rpartition("/")
+        if int(count) == arity and name != signature.name:
+            names.append(name)
     # Two letters in another order leave .8 of a name of five letters.
-    near = get_close_matches(signature.name, [name for name in names if name != signature.name], 1, 0.8)
+    near = get_close_matches(signature.name, names, 1, 0.8)
     return near[0] if near else ""
 
 
@@ -253,8 +256,7 @@ def _respelling(signature: PredicateSignature, near: str, library: Library) -> t
     ]  # fmt: skip
     if near not in declared or len(get_close_matches(signature.name, declared, 2, 0.8)) > 1:
         return ()
-    atoms = [atom for rule in library.rules for atom in rule.atoms]
-    atoms += [*library.facts, *library.examples]
+    atoms = (*atoms_of(library.rules), *library.facts, *library.examples)
     places = [atom.place for atom in atoms if atom.indicator == signature.indicator and atom.place is not None]
     return tuple(TextRepair(place, signature.name, near) for place in places)
 

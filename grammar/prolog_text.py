@@ -27,6 +27,7 @@ from hapax.grammar.terms import (
     Value,
     Variable,
     expression_variables,
+    variable_names,
 )
 
 MODULE = "hapax"
@@ -111,7 +112,7 @@ def clause_text(rule: Rule, library: Library) -> str:
             goals.append(comparison_goal(item, bound, library))
         else:
             goals.append(negation_goal(item.atom, library) if item.negated else atom_goal(item.atom))
-        bound.update(variable.name for variable in item.variables)
+        bound |= variable_names([item])
     body = ",\n    ".join(goals) or "true"
     return f"{atom_goal(rule.conclusion.atom)} :-\n    {body}."
 
@@ -241,7 +242,7 @@ def evaluation_order(premise: Iterable[BodyLiteral], library: Library) -> Iterat
         ready = next((test for test in tests if _is_ready(test, bound, library)), None)
         item = ready or (binding[0] if binding else tests[0])
         (tests if item in tests else binding).remove(item)
-        bound.update(variable.name for variable in item.variables)
+        bound |= variable_names([item])
         yield item
 
 
@@ -297,7 +298,7 @@ def definition_of(literal: Literal, library: Library) -> PredicateSignature | No
 
 def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
     """True if the test's variables are bound, or if it is an equation that gives the only unbound one its value."""
-    missing = {variable.name for variable in test.variables} - bound
+    missing = variable_names([test]) - bound
     if not missing:
         return True
     if isinstance(test, Comparison):

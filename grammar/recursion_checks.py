@@ -36,7 +36,7 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
         others = [item for item in rule.literals if not item.negated and item not in own]
         limited = variable_names(item for item in others if not _is_computed(item, library))
         counted = variable_names(own) - limited
-        concluded = {variable.name for variable in rule.conclusion.variables} - limited - variable_names(own)
+        concluded = variable_names([rule.conclusion]) - limited - variable_names(own)
         for _ in comparisons:  # an equation may calculate from what another one has calculated
             for comparison, place in comparisons:
                 for target, source in _assignments(comparison):

@@ -50,7 +50,7 @@ def unbound_conclusion_variable(library: Library) -> Iterator[Diagnostic]:
 
 def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | None:
     """A premise variable of a fitting type that the conclusion does not use: most likely the intended one."""
-    used = {variable.name for variable in rule.conclusion.variables}
+    used = variable_names([rule.conclusion])
     for variable in rule.variables:
         if variable.name not in used and library.most_specific((variable.data_type, missing.data_type)):
             return variable
@@ -121,7 +121,7 @@ def _connected_variables(rule: Rule) -> list[set[str]]:
     """Names of the premise's variables, grouped so that literals join only variables of one group."""
     groups: list[set[str]] = []
     for item in rule.premise:  # each item merges the groups that it touches
-        joined = {variable.name for variable in item.variables}
+        joined = variable_names([item])
         if joined:
             touching = [group for group in groups if group & joined]
             groups = [group for group in groups if not group & joined] + [joined.union(*touching)]
@@ -414,10 +414,11 @@ def _may_be_number(expression: Expression, library: Library) -> bool:
 def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
     """Texts where the argument's type is numeric, and numbers where it is not."""
     atoms: list[tuple[Atom, Rule | None, str]] = []
-    atoms += [(atom, rule, f" of rule {rule.name}") for rule in library.rules for atom in rule.atoms]
+    for rule in library.rules:
+        atoms += [(atom, rule, f" of rule {rule.name}") for atom in rule.atoms]
     atoms += [(fact, None, ", a fact") for fact in library.facts]
     atoms += [(atom, None, ", an example") for atom in library.examples]
-    for atom, rule, owner in atoms:
+    for atom, user, owner in atoms:
         signature = library.signature(atom.indicator)
         for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
             if not isinstance(term, Constant):
@@ -427,7 +428,7 @@ def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
             if not fits:
                 place = atom.argument_places[position] if atom.argument_places else atom.place
                 yield NUMBER_AND_TEXT.at(
-                    rule.at(place) if rule is not None else place or signature.place,
+                    user.at(place) if user is not None else place or signature.place,
                     f"{term} in {atom}{owner} is a {'number' if term.is_number else 'text'}, but {data_type} "
                     f"is a type of {'texts' if term.is_number else 'numbers'}",
                     "Quote texts, and write numbers without quotes",

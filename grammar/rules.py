@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -263,6 +263,18 @@ class Rule:
         return self.text()
 
 
+def literals_of(rules: Iterable[Rule]) -> Iterator[Literal]:
+    """The literals in the premises of rules, in order."""
+    for rule in rules:
+        yield from rule.literals
+
+
+def atoms_of(rules: Iterable[Rule]) -> Iterator[Atom]:
+    """Every atom of rules, in order."""
+    for rule in rules:
+        yield from rule.atoms
+
+
 @dataclass(frozen=True, repr=False)
 class Library:
     """The content of one or more rule files."""
@@ -432,8 +444,11 @@ class Library:
     @cached_property
     def open_negations(self) -> frozenset[str]:
         """Indicators of the open predicates that rules or constraints negate."""
-        items = [item for rule in self.written_rules for item in rule.premise]
-        items += [item for constraint in self.constraints for item in constraint.premise]
+        items: list[BodyLiteral] = []
+        for rule in self.written_rules:
+            items += rule.premise
+        for constraint in self.constraints:
+            items += constraint.premise
         negated = {item.atom.indicator for item in items if isinstance(item, Literal) and item.negated}
         return frozenset(indicator for indicator in negated if self.is_open(indicator))
 
@@ -546,7 +561,7 @@ class Library:
     @cached_property
     def in_premises(self) -> frozenset[str]:
         """Indicators of the predicates used in premises."""
-        return frozenset(literal.atom.indicator for rule in self.written_rules for literal in rule.literals)
+        return frozenset(literal.atom.indicator for literal in literals_of(self.written_rules))
 
     def is_definition(self, rule: Rule) -> bool:
         """True if the rule only defines a predicate: it has no generic variable, and premises use its conclusion."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain, combinations
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
@@ -173,7 +174,7 @@ def _by_likelihood(
         plain = model.log_likelihoods([text.text for text in texts])
     priors: dict[str, LogLikelihood] = {}
     if measures & {Measure.PRIOR, Measure.PAIR}:
-        names = list(dict.fromkeys(name for _, mentioned in spanned for name in mentioned))
+        names = list(dict.fromkeys(chain.from_iterable(mentioned for _, mentioned in spanned)))
         priors = dict(zip(names, _span_scores(model, [_alone(name) for name in names]), strict=True))
     answers: list[TextMeasures | None] = []
     for text, (_, mentioned), whole, part in zip(texts, spanned, plain, parts, strict=True):
@@ -243,9 +244,9 @@ def _by_counts(model: Any, texts: Sequence[RankedText]) -> list[TextMeasures | N
     """Measures from how often names occur: one is added to each count, so that unseen names are ranked, too."""
     named = [tuple(dict.fromkeys(text.values)) for text in texts]
     is_list = lists_names(model)
-    asked: list[tuple[str, ...]] = [(name,) for names in named for name in names]
+    asked: list[tuple[str, ...]] = [(name,) for name in chain.from_iterable(named)]
     if not is_list:
-        asked += [*(pair for names in named for pair in _pairs(names)), *named, ()]
+        asked += [*chain.from_iterable(map(_pairs, named)), *named, ()]
     asked = list(dict.fromkeys(asked))
     counts = dict(zip(asked, model.counts(asked), strict=True))
     if is_list:
@@ -272,7 +273,7 @@ def _by_popularity(counts: Mapping[tuple[str, ...], float], names: Sequence[str]
 
 
 def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    return [(left, right) for place, left in enumerate(names) for right in names[place + 1 :]]
+    return list(combinations(names, 2))
 
 
 def _pair_information(counts: Mapping[tuple[str, ...], float], left: str, right: str) -> float:

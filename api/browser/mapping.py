@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 from hapax.evaluation.report.drawing import Graph, Node
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, literals_of
 
 Address = Callable[[object], str]
 
@@ -16,14 +17,14 @@ def rule_map(library: Library, rule_url: Address, predicate_url: Address) -> Gra
     `rule_url` and `predicate_url` give the pages of a rule by name and of a predicate by indicator.
     """
     rules = [rule for rule in library.rules if not rule.by_declaration]
-    premises = list(dict.fromkeys(literal.atom.indicator for rule in rules for literal in rule.literals))
+    premises = list(dict.fromkeys(literal.atom.indicator for literal in literals_of(rules)))
     conclusions = list(dict.fromkeys(rule.conclusion.atom.indicator for rule in rules))
     columns = (
         [Node(0, name, "predicate", predicate_url(name)) for name in premises],
         [Node(1, rule.name, "rule", rule_url(rule.name)) for rule in rules],
         [Node(2, name, "predicate", predicate_url(name)) for name in conclusions],
     )
-    nodes = [node for column in columns for node in column]
+    nodes = list(chain.from_iterable(columns))
     place = {(node.column, node.text): position for position, node in enumerate(nodes)}
     edges = []
     words = []

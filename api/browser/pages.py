@@ -149,10 +149,9 @@ def near_misses(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMis
     closest: dict[str, NearMiss] = {}
     for candidate_id in candidate_ids:
         rivals = kb.query(_RIVALS, (candidate_id, 2 * MISSES))
-        questions = {
-            row.question.id: row.question for row in kb.select_in(QUESTIONS, "id", {rival[0] for rival in rivals})
-        }
-        candidates = {record.id: record for record in kb.select_in(CANDIDATES, "id", {rival[1] for rival in rivals})}
+        question_ids, rival_ids = ({rival[place] for rival in rivals} for place in (0, 1))
+        questions = {row.question.id: row.question for row in kb.select_in(QUESTIONS, "id", question_ids)}
+        candidates = {record.id: record for record in kb.select_in(CANDIDATES, "id", rival_ids)}
         for question_id, rival_id, *decision in rivals:
             if question_id in questions and rival_id in candidates:
                 pattern, value = questions[question_id].patterns[0], candidates[rival_id].value

@@ -21,7 +21,7 @@ from hapax.grammar.pair_checks import (
 )
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.subsumption import MAXIMUM_TRIES_OF_ALL, Matcher
-from hapax.grammar.terms import Atom, Literal, Variable
+from hapax.grammar.terms import Atom, Literal, Variable, variable_names
 
 MARGIN = 0.2
 """Lead of an entailment's score over that of its way back, from which on its direction counts."""
@@ -47,7 +47,9 @@ def entailment_faults(
     if not found:
         return
     rules = [rule for rule in library.rules if not rule.conclusion.negated]
-    atoms = [literal.atom for rule in rules for literal in (*_positive(rule), rule.conclusion)]
+    atoms: list[Atom] = []
+    for rule in rules:
+        atoms += [literal.atom for literal in (*_positive(rule), rule.conclusion)]
     chains = EntailmentGraph(found).chains(atoms, limits.at_least)
     reversed_faults = list(reversed_rules(rules, chains, MARGIN if limits.margin is None else limits.margin))
     yield from reversed_faults
@@ -120,7 +122,9 @@ def redundant_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> 
 def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
     """Rules whose premise entails the contrary of the conclusion, and pairs whose conclusions entail contraries."""
     for rule in rules:
-        ends = (chain for literal in _positive(rule) for chain in chains[literal.atom])
+        ends: list[Chain] = []
+        for literal in _positive(rule):
+            ends += chains[literal.atom]
         opposite = library.opposite_of(rule.conclusion.atom.predicate)
         contrary = replace(rule.conclusion.atom, predicate=opposite or "")
         chain = next((chain for chain in ends if chain.end == contrary), None)
@@ -260,7 +264,7 @@ def _to(atom: Atom, chains: Sequence[Chain]) -> Chain | None:
 def _rests_on(rule: Rule, literal: Literal) -> bool:
     """True if without the literal the premise does not connect the variables of the conclusion."""
     wanted = {term.name for term in rule.conclusion.atom.arguments if isinstance(term, Variable)}
-    rest = [{variable.name for variable in item.variables} for item in rule.premise if item != literal]
+    rest = [variable_names([item]) for item in rule.premise if item != literal]
     if len(wanted) < 2:
         return wanted not in rest
     reached = {min(wanted)} if any(min(wanted) in names for names in rest) else set()

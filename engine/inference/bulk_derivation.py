@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import chain
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -58,7 +59,7 @@ from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import definition_of
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,
@@ -219,7 +220,8 @@ def read_statements(
             facts, denied = list(theory.facts()), kb.denials()
             # Prolog's proofs are not stored, only its substitutions, so they are derived again.
             for batch in batches:
-                values = relations.symbols.values(tag for row in batch for tag in row[1:] if tag is not None)
+                tags = chain.from_iterable(row[1:] for row in batch)
+                values = relations.symbols.values(tag for tag in tags if tag is not None)
                 substitutions = [_substitution(rule, row[1:], values) for row in batch]
                 kept = KeptSubstitutions(rule, {Distribution.HEAD: substitutions}, RUN_ID)
                 yield from derive_statements(prolog, library, facts, kept, denied)
@@ -372,7 +374,7 @@ def _fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
     part = relevant_library(library, rule)
     meaning = [*_meaning(part)]
     # A denial comes with no fact, so that the facts do not tell that the statements are out of date.
-    negated = {item.atom.indicator for defining in (rule, *part.rules) for item in defining.literals if item.negated}
+    negated = {literal.atom.indicator for literal in literals_of([rule, *part.rules]) if literal.negated}
     for indicator in sorted(filter(library.is_open, negated)):
         meaning += [f"open {indicator}", *sorted(denial.id for denial in kb.denials(indicator))]
     return content_id("derivation", str(rule), *meaning)
@@ -494,7 +496,7 @@ class _CompiledLibrary:
         if any(indicator in self.refused for indicator in members):
             raise NotMaintained("")
         tables = {indicator: self.relations.atoms(indicator, self._fingerprint(members)) for indicator in members}
-        self.require_maintained(literal.atom.indicator for rule in self._rules_of(members) for literal in rule.literals)
+        self.require_maintained(literal.atom.indicator for literal in literals_of(self._rules_of(members)))
         stored = {indicator: table for indicator, table in tables.items() if table is not None}
         if len(stored) < len(members):
             raise NotMaintained("")
@@ -521,11 +523,11 @@ class _CompiledLibrary:
                 )
                 for clause in clauses
             ]
-            stated = [
-                (stored[fact.indicator], [self.relations.symbols.tag(value) for value in _values_of([fact])])
-                for fact in self.library.facts
-                if fact.indicator in stored
-            ]
+            stated = []
+            for fact in self.library.facts:
+                if fact.indicator in stored:
+                    tags = [self.relations.symbols.tag(value) for value in _values_of([fact])]
+                    stated.append((stored[fact.indicator], tags))
             maintainer.maintain(MaintainedLayer(stored, maintained, stated))
         except (NotMaintained, NotCompiled):
             maintainer.give_up(stored)
@@ -916,7 +918,8 @@ def _proved_by_sql(
     proofs = _ProofFinder(compiled)
     width = len(rule.searched)
     for batch in batches:
-        values = relations.symbols.values(tag for row in batch for tag in row[1 : width + 1] if tag is not None)
+        tags = chain.from_iterable(row[1 : width + 1] for row in batch)
+        values = relations.symbols.values(tag for tag in tags if tag is not None)
         rests_on: dict[str, set[int]] = {table: set() for table in tables}
         for place, table in enumerate(tables, width + 1):
             rests_on[table].update(row[place] for row in batch)
@@ -993,7 +996,7 @@ class _ProofFinder:
 
     def _instances(self, found: Sequence[tuple[_Clause, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
         """The instances by conclusion, in the order of `derivations`, so that the same proof is chosen."""
-        values = self.compiled.relations.symbols.values(tag for _, row in found for tag in row)
+        values = self.compiled.relations.symbols.values(chain.from_iterable(row for _, row in found))
         rows = []
         for clause, tags in found:
             cells = tuple(values[tag] for tag in tags)

@@ -12,7 +12,7 @@ from hapax.engine.inference.program import join_order
 from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, GoalVariable
 from hapax.grammar.prolog_text import evaluation_order
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Variable
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Variable, variable_names
 
 MOST_PATTERNS = 16
 """Patterns of a predicate that are followed into its rules; further ones count as calls with nothing bound."""
@@ -81,7 +81,7 @@ class CallPatterns:
         for item in evaluation_order(premise, self.library):
             if not isinstance(item, Comparison):
                 self._call(item.atom, bound)
-            bound |= {variable.name for variable in item.variables}
+            bound |= variable_names([item])
 
     def _call(self, atom: Atom, bound: Collection[str]) -> None:
         terms = enumerate(atom.arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from hapax.engine.inference.derive import (
     BULK_LIMITS,
@@ -77,7 +78,7 @@ def new_conflicts(
     if not arriving:
         return []
     changed = {f"{fact.predicate}/{len(fact.arguments)}" for fact in arriving.values()}
-    stored = [fact for indicator in sorted(constrained) for fact in kb.facts(indicator) if fact.id not in arriving]
+    stored = [fact for fact in chain.from_iterable(map(kb.facts, sorted(constrained))) if fact.id not in arriving]
     with open_session(session) as prolog:
         found = conflicts(prolog, library, [*stored, *arriving.values()], kb.denials(), changed)
     return [conflict for conflict in found if any(fact.id in arriving for fact in conflict.facts)]
@@ -90,7 +91,9 @@ def constrained_predicates(library: Library) -> frozenset[str]:
     """
     if library.disjoint_types:
         return frozenset(signature.indicator for signature in library.completed().signatures)
-    goals = [literal.atom.indicator for item in library.constraints for literal in _literals(item)]
+    goals: list[str] = []
+    for constraint in library.constraints:
+        goals += [literal.atom.indicator for literal in _literals(constraint)]
     return frozenset(signature.indicator for signature in relevant_library(library, goals=goals).signatures)
 
 

@@ -16,7 +16,7 @@ from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession,
 from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import literal_text, statement_text
 from hapax.kb.records import DenialRecord, Distribution, FactRecord, Source, StatementRecord
@@ -81,7 +81,7 @@ def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) 
     The rules that symmetric and transitive predicates stand for are among them.
     """
     library = library.with_closure()
-    waiting = [*goals, *(literal.atom.indicator for rule in rules for literal in rule.literals)]
+    waiting = [*goals, *(literal.atom.indicator for literal in literals_of(rules))]
     reached: set[str] = set()
     by_conclusion: dict[str, list[Rule]] = {}
     for rule in library.rules:

@@ -7,7 +7,7 @@ about a few facts costs the same however many are stored, and its answers are th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.program import TYPES, row_name, type_rows
@@ -78,7 +78,7 @@ class FactSupply:
         if self._library is None:
             return iter(())
         if isinstance(value, PrologTerm):
-            known = [fact for indicator in sorted(self._predicates) for fact in self._kb.facts(indicator)]
+            known = list(chain.from_iterable(map(self._kb.facts, sorted(self._predicates))))
             return iter(type_rows(self._library, known, None) if value.name == "_" else ())
         index, refs = ArgumentIndex(self._kb), set[int]()
         for indicator in self._predicates:

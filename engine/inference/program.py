@@ -24,7 +24,7 @@ from hapax.grammar.prolog_text import (
     rows_text,
 )
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, type_key
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
 from hapax.kb.loading import is_sayable
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, TypeFact
 
@@ -113,12 +113,10 @@ def is_asked(library: Library, signature: PredicateSignature) -> bool:
     rules = [rule for rule in library.rules if not rule.by_declaration]
     if not signature.declared and any(rule.conclusion.atom.indicator == signature.indicator for rule in rules):
         return False
-    uses = [
-        rule.is_information(literal)
-        for rule in rules
-        for literal in rule.literals
-        if literal.atom.indicator == signature.indicator
-    ]
+    uses: list[bool] = []
+    for rule in rules:
+        literals = [literal for literal in rule.literals if literal.atom.indicator == signature.indicator]
+        uses += map(rule.is_information, literals)
     return not (uses and all(uses) and any(map(library.is_person, signature.argument_types)))
 
 
@@ -134,7 +132,7 @@ def join_order(rule: Rule, known: Collection[str] = ()) -> Rule:
     while waiting:
         chosen = max(waiting, key=lambda item: _eagerness(rule, item, bound))
         waiting.remove(chosen)
-        bound |= {variable.name for variable in chosen.variables}
+        bound |= variable_names([chosen])
         ordered.append(chosen)
     return replace(rule, premise=tuple(ordered))
 
@@ -294,7 +292,7 @@ class _Writer:
         ]
         yield self._clause(index, rule)
         # The body again under a name of its own: a proof needs all variables, not only those of the conclusion.
-        known = {variable.name for variable in rule.conclusion.variables} if self.supply.predicates else ()
+        known = variable_names([rule.conclusion]) if self.supply.predicates else ()
         ordered = join_order(rule, known)
         if rule.aggregate is not None:  # each row of the group, and the value
             ordered = replace(ordered, premise=(*ordered.premise, rule.conclusion))

@@ -269,8 +269,8 @@ class _PremiseCompiler:
             raise NotCompiled(f"it joins more than {MAX_JOINED} atoms")
         if len(self.conditions) > MAX_CONDITIONS:
             raise NotCompiled(f"it sets more than {MAX_CONDITIONS} conditions")
-        cells = self.values.values()
-        largest, places = (max((getattr(cell, name) for cell in cells), default=0) for name in ("largest", "places"))
+        largest = max((cell.largest for cell in self.values.values()), default=0)
+        places = max((cell.places for cell in self.values.values()), default=0)
         conditions, extent = tuple(dict.fromkeys(self.conditions)), NumberExtent(largest, places=places)
         return CompiledPremise(tuple(self.tables), conditions, self.values, extent, self.calculates, tuple(self.absent))
 

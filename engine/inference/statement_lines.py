@@ -20,7 +20,7 @@ from hapax.engine.inference.derive import FactIndex, Prover, StatementWriter, fi
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Constant, Literal, Substitution
+from hapax.grammar.terms import Constant, Literal, Substitution, variable_names
 from hapax.kb.records import Distribution, Source, StatementRecord, canonical_text
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
@@ -78,7 +78,7 @@ class _Sheet:
     def of(cls, rule: Rule, library: Library, line_of: LineWriter, tables: Sequence[str]) -> _Sheet | None:
         """The sheet of a rule; None where `line_of` does not write the slots as they are expected."""
         constraints = [item for item in rule.premise if not rule.is_information(item)]
-        bound = {variable.name for item in constraints for variable in item.variables}
+        bound = variable_names(constraints)
         valued = tuple(place for place, variable in enumerate(rule.searched) if variable.name in bound)
         mark = uuid4().hex
         pairs = [[rule.searched[place].name, mark] for place in valued]

@@ -179,8 +179,10 @@ class _Miner:
         for number, (candidate, rule) in enumerate(kept, 1):
             self._progress(f"examples of rule {number} of {len(kept)}")
             named = rule.named(f"{rule.name}_{number}")
-            instances = self._examples(candidate)
-            examples, against = ([_sentence(rule, self._values(item), worded) for item in kind] for kind in instances)
+            examples, against = (
+                [_sentence(rule, self._values(instance), worded) for instance in instances]
+                for instances in self._examples(candidate)
+            )
             signatures = [self._signature(atom.indicator) for atom in rule.atoms]
             declared = tuple(dict.fromkeys(item for item in signatures if item is not None))
             rules.append(MinedRule(named, measured[candidate], tuple(examples), tuple(against), declared))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations_with_replacement, permutations
+from itertools import chain, combinations, combinations_with_replacement, permutations
 from typing import TypeAlias
 
 MOST_PREMISES = 3
@@ -28,7 +28,7 @@ class RuleShape:
     @property
     def variables(self) -> int:
         """The number of variables."""
-        return max(self.head, 1 + max(variable for premise in self.premises for variable in premise))
+        return max(self.head, 1 + max(map(max, self.premises)))
 
     @property
     def has_labels(self) -> bool:
@@ -52,8 +52,7 @@ def shapes(premises: int) -> tuple[RuleShape, ...]:
     for head in (2, 1):
         # A variable that is not in the head occurs twice in the premises.
         most = head + premises
-        forms = [(first, second) for first in range(most) for second in range(first + 1, most)]
-        all_forms: list[PremiseForm] = [*forms, *((variable,) for variable in range(most))]
+        all_forms: list[PremiseForm] = [*combinations(range(most), 2), *combinations(range(most), 1)]
         for chosen in combinations_with_replacement(all_forms, premises):
             if _is_closed(head, chosen) and _is_connected(head, chosen):
                 found.setdefault(RuleShape(head, _canonical(head, chosen)))
@@ -61,7 +60,7 @@ def shapes(premises: int) -> tuple[RuleShape, ...]:
 
 
 def _is_closed(head: int, premises: Sequence[PremiseForm]) -> bool:
-    counts = Counter(variable for premise in premises for variable in premise)
+    counts = Counter(chain.from_iterable(premises))
     counts.update(range(head))
     used = max(counts) + 1
     return len(counts) == used and all(count > 1 for count in counts.values())
@@ -77,18 +76,14 @@ def _is_connected(head: int, premises: Sequence[PremiseForm]) -> bool:
 
 def _canonical(head: int, premises: Sequence[PremiseForm]) -> tuple[PremiseForm, ...]:
     """The premises with their inner variables named so that equal shapes have equal premises."""
-    inner = sorted({variable for premise in premises for variable in premise} - set(range(head)))
+    inner = sorted(set(chain.from_iterable(premises)) - set(range(head)))
     ways: list[tuple[PremiseForm, ...]] = []
     for order in permutations(inner):
         names = dict(zip(inner, order, strict=True))
-        ways.append(
-            tuple(
-                sorted(
-                    (tuple(sorted(names.get(variable, variable) for variable in premise)) for premise in premises),
-                    key=lambda premise: (-len(premise), premise),
-                )
-            )
-        )
+        renamed = []
+        for premise in premises:
+            renamed.append(tuple(sorted(names.get(variable, variable) for variable in premise)))
+        ways.append(tuple(sorted(renamed, key=lambda premise: (-len(premise), premise))))
     return min(ways)
 
 

@@ -147,10 +147,11 @@ class Evaluator:
 
     def proofs(self, node: int) -> list[ProofSupport]:
         """The best proofs of a node as the facts that they need."""
-        return [
-            ProofSupport(value, tuple(self._event(event, happens) for event, happens in sorted(support)))
-            for support, value in supports(self.program, node, self.options.proofs)
-        ]
+        best = []
+        for support, value in supports(self.program, node, self.options.proofs):
+            events = tuple(self._event(event, happens) for event, happens in sorted(support))
+            best.append(ProofSupport(value, events))
+        return best
 
     def _event(self, node: int, happens: bool) -> tuple[str, float]:
         name, weight = self.program.names[node], self.program.weights[node]

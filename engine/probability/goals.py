@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, product
+from itertools import chain, count, product
 
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable
@@ -19,6 +19,7 @@ from hapax.grammar.terms import (
     Literal,
     Term,
     Variable,
+    variable_names,
 )
 
 GOAL = "the goal"
@@ -93,7 +94,7 @@ class _GoalReader:
     def conclude(self, head: Atom, term: GoalTerm) -> None:
         """Add a rule for each way in which the disjunctions of a goal can go."""
         for premise in self.premises(term):
-            bound = {variable.name for item in premise for variable in item.variables}
+            bound = variable_names(premise)
             free = [variable.name for variable in head.variables if variable.name not in bound]
             if free:
                 raise HapaxError(f"{', '.join(free)} has no value in a part of the goal. Ask for that part alone.")
@@ -104,9 +105,9 @@ class _GoalReader:
             raise _no_probability("this goal")
         if term.functor == ",":
             ways = product(*map(self.premises, term.arguments))
-            return [tuple(item for part in way for item in part) for way in ways]
+            return [tuple(chain.from_iterable(way)) for way in ways]
         if term.functor == ";":
-            return [premise for part in term.arguments for premise in self.premises(part)]
+            return list(chain.from_iterable(map(self.premises, term.arguments)))
         return [(self.item(term),)]
 
     def item(self, term: Compound) -> BodyLiteral:

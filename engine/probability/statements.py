@@ -17,8 +17,8 @@ from hapax.engine.probability.goals import GOAL, rule_of
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, hidden_event, refuse_aggregates
 from hapax.grammar.dependencies import evaluation_layers
-from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Value
+from hapax.grammar.rules import Library, Rule, literals_of
+from hapax.grammar.terms import Atom, Constant, Literal, Value, variable_names
 from hapax.kb.argument_index import scores_at
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
@@ -31,7 +31,7 @@ def statement_probabilities(
     needed = relevant_library(library, rule)
     refuse_aggregates(needed)
     rules = (rule, *needed.rules)
-    negates = any(literal.negated for defining in rules for literal in defining.literals)
+    negates = any(literal.negated for literal in literals_of(rules))
     joined = None if negates else joined_rows(kb, library, rule)
     if joined is None:
         return _by_prolog(kb, library, rule, options)
@@ -100,12 +100,7 @@ def _products(joined: JoinedRows, weights: Mapping[int, float], options: Probabi
 
 def _by_prolog(kb: KnowledgeBase, library: Library, rule: Rule, options: ProbabilityOptions) -> list[Probability]:
     constraints = [item for item in rule.premise if not rule.is_information(item)]
-    bound = {
-        variable.name
-        for item in constraints
-        if not (isinstance(item, Literal) and item.negated)
-        for variable in item.variables
-    }
+    bound = variable_names(item for item in constraints if not (isinstance(item, Literal) and item.negated))
     shown = [variable for variable in rule.searched if variable.name in bound]
     goal = rule_of(constraints, Atom(GOAL, tuple(shown)))
     program, nodes = grounded(Theory(library, kb), [goal], options, BULK_LIMITS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
@@ -31,7 +32,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule
-from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Term, Value, Variable
+from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Term, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text, statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
@@ -225,14 +226,14 @@ class RuleSearch:
 
     def _fits_prompt(self, literal: Literal) -> bool:
         """True if the literal has the step's variable and, apart from it, only values and generic variables."""
-        names = {variable.name for variable in literal.variables}
+        names = variable_names([literal])
         known = {*self.names, *self.plan.rule.generic}
         asked = origin_of(literal, self.library) is Origin.MODEL or self.plan.rule.is_information(literal)
         return asked and self._now().variable.name in names and names <= known
 
     def _is_claimed(self, literal: Literal) -> bool:
         """True if a value makes the literal ground: then the critic judges it, and it becomes a fact."""
-        return {variable.name for variable in literal.variables} <= set(self.names)
+        return variable_names([literal]) <= set(self.names)
 
     def _pattern(self, atom: Atom, beam: Beam) -> AtomPattern:
         bound = dict(zip(self.names, beam.values, strict=False))  # the step's variable has no value yet
@@ -492,8 +493,9 @@ class RuleSearch:
     def _narrowed(self, scores: Mapping[Beam, float]) -> _Kept:
         """The beams of a wide pool from which both ends can still be cut: its likeliest and its least likely."""
         sides = kept_at_ends(dict.fromkeys(Distribution, scores), self._chance, 1.0, self.settings.width)
-        by_side = {beam: side for side, chosen in sides.items() for beam in chosen}
+        by_side: dict[Beam, Distribution] = {}
         for side, chosen in sides.items():
+            by_side |= dict.fromkeys(chosen, side)
             limit = scores[chosen[-1]] if chosen else None
             self.account_now.cuts[side.value] = DistributionCut(len(scores), len(chosen), limit)
         self.count(LIKELIHOOD.name, GateCount(len(by_side), len(scores)))
@@ -513,7 +515,7 @@ class RuleSearch:
             groups.setdefault(self._statement_text(beam), []).append(beam)
         first = {text: beams[0] for text, beams in groups.items()}
         self.division = Division.of(
-            {text: max(scores[beam] for beam in beams) for text, beams in groups.items()},
+            {text: max(map(scores.__getitem__, beams)) for text, beams in groups.items()},
             {text: beam.values for text, beam in first.items()},
             {text: measures[beam] for text, beam in first.items() if beam in measures},
             lambda text: self._chance(first[text]),
@@ -521,7 +523,7 @@ class RuleSearch:
         )
         left: _Kept = {}
         for distribution in self.settings.distributions:
-            chosen = [beam for text in self.division.ends.of(distribution) for beam in groups[text]]
+            chosen = list(chain.from_iterable(groups[text] for text in self.division.ends.of(distribution)))
             self._judge_ranked(distribution, scores, chosen)
             self._orders[distribution] = [beam.values for beam in chosen]
             left |= {beam.values: [distribution] for beam in chosen}
@@ -702,7 +704,7 @@ def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat
 
     literals = [*rule.literals, rule.conclusion] if compat else filter(is_ranked, rule.literals)
     known = {*names, *rule.generic}
-    return [literal for literal in literals if {variable.name for variable in literal.variables} <= known]
+    return [literal for literal in literals if variable_names([literal]) <= known]
 
 
 def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: str | None) -> str:
@@ -752,7 +754,9 @@ def joined_measures(texts: Iterable[str], measures: Mapping[str, TextMeasures]) 
         parts = [measures[part] for part in ranked_parts(text) if part in measures]
         if len(parts) == len(ranked_parts(text)):
             common = set.intersection(*(set(part.scores) for part in parts))
-            means = {measure: sum(part.scores[measure] for part in parts) / len(parts) for measure in common}
+            means = {}
+            for measure in common:
+                means[measure] = sum(part.scores[measure] for part in parts) / len(parts)
             joined[text] = TextMeasures(means, sum(part.name_tokens for part in parts))
     return joined
 

@@ -121,7 +121,9 @@ class Consistency:
 
     def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
         """Mark and retract the facts that lost, and store the conflicts with their decisions."""
-        reasons = {fact.id: item.reason for item in settled for fact in item.lost}
+        reasons: dict[str, str] = {}
+        for settlement_made in settled:
+            reasons |= {fact.id: settlement_made.reason for fact in settlement_made.lost}
         for item in proposals:
             if item.fact.id in reasons:
                 item.question.gates.inconsistent[item.candidate] = reasons[item.fact.id]

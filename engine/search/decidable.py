@@ -14,7 +14,7 @@ from hapax.engine.search.known_facts import FactTable, KnownFacts, Row
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import comparison_of
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,
@@ -25,6 +25,7 @@ from hapax.grammar.terms import (
     Value,
     Variable,
     expression_variables,
+    variable_names,
 )
 
 LOOKUPS = 2_000_000
@@ -52,9 +53,8 @@ class DecidableFacts:
         indicator = literal.atom.indicator
         if indicator not in self._needs_no_model:
             rules = relevant_library(self._library, goals=[indicator]).rules
-            literals = [premise for rule in rules for premise in rule.literals]
             self._needs_no_model[indicator] = all(
-                origin_of(premise, self._library) is not Origin.MODEL for premise in literals
+                origin_of(premise, self._library) is not Origin.MODEL for premise in literals_of(rules)
             )
         return self._needs_no_model[indicator]
 
@@ -120,14 +120,14 @@ def open_parts(rule: Rule, names: Sequence[str], facts: DecidableFacts, library:
     reached = bound | _reached(testable, bound, facts, library)
     waiting = []
     for item in testable:
-        own = {variable.name for variable in item.variables}
+        own = variable_names([item])
         if own <= reached and (not own <= before or not before):
             waiting.append(item)
     parts: list[PremisePart] = []
     while waiting:
         part = _connected(waiting, bound)
         waiting = [item for item in waiting if item not in part]
-        used = {variable.name for item in part for variable in item.variables}
+        used = variable_names(part)
         keys = tuple(name for name in names if name in used)
         # Without the newest variable the part is as it was after the step before.
         if names[-1] in used or not before:
@@ -157,7 +157,7 @@ def _reached(items: Iterable[BodyLiteral], bound: set[str], facts: DecidableFact
     reached = set(bound)
     for item in items:
         if isinstance(item, Literal) and not item.negated and facts.is_tabled(item):
-            reached |= {variable.name for variable in item.variables}
+            reached |= variable_names([item])
     equations = [equation for item in items for equation in _equations(item, library)]
     grown = True
     while grown:
@@ -185,8 +185,8 @@ def _connected(items: Sequence[BodyLiteral], bound: set[str]) -> list[BodyLitera
     chosen = {items[0]}
     grown = True
     while grown:
-        free = {variable.name for item in chosen for variable in item.variables} - bound
-        new = {item for item in items if free & {variable.name for variable in item.variables}} - chosen
+        free = variable_names(chosen) - bound
+        new = {item for item in items if free & variable_names([item])} - chosen
         chosen |= new
         grown = bool(new)
     return [item for item in items if item in chosen]
@@ -220,7 +220,7 @@ class PartTest:
         bound, waiting = set(self.part.keys), list(self.part.items)
         operations: list[_Operation] = []
         while waiting:
-            item = next((item for item in waiting if {variable.name for variable in item.variables} <= bound), None)
+            item = next((item for item in waiting if variable_names([item]) <= bound), None)
             if item is not None:
                 operations.append(_Operation(item))
             else:
@@ -228,7 +228,7 @@ class PartTest:
                 if item is None:  # a premise whose variables nothing binds: a later step tests it
                     break
                 operations.append(_Operation(item, assigns))
-                bound |= {variable.name for variable in item.variables}
+                bound |= variable_names([item])
             waiting.remove(item)
         return operations
 
@@ -243,7 +243,7 @@ class PartTest:
         tables = [item for item in tables if self._facts.is_tabled(item)]
 
         def cost(literal: Literal) -> tuple[int, int]:
-            return len({variable.name for variable in literal.variables} - bound), self._facts.size(literal)
+            return len(variable_names([literal]) - bound), self._facts.size(literal)
 
         return min(tables, key=cost, default=None), None
 

@@ -20,7 +20,7 @@ from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
 from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, called_indicators, goal_text
 from hapax.grammar.prolog_text import prolog_atom
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.rules import Library, PredicateKind, literals_of
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
 from hapax.kb.argument_index import INDEXED_PLACES, one_state
@@ -146,11 +146,10 @@ def missing_questions(
     session.load(program, known.feed)
     demand = f"hapax_host:demanded({prolog_atom(goal_text(goal))}, Name, Pattern)"
     answers = session.solutions(demand, ("Name", "Pattern"), limits, trusted=True)
-    patterns = [
-        AtomPattern(str(name), tuple(_cell(cell) for cell in cells.arguments))
-        for name, cells in answers.rows
-        if isinstance(cells, PrologTerm)
-    ]
+    patterns = []
+    for name, term in answers.rows:
+        if isinstance(term, PrologTerm):
+            patterns.append(AtomPattern(str(name), tuple(map(_cell, term.arguments))))
     # Prolog returns them in the order of a hash table, which differs between processes.
     patterns.sort(key=lambda pattern: (pattern.predicate, repr(pattern.arguments)))
     needs = tuple(_need(pattern, library) for pattern in patterns if None in pattern.arguments)
@@ -318,7 +317,7 @@ def uses_closed_world(goal: Goal, library: Library) -> bool:
     if _mentions(goal.term):
         return True
     reached = relevant_library(library, goals=called_indicators(goal, library))
-    return any(literal.negated for rule in reached.rules for literal in rule.literals)
+    return any(literal.negated for literal in literals_of(reached.rules))
 
 
 def _mentions(term: GoalTerm) -> bool:

@@ -10,6 +10,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.measures import Measure, TextMeasures
@@ -85,8 +86,10 @@ def ends(
     tail, head = order[:count], order[::-1][:count]
     if count and not wanted.splits_ties and scores[tail[-1]] == scores[head[-1]]:
         limit = scores[tail[-1]]
-        tail, head = [[text for text in end if scores[text] != limit] for end in (tail, head)]
-    distinct = [len(set(column)) for column in zip(*(values[text] for text in order), strict=True)]
+        tail = [text for text in tail if scores[text] != limit]
+        head = [text for text in head if scores[text] != limit]
+    columns = zip(*(values[text] for text in order), strict=True)
+    distinct = [len(set(column)) for column in columns]
     chosen_head, chosen_tail = _SpreadStatements(values, head, distinct), _SpreadStatements(values, tail, distinct)
     crowded = (*chosen_head.crowded, *chosen_tail.crowded)
     return Ends(tuple(chosen_head.texts), tuple(chosen_tail.texts), crowded, len(order))
@@ -156,7 +159,7 @@ def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str
     taken: set[str] = set()
     pairs = []
     for text in split.head:
-        candidates = [partner for frame in _frames(values[text]) for partner in partners[frame]]
+        candidates = chain.from_iterable(partners[frame] for frame in _frames(values[text]))
         partner = next((near for near in candidates if _matches(text, near, taken, tokens)), None)
         if partner is not None:
             taken.add(partner)

@@ -425,11 +425,11 @@ class Oracle:
             if answer is not None and all(map(math.isfinite, answer.scores.values())):
                 known[text.text] = answer
         name = model_name(self.models.likelihood)
-        self.kb.add_assessments(
-            Assessment(text, measure.value, name, score, answer.name_tokens)
-            for text, answer in known.items()
-            for measure, score in answer.scores.items()
-        )
+        assessments = []
+        for text, answer in known.items():
+            for measure, score in answer.scores.items():
+                assessments.append(Assessment(text, measure.value, name, score, answer.name_tokens))
+        self.kb.add_assessments(assessments)
         return known
 
     # -- one round of calls
@@ -567,7 +567,7 @@ class Oracle:
             return [wording.request(question, count, earlier, asked.sample_index(earlier), variable=name)]
         accepted = tuple(str(candidate.value) for candidate in asked.gates.forbidden)
         # A banned token is banned everywhere: without digits the model could not number its list.
-        rejected = tuple(text for text in earlier if text not in accepted and not any(c.isdigit() for c in text))
+        rejected = tuple(text for text in earlier if text not in accepted and not any(map(str.isdigit, text)))
         sample = asked.sample_index(accepted, rejected)
         return [wording.link_request(question, count, accepted, rejected, sample, variable=name)]
 

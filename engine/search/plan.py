@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import ceil
 
 from hapax.engine.inference.derive import relevant_library
@@ -34,7 +35,7 @@ from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, settled_measure, u
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchPlan, SearchStep, plan, search_plans
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Literal, Term, Variable
+from hapax.grammar.terms import Atom, Literal, Term, Variable, variable_names
 from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
@@ -519,7 +520,7 @@ class _RuleEstimator:
         if ranks and self.settings.likelihood == "model":
             texts = search.texts()
             measures = self._known_measures(texts)
-            parts = {part for text in set(texts.values()) for part in ranked_parts(text)}
+            parts = set(chain.from_iterable(map(ranked_parts, set(texts.values()))))
             missing = {part for part in parts if part not in measures}
             ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, self.settings.compat)
             if ranked:
@@ -557,7 +558,7 @@ class _RuleEstimator:
         """The measures of the texts' parts that the journal has, as the search will rank by them."""
         wanted = Measure(self.settings.measure or Measure.PAPER)
         if not self.settings.has_disjoint_ends:
-            parts = {part for text in set(texts.values()) for part in ranked_parts(text)}
+            parts = set(chain.from_iterable(map(ranked_parts, set(texts.values()))))
             scores = self.oracle.log_likelihoods(parts)
             return {part: TextMeasures({Measure.PAPER: score}, 0) for part, score in scores.items()}
         own = measures_of(self.oracle.models.likelihood)
@@ -585,7 +586,7 @@ class _StepCounts:
 
 
 def _names(literal: Literal) -> set[str]:
-    return {variable.name for variable in literal.variables}
+    return variable_names([literal])
 
 
 def _roles(

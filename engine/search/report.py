@@ -228,9 +228,9 @@ class SearchReport:
 
     def summary(self) -> dict[str, Any]:
         """The report as the run record stores it."""
-        counts = {
-            distribution.value: sum(rule.count(distribution) for rule in self.rules) for distribution in Distribution
-        }
+        counts: dict[str, int] = {}
+        for distribution in Distribution:
+            counts[distribution.value] = sum(rule.count(distribution) for rule in self.rules)
         return {
             "statements": {**counts, "in_both": sum(rule.in_both for rule in self.rules)},
             "mean_delta": self.mean_delta,

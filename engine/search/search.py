@@ -57,7 +57,7 @@ from hapax.kb.records import (
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
-from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, counts_names, measures_of
+from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, chosen_measure, counts_names, measures_of
 from hapax.llm_oracle.protocols import KNOWLEDGE, Critic, Models
 from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
@@ -386,7 +386,9 @@ class _SearchRun:
             rule_search.extend_with({beam: tabled[atom] for beam, atom in atoms.items()})
             return
         derived = self._derived(rule_search, list(dict.fromkeys(atoms.values())))
-        values = {atom: list(dict.fromkeys(row[name] for row in rows)) for atom, rows in derived.items()}
+        values = {}
+        for atom, rows in derived.items():
+            values[atom] = list(dict.fromkeys(row[name] for row in rows))
         rule_search.extend_with({beam: values[atom] for beam, atom in atoms.items()})
 
     def _close(self, active: Sequence[RuleSearch]) -> None:
@@ -483,9 +485,12 @@ class _SearchRun:
         found: dict[RuleSearch, dict[str, TextMeasures]] = {}
         for divides, measures in ((True, [measure for measure in Measure if measure in able]), (False, [wanted])):
             parts = {search: search.ranked_texts(own) for search, own in texts.items() if search.divides == divides}
-            batch = {part: text for own in parts.values() for part, text in own.items()}
+            batch: dict[str, RankedText] = {}
+            for own in parts.values():
+                batch |= own
             known = self.oracle.measures(batch.values(), measures)
-            found |= {search: {part: known[part] for part in own if part in known} for search, own in parts.items()}
+            for search, own in parts.items():
+                found[search] = {part: known[part] for part in own if part in known}
         return found
 
     # -- derived predicates
@@ -532,8 +537,8 @@ class _SearchRun:
 
         fitting: dict[Atom, list[Bindings]] = {}
         for atom, rows in found.items():
-            declared = [(variable.name, variable.data_type) for variable in atom.variables]
-            fitting[atom] = [row for row in rows if all(fits(row[name], data_type) for name, data_type in declared)]
+            types_of = {variable.name: variable.data_type for variable in atom.variables}
+            fitting[atom] = [row for row in rows if all(fits(row[name], types_of[name]) for name in types_of)]
         return fitting
 
     def _types(self, values: set[Value]) -> dict[Value, set[str]]:
@@ -618,7 +623,9 @@ def _matched(rule_search: RuleSearch, kept: Mapping[Distribution, Sequence[State
     """The matched pairs whose statements were derived, by ids."""
     if rule_search.division is None:
         return ()
-    ids = {(distribution, statement.text): statement.id for distribution, own in kept.items() for statement in own}
+    ids: dict[tuple[Distribution, str], str] = {}
+    for distribution, statements in kept.items():
+        ids |= {(distribution, statement.text): statement.id for statement in statements}
     pairings = []
     for pair in rule_search.division.pairs:
         head, tail = ids.get((Distribution.HEAD, pair.head)), ids.get((Distribution.LONG_TAIL, pair.long_tail))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 
 from hapax.engine.search.inquiry import Key, atom_values, question_words, value_key
 from hapax.engine.search.known_facts import KnownFacts
@@ -106,10 +106,12 @@ class QuestionWording:
         pattern = question.patterns[0]
         place = pattern.arguments.index(None)
         answers = {value_key(value) for value in self._known_answers(question)}
-        mentioned = {value_key(value) for asked in question.patterns for value in asked.arguments if value is not None}
+        asked = chain.from_iterable(pattern.arguments for pattern in question.patterns)
+        known = [value for value in asked if value is not None]
+        mentioned = set(map(value_key, known))
         for indicator in self._indicators(pattern, place):
             yield from self._examples_of(indicator, place, mentioned, answers)
-        texts = [str(value).casefold() for asked in question.patterns for value in asked.arguments if value is not None]
+        texts = [str(value).casefold() for value in known]
         for example in self.general:
             whole = " ".join((example.sentence, *example.values)).casefold()
             if not any(text in whole for text in texts) and not answers.intersection(map(value_key, example.values)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from hapax.engine.inference.proof import proof_from_json
@@ -258,8 +258,8 @@ def _unblocked(
 
 def records_of(kb: KnowledgeBase, texts: Sequence[SameText]) -> list[list[StatementRecord]]:
     """The statements of each text."""
-    records = iter(kb.statements_at([place for text in texts for place in text.places]))
-    return [[next(records) for _ in text.places] for text in texts]
+    records = iter(kb.statements_at(list(chain.from_iterable(text.places for text in texts))))
+    return [list(islice(records, len(text.places))) for text in texts]
 
 
 def _texts(record: StatementRecord) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
@@ -63,9 +64,9 @@ class InductionScorer:
         for pair in pairs:
             found = instances.get(pair.premise, ()) if has_instances(pair) else ()
             groups.append([pair, *(instantiated(pair, arguments) for arguments in found)])
-        texts = [filled(instance, self.direction) for group in groups for instance in group]
+        texts = [filled(instance, self.direction) for instance in chain.from_iterable(groups)]
         scores = iter(best_difference(texts, self.measure))
-        return [mean([next(scores) for _ in group]) for group in groups]
+        return [mean(list(islice(scores, len(group)))) for group in groups]
 
 
 def has_instances(pair: EntailmentPair) -> bool:

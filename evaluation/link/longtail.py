@@ -114,7 +114,9 @@ class LongTailStudy:
         cells: dict[tuple[str, str], dict[tuple[str, Measure], str]] = defaultdict(dict)
         for split in self.judged:
             cells[split.ranker, split.measure][split.judge, split.judged_by] = _cell(split)
-        rows = [(*split, *(by_judge.get(judge, "") for judge in judges)) for split, by_judge in cells.items()]
+        rows = []
+        for split_by, by_judge in cells.items():
+            rows.append((*split_by, *(by_judge.get(judge, "") for judge in judges)))
         columns = ("ranked by", "measure", *(f"{judge} {measure}" for judge, measure in judges))
         return ResultTable("AUC of head against long tail, by judge", columns, rows)
 
@@ -233,10 +235,11 @@ def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
             continue
         values[statement.rule][statement.text] = tuple(value for _, value in statement.substitution)
         stored[statement.rule][statement.text].add(statement.distribution)
-    return [
-        _Pool(rule, texts, {text: frozenset(ends_of) for text, ends_of in stored[rule].items()})
-        for rule, texts in values.items()
-    ]
+    pools = []
+    for rule, texts in values.items():
+        ends_by_text = {text: frozenset(distributions) for text, distributions in stored[rule].items()}
+        pools.append(_Pool(rule, texts, ends_by_text))
+    return pools
 
 
 def _searched_by(kb: KnowledgeBase, known: Sequence[ModelIdentity]) -> ModelIdentity | None:
@@ -261,7 +264,10 @@ def _scorer(model: LikelihoodModel, pools: Sequence[_Pool], journal: Journal) ->
     known = {text: answer for text, answer in zip(asked, answers, strict=True) if answer is not None}
     judged_by = Measure.PRIOR if is_counter else Measure.SPAN if Measure.SPAN in wanted else Measure.TOTAL
     # A word list knows no pairs, for instance: its measure of them is the same for all.
-    telling = [measure for measure in wanted if len({answer.scores[measure] for answer in known.values()}) > 1]
+    telling = []
+    for measure in wanted:
+        if len({answer.scores[measure] for answer in known.values()}) > 1:
+            telling.append(measure)
     return _Scorer(model.identity, tuple(telling), judged_by, known)
 
 
@@ -362,7 +368,8 @@ def _equally_common(scorer: _Scorer, head: Sequence[str], tail: Sequence[str]) -
     """For each pair of statements, whether their names are equally common, by the judge's prior."""
     if Measure.PRIOR not in scorer.measures:
         return np.zeros((len(head), len(tail)), dtype=bool)
-    left, right = (np.array([scorer.by_text[text].scores[Measure.PRIOR] for text in end]) for end in (head, tail))
+    priors = {text: scorer.by_text[text].scores[Measure.PRIOR] for text in (*head, *tail)}
+    left, right = np.array([priors[text] for text in head]), np.array([priors[text] for text in tail])
     spread = float(np.std(np.concatenate([left, right])))
     return np.abs(np.subtract.outer(left, right)) <= EQUALLY_COMMON * spread
 

@@ -32,7 +32,7 @@ from hapax.evaluation.votes.questions import (
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.terms import Constant, Literal, Value, Variable
+from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text, stated_literals
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -193,11 +193,10 @@ class ItemSource:
         """The statements to draw from; nobody is asked twice about one text."""
         latest: _Statements = latest_statements(self._kb, sample.rules, sample.runs)
         if self._kind in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
-            first = DistinctTexts.of(latest).statements
-            latest = {
-                distribution: {record.id: record for record in statements.values()}
-                for distribution, statements in first.items()
-            }
+            distinct = DistinctTexts.of(latest).statements
+            latest = {}
+            for distribution, statements in distinct.items():
+                latest[distribution] = {record.id: record for record in statements.values()}
         if sample.rules_drawn is None:
             return latest
         names: set[str] = set()
@@ -255,7 +254,7 @@ class ItemSource:
         The paper asks about each variable of the rule (3.3), but shows those that the statement names (table 20).
         """
         rule = self._rule(statement)
-        names = {variable.name for variable in rule.conclusion.variables}
+        names = variable_names([rule.conclusion])
         for literal in stated_literals(rule, self._library):
             names.update(variable.name for variable in literal.variables)
         values = dict(statement.substitution)
