@@ -324,13 +324,13 @@ class _ShownProgress:
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
-        self._begun = time.monotonic()
+        self._begun = time.perf_counter()
 
     def __call__(self, done: int, total: int) -> None:
         if done == total:
-            self._begun = time.monotonic()  # the next scorer has a pace of its own
+            self._begun = time.perf_counter()  # the next scorer has a pace of its own
             return
-        left = timedelta(seconds=round((time.monotonic() - self._begun) * (total - done) / done))
+        left = timedelta(seconds=round((time.perf_counter() - self._begun) * (total - done) / done))
         self._show(f"Scoring: {done:,} of {total:,} sentences, about {left} left")
 
 

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 
 WAIT_SECONDS = 600.0
 """The longest that a request to a server may take, retries and pauses included."""
@@ -32,10 +31,10 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
     """
     seconds = WAIT_SECONDS if seconds is None else seconds
     resolved = path.resolve()  # a symbolic link must share the lock of its file
-    lock = FileLock(resolved.with_name(f"{resolved.name}-asking"), is_singleton=True, fallback_to_soft=False)
+    lock = system.file_lock(resolved.with_name(f"{resolved.name}-asking"))
     try:
         lock.acquire(timeout=seconds)
-    except Timeout:
+    except system.LockTimeout:
         raise HapaxError(
             f"{path}: another process has been asking models for this file for {seconds:g} seconds; it holds "
             f"{lock.lock_file}. Run the same command when that process has ended, or use another file with --db and "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.asking import asking
 from hapax.kb.connection import reading_uri, translated
 from hapax.kb.store import KnowledgeBase
@@ -33,7 +33,7 @@ def copy_verified(source: Path, target: Path) -> int:
         raise HapaxError(f"{source}: there is no such knowledge base. Name an existing file.")
     if target.exists():
         raise HapaxError(f"{target}: this file exists. Name another file, or remove this one first.")
-    partial = target.with_name(f".{os.getpid()}.{target.name}")
+    partial = target.with_name(f".{system.process_id()}.{target.name}")
     try:
         with KnowledgeBase(source, read_only=True):  # it is one, and of this version
             _copy(source, partial)
@@ -41,7 +41,7 @@ def copy_verified(source: Path, target: Path) -> int:
         _publish(partial, target)
     finally:
         for name in (partial.name, f"{partial.name}-wal", f"{partial.name}-shm"):
-            partial.with_name(name).unlink(missing_ok=True)
+            system.remove(partial.with_name(name))
     return rows
 
 
@@ -55,17 +55,17 @@ def put_back(backup: Path, database: Path) -> Path | None:
         copy_verified(backup, database)
         return None
     with asking(database, WAITED_SECONDS):
-        restored = database.with_name(f".{os.getpid()}.restored.{database.name}")
+        restored = database.with_name(f".{system.process_id()}.restored.{database.name}")
         try:
             copy_verified(backup, restored)
             kept = _free_name(database)
             _keep(database, kept)
             # Old logs would be read as those of the new file.
             for ending in ("-wal", "-shm"):
-                database.with_name(database.name + ending).unlink(missing_ok=True)
+                system.remove(database.with_name(database.name + ending))
             _publish(restored, database)
         finally:
-            restored.unlink(missing_ok=True)
+            system.remove(restored)
     return kept
 
 
@@ -89,7 +89,7 @@ def _keep(database: Path, kept: Path) -> None:
         _publish(partial, kept)
     except HapaxError:
         # SQLite cannot read it; its bytes are kept as they are.
-        partial.unlink(missing_ok=True)
+        system.remove(partial)
         partial.write_bytes(database.read_bytes())
         _publish(partial, kept)
 
@@ -108,14 +108,9 @@ def _verified(path: Path, source: Path) -> int:
 
 def _publish(partial: Path, target: Path) -> None:
     """Give the file its name once its content is on disk."""
-    with partial.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    partial.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the name, too
-    finally:
-        os.close(folder)
+    system.sync_path(partial)
+    system.rename(partial, target)
+    system.sync_folder(target.parent)  # the name, too
 
 
 def _free_name(database: Path) -> Path:

@@ -6,11 +6,9 @@ power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little comp
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import stat
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,7 +16,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows, schema
+from hapax.kb import rows, schema, system
 
 BUSY_SECONDS = 60.0
 
@@ -106,14 +104,14 @@ def begin(connection: sqlite3.Connection, seconds: float | None = None) -> None:
 
     Between short waits in SQLite, Python handles signals, so that SIGTERM need not wait for the lock.
     """
-    ends = time.monotonic() + (BUSY_SECONDS if seconds is None else seconds)
+    ends = system.monotonic() + (BUSY_SECONDS if seconds is None else seconds)
     connection.execute(f"PRAGMA busy_timeout = {int(_SIGNAL_SECONDS * 1000)}")
     try:
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() >= ends:
+                if "locked" not in str(error) or system.monotonic() >= ends:
                     raise
             else:
                 return
@@ -137,13 +135,13 @@ def rescued(connection: sqlite3.Connection, path: Path) -> Path:
     SQLite keeps the last commits of a file that was renamed or deleted in a log that nobody reads any more. A later
     copy of this process replaces the earlier one. Raises HapaxError if it cannot be written.
     """
-    copy = path.with_name(f"{path.stem}-rescued-{os.getpid()}{path.suffix}")
+    copy = path.with_name(f"{path.stem}-rescued-{system.process_id()}{path.suffix}")
     with _RESCUING:
         partial = copy.with_name(f".{copy.name}.part")
-        partial.unlink(missing_ok=True)
+        system.remove(partial)
         with translated(str(copy)):
             connection.execute("VACUUM INTO ?", (str(partial),))
-        partial.replace(copy)
+        system.rename(partial, copy)
     return copy
 
 
@@ -253,6 +251,6 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or attempt == _WAL_ATTEMPTS - 1:
                 raise
-            time.sleep(0.02)
+            system.sleep(0.02)
         else:
             return

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from hapax.grammar.rules import PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import StatementText
+from hapax.kb import system
 from hapax.kb.values import writer
 
 
@@ -612,4 +612,4 @@ class RunRecord:
     @classmethod
     def now(cls, identity: str, command: str, settings: Mapping[str, Any]) -> RunRecord:
         """A run that starts now. Its id is its fingerprint, so the same invocation again continues it."""
-        return cls(identity, command, settings, identity, datetime.now(UTC).isoformat(timespec="milliseconds"))
+        return cls(identity, command, settings, identity, system.now().isoformat(timespec="milliseconds"))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows
+from hapax.kb import rows, system
 from hapax.kb.records import CallRecord
 
 
@@ -32,24 +32,15 @@ def append(database: Path, calls: Sequence[CallRecord]) -> None:
         # A process that was killed while it wrote leaves the beginning of a line.
         is_torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
         try:
-            _write_all(file, (b"\n" if is_torn else b"") + lines.encode("ascii"))
-            os.fsync(file)
+            system.write(file, (b"\n" if is_torn else b"") + lines.encode("ascii"))
+            system.sync(file)
         except OSError:
             os.ftruncate(file, size)
             raise
     finally:
         os.close(file)
     if is_new:
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the name, too
-        finally:
-            os.close(folder)
-
-
-def _write_all(file: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(file, content) :]
+        system.sync_folder(path.parent)  # the name, too
 
 
 def spilled(database: Path) -> list[CallRecord]:

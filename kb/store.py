@@ -10,7 +10,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
-from hapax.kb import asking, connection, rows, spill
+from hapax.kb import asking, connection, rows, spill, system
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.connection import translated
 from hapax.kb.record_store import FileMoved, RecordStore
@@ -104,7 +103,7 @@ SPILL_SECONDS = 0.5
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return system.now().isoformat(timespec="microseconds")
 
 
 @checked
@@ -159,7 +158,7 @@ class KnowledgeBase(RecordStore):
     def finish_run(self, run_id: str, status: str = "done", summary: Mapping[str, Any] | None = None) -> None:
         """Record how a run ended. Raises HapaxError for a run that was never started."""
         summary_text = rows.TREE.encode(summary or {})
-        finished = datetime.now(UTC).isoformat(timespec="milliseconds")
+        finished = system.now().isoformat(timespec="milliseconds")
         # The clock may have been set back; no run may end before it began.
         update = "UPDATE runs SET finished = max(?, started), status = ?, summary = ? WHERE id = ?"
         # Whoever was interrupted does not wait for another process.
@@ -253,7 +252,7 @@ class KnowledgeBase(RecordStore):
                 with self.transaction(seconds):
                     self.add(rows.CALLS, spill.spilled(self.path))
                 with suppress(OSError):  # they come home again, which changes nothing
-                    spill.spill_path(self.path).unlink(missing_ok=True)
+                    system.remove(spill.spill_path(self.path))
         except HapaxError as fault:
             name = spill.spill_path(self.path).name
             raise HapaxError(

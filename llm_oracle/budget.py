@@ -7,12 +7,12 @@ import uuid
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.records import AttemptRecord, Outcome
 from hapax.llm_oracle.protocols import PartlyAnswered, Usage
 
@@ -259,7 +259,7 @@ class Reservation:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return system.now().isoformat(timespec="milliseconds")
 
 
 def _attempt(account: Account, most: Usage, path: str) -> AttemptRecord:

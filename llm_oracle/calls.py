@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.kb.records import CallRecord, content_id
 from hapax.llm_oracle.budget import BudgetReached, estimated_tokens
 from hapax.llm_oracle.journal import REFUSED, Asker, Journal, PreparedCall, StoredAnswer
@@ -92,10 +92,10 @@ class JournaledModel(ABC, Generic[WrappedModel, Answer]):
             for group in self._sent(requests, ask, *parameters):
                 yield [(position, self._stored(answer)) for position, answer in group]
 
-        began = time.monotonic()
+        began = system.monotonic()
         try:
             records = self._journal.answers(self._asker, calls, send)
-            self._log(calls, records, time.monotonic() - began)
+            self._log(calls, records, system.monotonic() - began)
             return [self._read(record) for record in records]
         except BudgetReached as reached:
             reached.answers = tuple(None if record is None else self._read(record) for record in reached.answers)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from transformers import (
 from transformers import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 
 SCORED_TOGETHER = 64
 """Sentences per pass."""
@@ -136,11 +136,11 @@ class SentenceClassifier:
         """Write weights and tokenizer, replacing the folder if it exists."""
         # Written beside the folder first, so that a failure leaves the old one.
         unfinished = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
+        system.remove_folder(unfinished)
         self.network.save_pretrained(unfinished)
         self.tokenizer.save_pretrained(unfinished)
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
+        system.remove_folder(folder)
+        system.rename(unfinished, folder)
 
     def _groups(self, draw: Hyperparameters, settings: TuningSettings) -> list[dict[str, Any]]:
         """The trained parameters in two groups, with and without weight decay."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.record_store import FileMoved
 from hapax.kb.records import CallRecord
 from hapax.llm_oracle.budget import (
@@ -346,5 +346,5 @@ def _record(asker: Asker, call: PreparedCall, answer: StoredAnswer, price: Price
         answer.usage.prompt_tokens,
         answer.usage.completion_tokens,
         None if price is None else price.of(answer.usage),
-        datetime.now(UTC).isoformat(timespec="seconds"),
+        system.now().isoformat(timespec="seconds"),
     )

@@ -14,7 +14,7 @@ FENCES = {
     "gensim": ("llm_oracle/backends/vectors.py",),
     "jinja2": ("evaluation/leaderboard/page.py", "evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
-    "filelock": ("kb/asking.py", "llm_oracle/backends/cache.py"),
+    "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
     "starlette": ("api/browser/", "api/browsing.py"),

@@ -364,7 +364,7 @@ def test_the_time_limit_names_what_was_not_explored(monkeypatch: pytest.MonkeyPa
     """After the time limit notes name each shape with the conclusions for which it was not explored."""
     # A clock that goes on by a second whenever it is read.
     ticks = itertools.count(time.monotonic())
-    monkeypatch.setattr("hapax.engine.mining.mine.time.monotonic", lambda: next(ticks))
+    monkeypatch.setattr("hapax.engine.mining.mine.system.monotonic", lambda: next(ticks))
     # SQLite asks for the time only in long statements, so the screening does here.
     real = screening.Screening.screened
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 from hapax.engine.cluster.owner import PLACE
 from hapax.engine.cluster.routing import Owners, owner_of
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import PROBE
@@ -52,9 +53,9 @@ def locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             if {path.name for path in folder.iterdir()} <= {LOCK, PLACE}:
-                (folder / PLACE).unlink(missing_ok=True)
+                system.remove(folder / PLACE)
                 if (folder / LOCK).read_bytes().startswith(MADE):
-                    (folder / LOCK).unlink()
+                    system.remove(folder / LOCK)
                     with suppress(OSError):  # a file was added meanwhile
                         folder.rmdir()
 
@@ -173,7 +174,7 @@ class Gathering:
         # Wherever this is killed, each answer is in some file that `begin` reads.
         _delete(self.pool)
         if count:
-            self.kept.replace(self.pool)
+            system.rename(self.kept, self.pool)
         # Shards go last: until then they have every answer.
         for number in range(self.owners.count):
             self._now(number, "close")
@@ -197,7 +198,7 @@ class Gathering:
 
 def _delete(database: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
-        database.with_name(database.name + suffix).unlink(missing_ok=True)
+        system.remove(database.with_name(database.name + suffix))
 
 
 def _batches(kb: KnowledgeBase) -> Iterator[list[CallRecord]]:

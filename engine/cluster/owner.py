@@ -6,7 +6,6 @@ is killed and restarted on its machine asks nothing twice.
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 
 from hapax.engine.search.oracle import journaled
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -191,7 +191,7 @@ class Owner:
 
     def process(self) -> int:
         """The number of the worker's process on its machine."""
-        return os.getpid()
+        return system.process_id()
 
     def is_seeded(self) -> bool:
         """True if the shard has the answers known before the run. After a restart on another machine it has not."""
@@ -263,4 +263,4 @@ def _asking(models: Models, role: str) -> tuple[Any, Callable[..., Sequence[Any]
 def _delete(shard: Path) -> None:
     beside = [shard.with_name(f"{shard.name}{suffix}") for suffix in ("-wal", "-shm")]
     for path in (shard, *beside, shard.with_suffix(SEEDED)):
-        path.unlink(missing_ok=True)
+        system.remove(path)

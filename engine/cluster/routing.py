@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 
 from hapax.engine.cluster.owner import OwnerReply
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.kb.records import CallRecord
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood, TokenReserving
 from hapax.llm_oracle.journal import Journal
@@ -120,16 +120,16 @@ class Routed:
 
     def _seeded(self, number: int, question: Sequence[Any], pending: Pending) -> OwnerReply:
         """The reply, repeated until the worker is seeded, if it was restarted on another machine."""
-        deadline = time.monotonic() + SEEDING_SECONDS
+        deadline = system.monotonic() + SEEDING_SECONDS
         reply: OwnerReply = pending.result()
         while not reply.seeded:
-            if time.monotonic() > deadline:
+            if system.monotonic() > deadline:
                 raise HapaxError(
                     f"A worker that was restarted did not receive the known answers in {SEEDING_SECONDS:g} s. "
                     "Run the same command again: no collected answer is asked for twice."
                 )
             # Meanwhile `Gathering.gather` seeds the worker, in its own thread.
-            time.sleep(PAUSE_SECONDS)
+            system.sleep(PAUSE_SECONDS)
             reply = self.owners.begin(number, "ask", *question).result()
         return reply
 

@@ -7,7 +7,6 @@ only prepare the answers. Under a budget there are no walks: they would spend wh
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -26,6 +25,7 @@ from hapax.engine.search.progress import ProgressCounter
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search, unanswerable
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.kb.records import Source
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
@@ -140,12 +140,12 @@ def _beside(thread: ThreadPoolExecutor, gathering: Gathering, walking: Walking) 
     ended = threading.Event()
 
     def work() -> None:
-        due = time.monotonic()
+        due = system.monotonic()
         while not ended.wait(WALKING_SECONDS):
             walking.advance()
-            if time.monotonic() >= due:
+            if system.monotonic() >= due:
                 gathering.gather()
-                due = time.monotonic() + GATHERING_SECONDS
+                due = system.monotonic() + GATHERING_SECONDS
         walking.end()
         gathering.gather()
 

@@ -16,6 +16,7 @@ from typing import TextIO
 
 from hapax.engine.expansion.propose import Proposal
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 
 ACCEPT, REJECT, WAITING = "accept", "reject", ""
 _READ_AS = {"": "", "accept": ACCEPT, "accepted": ACCEPT, "reject": REJECT, "rejected": REJECT}
@@ -137,7 +138,8 @@ class ReviewSheet:
                 writer = csv.DictWriter(file, columns, restval="")
                 writer.writeheader()
                 writer.writerows(table)
-        beside.replace(self.path)
+        system.sync_path(beside)  # a rename may reach the disk before the content does
+        system.rename(beside, self.path)
 
 
 def entries_of(row: ReviewedProposal) -> dict[str, str]:

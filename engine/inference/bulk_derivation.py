@@ -72,6 +72,7 @@ from hapax.grammar.terms import (
     variable_names,
 )
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.changes import TableChanges
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
 from hapax.kb.records import Distribution, StatementRecord, content_id
@@ -165,7 +166,7 @@ class _Deadline:
     """The end of a derivation's time. None: each rule, and before them the relations that they share, has Prolog's."""
 
     seconds: float | None
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=system.monotonic)
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 < self.seconds < math.inf:
@@ -174,12 +175,12 @@ class _Deadline:
     def begin_rule(self) -> None:
         """Begin the time of a rule."""
         if self.seconds is None:
-            self.began = time.monotonic()
+            self.began = system.monotonic()
 
     def check(self) -> None:
         """Raise LimitExceeded if the time is up."""
         seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
-        if time.monotonic() - self.began > seconds:
+        if system.monotonic() - self.began > seconds:
             raise self.exceeded("The derivation")
 
     def exceeded(self, subject: str) -> LimitExceeded:
@@ -196,7 +197,7 @@ class _Deadline:
         """The limits of a goal in the time that is left."""
         if self.seconds is None:
             return BULK_LIMITS
-        left = self.seconds - (time.monotonic() - self.began)
+        left = self.seconds - (system.monotonic() - self.began)
         return replace(BULK_LIMITS, seconds=max(0.01, left))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -24,6 +23,7 @@ from hapax.grammar.subsumption import Matcher
 from hapax.grammar.terms import Atom, Constant, Literal, Term, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.store import KnowledgeBase
 
 _SECONDS_OF_A_RULE = 30.0
@@ -111,12 +111,12 @@ class _Clock:
     """The time limits of all and of the rule that is being measured."""
 
     seconds: float
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=system.monotonic)
     rule_began: float | None = None
 
     def check(self) -> None:
         """Raise _TimeUpError if the time is up."""
-        now = time.monotonic()
+        now = system.monotonic()
         if now - self.began > self.seconds:
             raise _TimeUpError
         if self.rule_began is not None and now - self.rule_began > _SECONDS_OF_A_RULE:
@@ -124,7 +124,7 @@ class _Clock:
 
     @property
     def is_over(self) -> bool:
-        return time.monotonic() - self.began > self.seconds
+        return system.monotonic() - self.began > self.seconds
 
 
 def mine(
@@ -262,7 +262,7 @@ class _Miner:
             self._unexplored.setdefault(str(shape), []).append(conclusion.text(self._tables))
 
     def _measured(self, candidate: RuleCandidate) -> RuleMeasures | None:
-        self._clock.rule_began = time.monotonic()
+        self._clock.rule_began = system.monotonic()
         try:
             return self._measuring.measured(candidate, self._least, self._confidence)
         except _TimeUpError:
@@ -281,12 +281,12 @@ class _Miner:
         alike: dict[tuple[MinedAtom, RuleMeasures], list[RuleCandidate]] = {}
         kept: list[tuple[RuleCandidate, Rule]] = []
         follows, known = self._pruned, 0
-        began = time.monotonic()
+        began = system.monotonic()
         # The general ones first: fewer premises, then fewer constants.
         in_order = sorted(measured, key=lambda item: (len(item.premises), _constants(item), item.head, item.premises))
         for candidate in in_order:
             rule, measures = self._rule(candidate), measured[candidate]
-            if time.monotonic() - began > _SECONDS_TO_COMPARE:
+            if system.monotonic() - began > _SECONDS_TO_COMPARE:
                 self._uncompared += 1
                 kept.append((candidate, rule))
                 continue
@@ -313,7 +313,7 @@ class _Miner:
     def _repeats(self, candidate: RuleCandidate, rivals: Sequence[RuleCandidate]) -> bool:
         """True if one of these rules, which have the same measures, predicts the same."""
         for rival in rivals:
-            self._clock.rule_began = self._clock.began = time.monotonic()
+            self._clock.rule_began = self._clock.began = system.monotonic()
             try:
                 if not self._measuring.predicts_more(candidate, rival):
                     return True
@@ -344,7 +344,7 @@ class _Miner:
     def _examples(self, candidate: RuleCandidate) -> tuple[list[Instance], list[Instance]]:
         """Examples and counter-examples; none if they take too long, whatever the time that is left for mining."""
         most = self._options.examples
-        self._clock.rule_began = self._clock.began = time.monotonic()
+        self._clock.rule_began = self._clock.began = system.monotonic()
         try:
             if most:
                 return self._measuring.examples(candidate, most), self._measuring.counter_examples(candidate, most)

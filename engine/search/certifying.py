@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_by_group, score_shift
@@ -13,6 +12,7 @@ from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.records import CertificateRecord, FactRecord, PredicateRecord, RunRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.prompts import critic_prompt
@@ -149,7 +149,7 @@ class Certifier:
             content_id("sample", [list(row) for row in sample]),
             shift,
             "" if choice.threshold is not None else describe(choice.reason, choice.more_labels),
-            datetime.now(UTC).isoformat(timespec="seconds"),
+            system.now().isoformat(timespec="seconds"),
         )
 
 

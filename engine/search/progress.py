@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from hapax.grammar.words import counted
+from hapax.kb import system
 
 ESTIMATE_FROM = 0.05
 """Share of a search from which its pace gives the time left; earlier questions are few and have long lists."""
@@ -35,7 +35,7 @@ class ProgressCounter:
     current rules follows from their calls.
     """
 
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = system.monotonic
     calls: int = 0
     hits: int = 0
     accepted: int = 0

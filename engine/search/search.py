@@ -10,7 +10,6 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 
@@ -45,6 +44,7 @@ from hapax.grammar.dependencies import Preset, SearchPlan, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
+from hapax.kb import system
 from hapax.kb.records import (
     Decision,
     Distribution,
@@ -181,7 +181,7 @@ def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
     teachers = {name: list(model.identity.taught_by) for name, model in zip(names, roles, strict=True)}
     run_rules = [rule.name for rule in job.rules]
     stored = {**settings, "models": names, "taught_by": teachers, "rules": run_rules, "reader": reader}
-    return RunRecord(fingerprint, "search", stored, fingerprint, datetime.now(UTC).isoformat(timespec="seconds"))
+    return RunRecord(fingerprint, "search", stored, fingerprint, system.now().isoformat(timespec="seconds"))
 
 
 def unanswerable(rule: Rule, library: Library, models: Models, preset: Preset = "cheapest") -> Unanswerable | None:

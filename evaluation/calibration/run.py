@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.records import Assessment, CalibrationRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -280,7 +280,7 @@ class Calibrator:
                 tuple(sorted(label.fact for label in used)),
                 sources,
                 metrics,
-                datetime.now(UTC).isoformat(timespec="seconds"),
+                system.now().isoformat(timespec="seconds"),
             )
         )
 

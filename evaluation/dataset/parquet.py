@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hapax.evaluation.dataset.columns import Column, DatasetTable, Row, flat
+from hapax.kb import system
 
 ROWS_PER_SHARD = 50_000
 ROWS_PER_GROUP = 1_000
@@ -46,7 +47,7 @@ class ParquetWriter:
         self._flush()
         self._end_shard()
         for number, path in enumerate(self._shards):
-            path.rename(self._folder / f"{self._split}-{number:05}-of-{len(self._shards):05}.parquet")
+            system.rename(path, self._folder / f"{self._split}-{number:05}-of-{len(self._shards):05}.parquet")
         return Size(self._rows, self._bytes)
 
     def _flush(self) -> None:

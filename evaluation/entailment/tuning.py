@@ -18,6 +18,7 @@ from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.prompts import Direction, filled
 from hapax.evaluation.entailment.scorers import PatternScorer
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, TuningSettings, draws
 
 Say = Callable[[str], None]
@@ -234,4 +235,4 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     """Write the file atomically, so that a killed process leaves no partial file."""
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    unfinished.rename(path)  # replaces the old file in one step
+    system.rename(unfinished, path)  # replaces the old file in one step

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from hapax.kb import system
 
 Notice = Callable[[str], None]
 """Receives a line for the user while something slow is prepared."""
@@ -32,10 +32,10 @@ def cache_folder() -> Path:
 @contextmanager
 def alone(folder: Path, notice: Notice, work: str) -> Iterator[None]:
     """Hold the lock on making this folder of the cache, after waiting for another process that `work` says."""
-    lock = FileLock(folder.with_suffix(".lock"), fallback_to_soft=False)
+    lock = system.file_lock(folder.with_suffix(".lock"))
     try:
         lock.acquire(timeout=0)
-    except Timeout:
+    except system.LockTimeout:
         notice(f"Waiting for another process that {work}.")
         lock.acquire()
     try:

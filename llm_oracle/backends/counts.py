@@ -10,8 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import shutil
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -19,6 +17,7 @@ from typing import Any, BinaryIO, cast
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.llm_oracle.backend import SCORING_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.backends.cache import Notice, alone, cache_folder
 from hapax.llm_oracle.budget import FREE
@@ -125,9 +124,9 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
 
     size = sum(path.stat().st_size for path in texts) / 1e6
     notice(f"Indexing {len(texts)} texts ({size:,.0f} MB) for their first use. This takes about a minute per 1,000 MB.")
-    began = time.monotonic()
+    began = system.monotonic()
     unfinished = place.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed run; the lock is ours
+    system.remove_folder(unfinished)  # left by a killed run; the lock is ours
     unfinished.mkdir()
     try:
         index = Index(_schema(), path=str(unfinished))
@@ -146,10 +145,10 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
             # Until its threads end, they go on writing into the folder.
             writer.wait_merging_threads()
         (unfinished / "texts.json").write_text(json.dumps({"digest": digest.hexdigest()}), "utf-8")
-        unfinished.rename(place)
+        system.rename(unfinished, place)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    notice(f"Indexed {passages:,} passages in {time.monotonic() - began:.0f} s; kept in {place}.")
+        system.remove_folder(unfinished)
+    notice(f"Indexed {passages:,} passages in {system.monotonic() - began:.0f} s; kept in {place}.")
 
 
 def _passages(path: Path) -> Iterator[str]:

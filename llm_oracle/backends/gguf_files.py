@@ -6,8 +6,6 @@ that names an answer depends on where the file or the cache is.
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, Notice, alone, cache_folder
 from hapax.llm_oracle.backends.weight_hashes import changed_weights, file_hash, write_sums
 
@@ -114,22 +113,22 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
     """Write the checkpoint folder beside its place, then rename it: a killed conversion leaves no half model."""
     size = path.stat().st_size / 1e6
     notice(f"Converting {path.name} ({size:.0f} MB) for its first use. This takes about a second per 4 MB, once.")
-    began = time.monotonic()
+    began = system.monotonic()
     unfinished = folder.with_suffix(".unfinished")
     # Left by a killed conversion; the lock is ours, so nobody works on it.
-    shutil.rmtree(unfinished, ignore_errors=True)
+    system.remove_folder(unfinished)
     source = unfinished / "source"
     source.mkdir(parents=True)
     # Linked into an empty folder, because transformers also reads the files beside a GGUF file.
     (source / path.name).symlink_to(path.absolute())
     try:
         _save(source, path.name, unfinished)
-        shutil.rmtree(source)
+        system.remove_folder(source)
         weights = [file.name for file in unfinished.glob("*.safetensors")]
         if not weights:  # transformers saves nothing in a later process of a distributed group
             raise RuntimeError("transformers saved no weights; convert it outside a distributed group first")
         write_sums(unfinished, weights)
-        unfinished.rename(folder)
+        system.rename(unfinished, folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
         if isinstance(fault, HapaxError) or (isinstance(fault, OSError) and fault.errno is not None):
             raise
@@ -140,8 +139,8 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
             "openai:MODEL@URL."
         ) from fault
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    notice(f"Converted in {time.monotonic() - began:.0f} s; kept in {folder}.")
+        system.remove_folder(unfinished)
+    notice(f"Converted in {system.monotonic() - began:.0f} s; kept in {folder}.")
 
 
 def _save(source: Path, name: str, target: Path) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.kb import system
 from hapax.kb.records import content_id
 from hapax.llm_oracle.backends.openai_transport import (
     Answer,
@@ -113,16 +114,16 @@ class BatchQueue:
             for path in [file.path for file in self.files] or [self.path]:
                 if path.exists():  # keep the permissions that the user gave it
                     shutil.copymode(path, _temporary(path))
-                _temporary(path).replace(path)
+                system.rename(_temporary(path), path)
             # An earlier queue may have had more files. Leave files alone that only look like one of them.
             for earlier in set(_numbered(self.path)) - {file.path for file in self.files}:
                 if _beginning(earlier) == BEGINS and earlier.resolve() not in self._inputs:
-                    earlier.unlink()
+                    system.remove(earlier)
 
     def discard(self) -> None:
         """Delete the files written so far; the earlier queue is unchanged."""
         for file in self.files:
-            file.temporary.unlink(missing_ok=True)
+            system.remove(file.temporary)
 
     @property
     def count(self) -> int:
@@ -222,7 +223,7 @@ def _numbered(path: Path) -> Iterator[Path]:
 
 def _temporary(path: Path) -> Path:
     # In the same folder, so that it can be renamed; with the process number, so that two commands do not collide.
-    return path.with_name(f".{path.name}.{os.getpid()}")
+    return path.with_name(f".{path.name}.{system.process_id()}")
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import asyncio
 import json
 import math
 import threading
-import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +30,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 from hapax.kb.records import Outcome
 from hapax.llm_oracle.backends.openai_wire import (
     MESSAGE_LENGTH,
@@ -243,7 +243,7 @@ class Concurrency:
     three quarters; from then on it grows by one after 25 successes.
     """
 
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic, start: int = 4) -> None:
+    def __init__(self, most: int, clock: Callable[[], float] = system.monotonic, start: int = 4) -> None:
         self.most = max(1, most)
         self.allowed = float(min(start, self.most))
         self._clock = clock
@@ -697,7 +697,7 @@ def _retry_after(value: str | None, now: str | None) -> float | None:
         seconds = float(value)
         return max(0.0, seconds) if math.isfinite(seconds) else None  # float() accepts `inf` and `nan`
     date = _date(value)
-    return None if date is None else max(0.0, (date - (_date(now) or datetime.now(UTC))).total_seconds())
+    return None if date is None else max(0.0, (date - (_date(now) or system.now())).total_seconds())
 
 
 def _date(value: str | None) -> datetime | None:

@@ -16,6 +16,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from hapax.kb import system
 from hapax.llm_oracle.backends.cache import cache_folder
 
 ROWS, WIDTH, INNER = 256, 576, 1536
@@ -63,7 +64,7 @@ def processor_speed() -> ProcessorSpeed:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             json.dump(asdict(measured), stream)
-        Path(name).replace(path)
+        system.rename(Path(name), path)
     return measured
 
 

@@ -1,0 +1,85 @@
+"""The operating system as Hapax uses it: clock, pauses, locks, and what changes the names and content of files.
+
+Other modules call these functions instead of `time`, `os`, `shutil` and `filelock`, so that `tools.simulate` can put
+a simulated machine in their place. SQLite's files are simulated below SQLite, threads below the locks of `threading`,
+and servers at the transport of httpx2.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, Timeout
+
+LockTimeout = Timeout
+"""Raised by `acquire` of a lock that another process holds for too long."""
+
+
+def now() -> datetime:
+    """The time of day."""
+    return datetime.now(UTC)
+
+
+def monotonic() -> float:
+    """Seconds since some moment, by a clock that is never set back."""
+    return time.monotonic()
+
+
+def sleep(seconds: float) -> None:
+    """Pause this thread."""
+    time.sleep(seconds)
+
+
+def process_id() -> int:
+    """The number of this process on its machine."""
+    return os.getpid()
+
+
+def file_lock(path: Path) -> BaseFileLock:
+    """A lock of the operating system, which ends with its process. Locks of one path in one process are one lock."""
+    return FileLock(path, is_singleton=True, fallback_to_soft=False)
+
+
+def write(file: int, content: bytes) -> None:
+    """Write all of the content to an open file."""
+    while content:
+        content = content[os.write(file, content) :]
+
+
+def sync(file: int) -> None:
+    """Force the content of an open file to the disk. A name that is new reaches it by `sync_folder`."""
+    os.fsync(file)
+
+
+def sync_path(path: Path) -> None:
+    """Force the content of a file to the disk."""
+    with path.open("rb+") as stream:
+        sync(stream.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or folder another name, in place of a file that has it."""
+    source.replace(target)
+
+
+def remove(path: Path) -> None:
+    """Remove a file; nothing happens if there is none."""
+    path.unlink(missing_ok=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and what is in it, as far as possible."""
+    shutil.rmtree(folder, ignore_errors=True)
