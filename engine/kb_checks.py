@@ -227,7 +227,7 @@ def unfit_facts(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
             continue
         facts = [fact for fact in kb.facts(name) if f"{name}/{len(fact.arguments)}" == indicator]
         if indicator not in arguments:
-            declared = " and ".join(sorted(other for other in arguments if _name(other) == name))
+            declared = " and ".join(sorted(indicator for indicator in arguments if _name(indicator) == name))
             message = f"{_facts_text(facts)} of {indicator}, but the rules have {declared}"
             yield _finding(faults.UNFIT_FACTS, kb, message, _MEND_FACTS)
             continue

@@ -72,12 +72,12 @@ def _own_predicates(meta: Library, beside: Library) -> tuple[str, ...]:
     known = {signature.indicator: signature for signature in beside.completed().signatures}
     own: list[str] = []
     for signature in meta.completed().signatures:
-        other = known.get(signature.indicator)
-        if other is None:
+        namesake = known.get(signature.indicator)
+        if namesake is None:
             continue
-        pairs = zip(signature.argument_types, other.argument_types, strict=True)
+        pairs = zip(signature.argument_types, namesake.argument_types, strict=True)
         if signature.declared:
-            is_covered = signature.kind is other.kind and all(type_key(a) == type_key(b) for a, b in pairs)
+            is_covered = signature.kind is namesake.kind and all(type_key(a) == type_key(b) for a, b in pairs)
         else:
             is_covered = all(joined.is_subtype(a, b) for a, b in pairs)
         if not is_covered:

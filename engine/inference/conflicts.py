@@ -77,6 +77,7 @@ def new_conflicts(
     arriving = {fact.id: fact for fact in facts if f"{fact.predicate}/{len(fact.arguments)}" in constrained}
     if not arriving:
         return []
+    # A constraint that no arriving fact can break has no new conflict.
     changed = {f"{fact.predicate}/{len(fact.arguments)}" for fact in arriving.values()}
     stored = [fact for fact in chain.from_iterable(map(kb.facts, sorted(constrained))) if fact.id not in arriving]
     with open_session(session) as prolog:
@@ -136,7 +137,9 @@ def _broken(
 
 def _facts_behind(proofs: Iterable[Proof], by_id: Mapping[str, FactRecord]) -> tuple[FactRecord, ...]:
     """The facts of the proofs, each once, in alphabetical order."""
-    used = {fact_id: by_id[fact_id] for proof in proofs for fact_id in proof.fact_ids()}
+    used: dict[str, FactRecord] = {}
+    for proof in proofs:
+        used |= {fact_id: by_id[fact_id] for fact_id in proof.fact_ids()}
     return tuple(sorted(used.values(), key=fact_text))
 
 

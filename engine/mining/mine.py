@@ -238,6 +238,7 @@ class _Miner:
         """
         found: dict[RuleCandidate, RuleMeasures] = {}
         for candidate in candidates:
+            # The lowest bit of a code is the direction; node 0 stands for no constant, as in a more general rule.
             heads = {(candidate.head.code & ~1, node) for node in (0, candidate.head.node)}
             perfect = list(chain.from_iterable(self._perfect.get(head, ()) for head in sorted(heads)))
             rule = self._rule(candidate) if perfect else None
@@ -313,6 +314,7 @@ class _Miner:
     def _repeats(self, candidate: RuleCandidate, rivals: Sequence[RuleCandidate]) -> bool:
         """True if one of these rules, which have the same measures, predicts the same."""
         for rival in rivals:
+            # `began` as well, so that the comparison has its time even when the time of all is over.
             self._clock.rule_began = self._clock.began = system.monotonic()
             try:
                 if not self._measuring.predicts_more(candidate, rival):

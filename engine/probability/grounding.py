@@ -108,8 +108,11 @@ class _Builder:
     def __init__(self, original: Library, library: Library, chances: Chances) -> None:
         self.library, self.chances = original, chances
         self.program = GroundProgram()
-        layers = enumerate(evaluation_layers(original), 1)
-        self._layer_of = {indicator: number for number, layer in layers for indicator in layer}
+        # Layer 0 is left for facts, which no rule concludes.
+        self._layer_of: dict[str, int] = {}
+        for number, layer in enumerate(evaluation_layers(original), 1):
+            self._layer_of |= dict.fromkeys(layer, number)
+        # Relaxed rules keep their places; an instance names its relaxed rule, and its negations are in the original.
         self._original = {id(rule): whole for rule, whole in zip(library.rules, original.rules, strict=True)}
         self._seen: set[tuple[int, tuple[object, ...]]] = set()
         self._negated: set[Atom] = set()
@@ -168,6 +171,7 @@ class _Builder:
             node = atoms.get(fact_key(atom))
             if node is not None:
                 self.program.weights[node] = 1.0
+        # A critic's sure no has P(yes) near 0; the node is the event that the atom is false.
         denied = {fact_key(atom): self.program.node(("denial", atom)) for atom in self._denied}
         for denial in theory.denied():
             node = denied.get((denial.predicate, denial.arguments))

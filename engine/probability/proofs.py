@@ -133,7 +133,7 @@ def _highest(found: Mapping[Support, float], most: int) -> dict[Support, float]:
     for support, value in sorted(found.items(), key=lambda pair: (-pair[1], len(pair[0]), sorted(pair[0]))):
         if len(kept) == most:
             break
-        if not any(other <= support for other in kept):
+        if not any(smaller <= support for smaller in kept):
             kept[support] = value
     return kept
 

@@ -73,11 +73,12 @@ class Certifier:
         self._templates = template_hashes(PredicateRecord.of(item) for item in library.completed().signatures)
         self._atoms = proposed_atoms(kb, library)
         decided: set[str] = set()
-        for other in critics[:-1]:
-            decided.update(stored_scores(kb, self._atoms, other))
+        for earlier in critics[:-1]:
+            decided.update(stored_scores(kb, self._atoms, earlier))
         raw = stored_scores(kb, self._atoms, self._critic)
         self._scores = {fact: self._score(fact, score) for fact, score in raw.items() if fact not in decided}
         taught = kb.calibration(self._critic) if maps is not None else None
+        # A label from which the map was learned says nothing about how right the map is.
         used = set(taught.sample) if taught else set()
         truths = fact_truths(kb)
         self._truths = {fact: truths[fact] for fact in self._scores if fact in truths and fact not in used}

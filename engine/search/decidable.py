@@ -158,7 +158,10 @@ def _reached(items: Iterable[BodyLiteral], bound: set[str], facts: DecidableFact
     for item in items:
         if isinstance(item, Literal) and not item.negated and facts.is_tabled(item):
             reached |= variable_names([item])
-    equations = [equation for item in items for equation in _equations(item, library)]
+    equations: list[tuple[str, Expression]] = []
+    for item in items:
+        equations += _equations(item, library)
+    # An equation may need a variable that a later one assigns, so they are tried until none adds a variable.
     grown = True
     while grown:
         new = {name for name, right in equations if name not in reached and _names(right) <= reached}
@@ -253,6 +256,7 @@ class PartTest:
             return True
         item, assigns = self._operations[number].item, self._operations[number].assigns
         lookups.left -= 1
+        # `passes` reads a false result with no lookup left as unknown, so the substitution stays.
         if lookups.left <= 0:
             return False
         if assigns is not None:

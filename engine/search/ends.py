@@ -65,6 +65,7 @@ class EndSize:
 
     def of(self, count: int) -> int:
         """Statements at each end of a pool, before crowded ones leave."""
+        # 0.29 * 100 is a little less than 29: without the epsilon a statement would be lost.
         third = max(1, math.floor(count * self.share + 1e-9))
         return min(count // 2, third, count if self.most is None else self.most)
 
@@ -82,9 +83,11 @@ def ends(
     """
     wanted = size or EndSize()
     order = sorted(scores, key=lambda text: (scores[text], chance(text)))
+    # At most half of the pool, so that the ends never share a statement.
     count = wanted.of(len(order))
     tail, head = order[:count], order[::-1][:count]
     if count and not wanted.splits_ties and scores[tail[-1]] == scores[head[-1]]:
+        # The tie spans the middle: which of its statements falls to which end would be chance.
         limit = scores[tail[-1]]
         tail = [text for text in tail if scores[text] != limit]
         head = [text for text in head if scores[text] != limit]
@@ -191,6 +194,7 @@ class Division:
 
         `measures`: all that the ranker says of them; without the numbers of tokens, no pairs are matched.
         """
+        # A pair of rare names is rare because of the names, which says nothing about the pair.
         pool = pair_pool(measures) if size.by_pairs and measures else list(scores)
         if len(scores) == 1:
             return cls(Ends((), tuple(scores), pool=1))

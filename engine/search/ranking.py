@@ -60,14 +60,15 @@ def kept_at_ends(
     ends = {distribution: _RankedEnd(pool, distribution, share, beam) for distribution, pool in pools.items()}
     chosen: dict[Distribution, list[K]] = {}
     for distribution, end in ends.items():
-        others = [name for name in ends if name is not distribution]
         avoided: dict[K, int] = {}
-        for other in others:
-            if other in chosen:  # its choice is made
-                avoided |= dict.fromkeys(chosen[other], 1)
+        for rival, rival_end in ends.items():
+            if rival is distribution:
+                continue
+            if rival in chosen:  # its choice is made
+                avoided |= dict.fromkeys(chosen[rival], 1)
             else:
-                avoided |= dict.fromkeys(ends[other].tied, 1)
-                avoided |= dict.fromkeys(ends[other].sure, 2)
+                avoided |= dict.fromkeys(rival_end.tied, 1)
+                avoided |= dict.fromkeys(rival_end.sure, 2)
         chosen[distribution] = end.chosen(avoided, chance)
     return chosen
 

@@ -164,8 +164,8 @@ class QuestionWording:
             indicator = f"{pattern.predicate}/{len(pattern.arguments)}"
             place = pattern.arguments.index(None)
             key = tuple(argument for argument in pattern.arguments if argument is not None)
-            for other, values in self.rows_of(indicator, place).items():
-                if _same(other, key):
+            for known_key, values in self.rows_of(indicator, place).items():
+                if _same(known_key, key):
                     yield from values
 
     def _blank_sentence(self, predicate: str, key: tuple[Value, ...], place: int, data_type: str) -> str:

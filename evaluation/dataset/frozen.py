@@ -132,7 +132,7 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
             expected += probe_rows(statement.item)
             text_ids.add(text_id(row["premise"], row["conclusion"]))
             ids.add(_id_of(row))
-            ids.update(other["id"] for other in row["other_proofs"])
+            ids.update(proof["id"] for proof in row["other_proofs"])
         questions = list(_rows(place, PROBES))
     except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
         raise HapaxError(

@@ -182,7 +182,7 @@ class _Audit:
         premises, hypotheses = [pair.premise for pair in self.pairs], [pair.hypothesis for pair in self.pairs]
         premise = self.setting.frequency([triple.predicate or triple.subject for triple in premises])
         hypothesis = self.setting.frequency([triple.predicate or triple.subject for triple in hypotheses])
-        commoner = [own > other for own, other in zip(hypothesis, premise, strict=True)]
+        commoner = [own > of_premise for own, of_premise in zip(hypothesis, premise, strict=True)]
         if len(set(commoner)) < 2:
             self.notes.append("frequency: all hypotheses are on one side of their premises")
             return
@@ -223,8 +223,8 @@ class _Audit:
     ) -> Estimate:
         """A statistic of two columns of zeros and ones; a pair and its converse are resampled together."""
         clusters: dict[object, list[tuple[float, float]]] = {}
-        for number, value, other in zip(chosen, first, second, strict=True):
-            clusters.setdefault(pair_and_converse(self.pairs[number]), []).append((float(value), float(other)))
+        for number, *cells in zip(chosen, first, second, strict=True):
+            clusters.setdefault(pair_and_converse(self.pairs[number]), []).append((float(cells[0]), float(cells[1])))
         return of_groups(statistic, [np.array(rows) for rows in clusters.values()])
 
 

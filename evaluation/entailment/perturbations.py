@@ -29,15 +29,16 @@ Entities = Mapping[str, Sequence[str]]
 def random_premises(pairs: Sequence[EntailmentPair], typed: bool, seed: int) -> list[EntailmentPair | None]:
     """Each pair with the premise's predicate drawn from another pair, and its own arguments.
 
-    `typed`: from pairs with the same types. None where there is no other predicate, or no type. The predicate is none
-    that the set states to entail, or to be entailed by, the hypothesis.
+    `typed`: from pairs with the same types. None where there is no other predicate, or no type. The new
+    predicate neither entails the hypothesis nor is entailed by it, as far as the set says.
     """
     by_types: defaultdict[object, list[Triple]] = defaultdict(list)
     related: defaultdict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         by_types[_types(pair.premise) if typed else None].append(pair.premise)
-        for side, other in ((pair.premise, pair.hypothesis), (pair.hypothesis, pair.premise)):
-            related[side.key[1]].add(other.key[1])
+        premise_key, hypothesis_key = pair.premise.key[1], pair.hypothesis.key[1]
+        related[premise_key].add(hypothesis_key)
+        related[hypothesis_key].add(premise_key)
     perturbed: list[EntailmentPair | None] = []
     for pair in pairs:
         types = _types(pair.premise)

@@ -65,7 +65,7 @@ class NameIndex:
         """Keys of all entities that bear a name, be it their canonical one or an alias; none if it is unknown."""
         key = name_key(name)
         own = [key] if key in self.entities else []
-        return [*own, *(other for other in self._aliases.get(key, ()) if other != key)]
+        return [*own, *(entity for entity in self._aliases.get(key, ()) if entity != key)]
 
     def keys(self, name: str) -> list[str]:
         """Keys of the entities that a name can mean, none if it is unknown. A canonical name means its own entity."""

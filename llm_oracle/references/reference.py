@@ -248,7 +248,7 @@ class Reference:
             return
         (place, key), *rest = bound.items()
         for row in relation.with_argument(place, key):
-            if all(value_key(row.arguments[other]) == wanted for other, wanted in rest):
+            if all(value_key(row.arguments[position]) == wanted for position, wanted in rest):
                 yield row
 
     # -- names
