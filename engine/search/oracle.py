@@ -418,12 +418,12 @@ class Oracle:
 
         Every measure is stored, so that a search by another one asks nothing again.
         """
-        unique = list({text.text: text for text in texts}.values())
+        unique = list({ranked.text: ranked for ranked in texts}.values())
         answers = measured(_WithinBudget(self), unique, measures) if unique else []
         known: dict[str, TextMeasures] = {}
-        for text, answer in zip(unique, answers, strict=True):
+        for ranked, answer in zip(unique, answers, strict=True):
             if answer is not None and all(map(math.isfinite, answer.scores.values())):
-                known[text.text] = answer
+                known[ranked.text] = answer
         name = model_name(self.models.likelihood)
         assessments = []
         for text, answer in known.items():
