@@ -215,6 +215,7 @@ class FactIntake:
         columns = [self._numbers_only(indicator, place, column) for place, column in enumerate(columns)]
         faulty: dict[int, tuple[str, str]] = {}
         for column in columns:
+            # Of a row with several faulty cells the first gives the message.
             faulty = {**column.faults, **faulty}
         for row, (message, kind) in sorted(faulty.items()):
             self.add_fault(lines[row], message if kind == TEXT_FOR_NUMBER else f"{indicator}: {message}", kind)
@@ -223,6 +224,7 @@ class FactIntake:
         if self._renaming is not None and types:
             columns, bases = self._renaming.renamed_columns(predicate, columns, types, faulty)
         stored = list(map(",".join, zip(*(column.texts for column in columns), strict=True)))
+        # Identities are those of canonical values. Mostly every cell is canonical, and one list serves for both.
         canonical = stored
         if any(column.canonical is not column.texts for column in columns):
             canonical = list(map(",".join, zip(*(column.canonical for column in columns), strict=True)))
@@ -233,6 +235,7 @@ class FactIntake:
             stored = list(compress(stored, sound))
             canonical = stored if same else list(compress(canonical, sound))
             bases = list(compress(bases, sound))
+        # As `content_id` of the fact, but the part that all rows share is hashed once.
         beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},'.encode())
         texts = [f"[{arguments}]" for arguments in stored]
         identities = []
@@ -241,6 +244,7 @@ class FactIntake:
             digest.update(f"{arguments}]".encode())
             identities.append(digest.hexdigest()[:32])
         self._counts[indicator] = self._counts.get(indicator, 0) + len(lines)
+        # Facts that came before must be numbered before these.
         self._flush()
         number = self._table.kind(predicate, types)
         renamed = {place: basis for place, basis in enumerate(bases) if basis is not None}
@@ -274,6 +278,7 @@ class FactIntake:
         renaming = self._renaming or _Renaming(FactNames("", lambda _value, _type: None))
         warnings += [f"{self.file}: {line}" for line in renaming.warnings()]
         self._table.drop()
+        # A repeated row was counted when it was read, but is no further fact.
         distinct = Counter(self._counts)
         distinct.subtract(Counter(indicator for _, indicator in stored.repeats))
         counts = {indicator: count for indicator, count in distinct.most_common() if count}

@@ -149,6 +149,7 @@ class EntailmentGraph:
                 if successor not in chains and score >= at_least:
                     longer = Chain(_atom(successor, atom), chain, score, chain.length + 1)
                     heappush(waiting, (-score, longer.length, len(chains), successor.order, successor, longer))
+        # The start was the first to be reached; an atom's entailment of itself is no chain.
         del chains[start]
         return sorted(chains.values(), key=lambda chain: (chain.length, str(chain.end)))
 

@@ -308,10 +308,12 @@ class _Writer:
             return clause
         head, turnstile, body = clause.removesuffix(".").partition(" :-\n    ")
         branches: dict[str, str] = {}
+        # Most variables first: the test for fewer would hold of a call that binds more, too.
         for names in sorted(self.supply.bound.get(index, ()), key=len, reverse=True):
             ordered = clause_text(join_order(rule, names), self.library)
             test = ", ".join(f"nonvar({name})" for name in sorted(names)) or "true"
             branches.setdefault(test, ordered.removesuffix(".").partition(turnstile)[2])
+        # Mostly one order suits every call, and tests would only cost time.
         if set(branches.values()) <= {body}:
             return clause
         tested = "".join(f"{test} -> {branch}\n    ; " for test, branch in branches.items() if test != "true")

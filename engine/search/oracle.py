@@ -426,9 +426,9 @@ class Oracle:
                 known[ranked.text] = answer
         name = model_name(self.models.likelihood)
         assessments = []
-        for text, answer in known.items():
-            for measure, score in answer.scores.items():
-                assessments.append(Assessment(text, measure.value, name, score, answer.name_tokens))
+        for ranked_text, scored in known.items():
+            for measure, score in scored.scores.items():
+                assessments.append(Assessment(ranked_text, measure.value, name, score, scored.name_tokens))
         self.kb.add_assessments(assessments)
         return known
 
