@@ -153,7 +153,7 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
     show_default=True,
     help="Sides of a pair that a scorer sees; both: also measure the hypothesis alone.",
 )
-@click.option("--no-twin", is_flag=True, help="Do not measure hypotheses alone; half of the questions.")
+@click.option("--no-twin", is_flag=True, help="Skip hypotheses alone, which halves the number of questions.")
 @click.option(
     "--release", is_flag=True, help="Take curves as the released code does: precision 1 at recall 0, AUC50 from .51 on."
 )

@@ -313,7 +313,7 @@ def warn_of_no_queue(asked: Collection[str]) -> None:
     """Warn of a queue that stays empty, because all models run in this process."""
     if asked and not any(name.startswith("openai:") for name in asked):
         message = f"--queue has no effect and stays empty. Asked: {', '.join(sorted(asked))}."
-        err.print(f"[yellow]warning[/] {escape(message)} It takes requests to models openai:...", soft_wrap=True)
+        err.print(f"[yellow]warning[/] {escape(message)} Only models named openai:... use it.", soft_wrap=True)
 
 
 def _queueing(command: F) -> F:
@@ -485,7 +485,7 @@ with_promise = together(
         type=click.Choice(["all", "predicate"]),
         default="all",
         show_default=True,
-        help="Promise for all facts together, or for each predicate at once.",
+        help="Give one promise for all facts together, or one for each predicate.",
     ),
 )
 

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     "--entailment-margin",
     "margin",
     type=Finite(0, 1),
-    help="Lead of an entailment over its way back from which on its direction counts.  [default: that of the "
-    "last stored audit of entailments, else 0.2]",
+    help="Least lead of an entailment's score over that of its reverse for its direction to count.  [default: that of "
+    "the last stored audit of entailments, else 0.2]",
 )
 @click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
 @click.option("--fix", is_flag=True, help="Fix faults in PATHS that have a single remedy first, and print the changes.")

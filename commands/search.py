@@ -529,7 +529,7 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
 
 
 def _print_ends(report: SearchReport) -> None:
-    """Say how the disjoint ends were cut, and of which rules there are too few statements for ends that mean much."""
+    """Say how the disjoint ends were cut, and of which rules there are too few statements for meaningful ends."""
     from hapax.engine.search.ends import SMALL_POOL
 
     divided = [rule for rule in report.searched if rule.pool]
@@ -544,7 +544,7 @@ def _print_ends(report: SearchReport) -> None:
     small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
     if small:
         out.print(
-            f"[yellow]small[/] fewer than {SMALL_POOL} statements, too few for ends that mean much: "
+            f"[yellow]small[/] fewer than {SMALL_POOL} statements, too few for meaningful ends: "
             f"{escape(', '.join(small))}",
             soft_wrap=True,
         )

@@ -194,7 +194,7 @@ def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
     predicate, columns, table, path = (options[name] for name in ("predicate", "columns", "table", "map_file"))
     if path is not None:
         if predicate or columns:
-            raise click.UsageError("--map names predicates and columns itself. Leave out --predicate and --columns.")
+            raise click.UsageError("--map names predicates and columns itself. Omit --predicate and --columns.")
         mapping = hapax.TableMapping.read(path)
         return mapping.model_copy(update={"table": table}) if table else mapping
     if bool(predicate) != bool(columns):

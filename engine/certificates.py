@@ -227,7 +227,7 @@ def _beginnings(sample: _Sample, labels: int, risk: float, error: float) -> list
 
 
 def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
-    """No threshold, with the one that lacks the fewest labels; if there is none, the one with the fewest false."""
+    """No threshold, for the reason of the one that lacks the fewest labels or else has the fewest false values."""
     options: list[tuple[float, float, float]] = []
     pool = sample.accepted(sample.thresholds[-1])
     for threshold in sample.thresholds:

@@ -16,7 +16,7 @@ Canonical = Callable[[str, str], str | None]
 
 
 def other_names(library: Library, canonical: Canonical, title: str) -> Iterator[Diagnostic]:
-    """Constants in facts and rules whose canonical name is another. `title`: of the reference."""
+    """Constants in facts and rules that are not canonical names. `title`: of the reference."""
     for atom in chain(library.facts, atoms_of(library.rules)):
         signature = library.signature(atom.indicator)
         for number, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=False)):

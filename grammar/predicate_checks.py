@@ -26,7 +26,7 @@ _MEASURES = """
     age area color colour cost depth diameter height length mass price shape size speed temperature volume weight width
 """
 MEASURES = frozenset(_MEASURES.split())
-"""Properties that a single thing has, and a kind of things has not."""
+"""Properties of single things that a kind of things does not have."""
 
 POSSESSING = frozenset(["costs", "has", "have", "is", "measures", "weighs"])
 """First words of predicates that state a measure. "requires" is left out: a required minimal age holds for the kind."""

@@ -96,7 +96,7 @@ INDEX_REVISABLE = (
 
 
 INTERRUPTED_SECONDS = 0.1
-"""How long a command that was interrupted waits for another process's lock."""
+"""Seconds that an interrupted command waits for another process's lock."""
 
 SPILL_SECONDS = 0.5
 """How long an answer waits in memory for another process's lock before it goes into the file beside."""

@@ -263,7 +263,7 @@ def _now() -> str:
 
 
 def _attempt(account: Account, most: Usage, path: str) -> AttemptRecord:
-    """A request that is about to leave, at the most that it can use."""
+    """A request that is about to be sent, counted at the most that it can use."""
     cost = None if account.price is None else account.price.of(most)
     return AttemptRecord(
         uuid.uuid4().hex,

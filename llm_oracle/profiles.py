@@ -68,7 +68,7 @@ class Profile:
     name: str
     description: str
     word: Callable[[ValueQuestion], str]
-    """The prompt. Without the forbidden values unless `names_forbidden`."""
+    """Writes the prompt, without the forbidden values unless `names_forbidden`."""
     names_forbidden: bool = False
     """True if `word` names the forbidden values. Otherwise the backend excludes them in its own way."""
     json: bool = False

@@ -71,7 +71,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one answer, as counted by the backend, and the number of requests that it takes (a vote: several)."""
+    """Tokens of one answer, as counted by the backend, and the number of requests that it took, several for a vote."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -49,3 +49,14 @@ def prolog() -> Iterator[PrologSession]:
     """A Prolog process that the tests of a module share."""
     with PrologSession() as session:
         yield session
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Torch in one thread: the small networks of tests lose time to a second one."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -238,7 +238,7 @@ def test_search_says_how_the_ends_were_cut(tmp_path: Path) -> None:
     assert "1 head and 1 long-tail statement in" in shown.stdout
     assert "0 of them in both" in shown.stdout
     assert "The ends are cut from 3 statements and share none" in shown.stdout
-    assert "too few for ends that mean much: currency (3)" in shown.stdout
+    assert "too few for meaningful ends: currency (3)" in shown.stdout
 
 
 def test_a_measure_that_the_ranker_lacks_is_refused(tmp_path: Path) -> None:

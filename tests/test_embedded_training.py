@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,13 +60,7 @@ likes(Person X, Dish A) & is_ingredient_in(Ingredient B, Dish A) -> could_buy(Pe
 TINY = TrainingSettings(steps=20, rows=2, width=32, layers=1, heads=2, vocabulary=700)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Matrices this small run faster in one thread than in several."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 from rich.text import Text
 
 from hapax.api.operations import explain_fault, explained_codes
-from hapax.cli import main
 from hapax.commands.console import visible
 from hapax.commands.excerpts import Excerpts
 from hapax.grammar.checks import FAULTS, check_read
@@ -129,9 +128,9 @@ def test_check_prints_the_line_and_json_has_the_range(tmp_path: Path) -> None:
     """`check` marks the literal without colours in a pipe; its JSON has the range, and the place as before."""
     path = tmp_path / "my.rules"
     path.write_text("p(T X, U A) & q(U A, V B) -> r(Person P, V B)\n", encoding="utf-8")
-    text = CliRunner().invoke(main, ["check", str(path)]).stdout
+    text = invoke("check", path).stdout
     (error,) = [
-        fault for fault in json.loads(CliRunner().invoke(main, ["check", str(path), "--json"]).stdout)
+        fault for fault in json.loads(invoke("check", path, "--json").stdout)
         if fault["severity"] == "error"
     ]  # fmt: skip
 
@@ -162,9 +161,9 @@ def test_every_code_that_rules_can_mend_is_mended() -> None:
 
 def test_explain_prints_the_fault_of_its_example_and_the_mended_example() -> None:
     """The command takes a code in letters of either case, lists all codes without one, and names an unknown one."""
-    text = CliRunner().invoke(main, ["explain", "hpx113"])
-    listed = json.loads(CliRunner().invoke(main, ["explain", "--json"]).stdout)
-    unknown = CliRunner().invoke(main, ["explain", "HPX999"])
+    text = invoke("explain", "hpx113")
+    listed = json.loads(invoke("explain", "--json").stdout)
+    unknown = invoke("explain", "HPX999")
 
     assert text.exit_code == 0
     assert text.stdout.startswith("HPX113 (error): number and text mixed. Found by `hapax check`.\n")
@@ -184,7 +183,7 @@ def faulty(tmp_path: Path) -> Path:
 
 def test_check_writes_sarif(faulty: Path) -> None:
     """The log is SARIF 2.1.0: results with code, level, message, range and the related range, and their rules."""
-    ended = CliRunner().invoke(main, ["check", str(faulty), "--format", "sarif"])
+    ended = invoke("check", faulty, "--format", "sarif")
     log = json.loads(ended.stdout)
     (run,) = log["runs"]
     result = next(result for result in run["results"] if result["ruleId"] == "HPX106")
@@ -203,7 +202,7 @@ def test_check_writes_sarif(faulty: Path) -> None:
 
 def test_check_writes_annotations_for_github(faulty: Path) -> None:
     """Each fault is one workflow command, with signs escaped that would end a property."""
-    lines = CliRunner().invoke(main, ["check", str(faulty), "--format", "github"]).stdout.splitlines()
+    lines = invoke("check", faulty, "--format", "github").stdout.splitlines()
     error = next(line for line in lines if line.startswith("::error "))
     file = str(faulty).replace("%", "%25").replace(",", "%2C")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from click.testing import CliRunner
+from cli_fixture import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hapax.cli import main
 from hapax.grammar.errors import Place, TextRepair
 from hapax.grammar.fixing import with_replacements
 
@@ -31,7 +30,7 @@ def test_faults_with_one_remedy_are_mended_in_place(tmp_path: Path) -> None:
     """Keyword, invisible character, dash and predicate are mended, one after another; all else stays, line ends too."""
     path = tmp_path / "my.rules"
     path.write_bytes(FAULTY.encode())
-    ended = CliRunner().invoke(main, ["check", str(path), "--fix"])
+    ended = invoke("check", path, "--fix")
 
     assert path.read_bytes().decode() == MENDED
     assert ended.exit_code == 0
@@ -48,14 +47,14 @@ def test_a_choice_is_left_to_the_author(tmp_path: Path) -> None:
         "reech(Town A, Town B) & wraps(Town B, Town C) -> warps(Town A, Town C)\n"
     )
     path.write_text(text, encoding="utf-8")
-    CliRunner().invoke(main, ["check", str(path), "--fix"])
+    invoke("check", path, "--fix")
 
     assert path.read_text(encoding="utf-8") == text
 
 
 def test_fix_needs_named_files() -> None:
     """The shipped rules are not changed."""
-    ended = CliRunner().invoke(main, ["check", "--fix"])
+    ended = invoke("check", "--fix")
 
     assert ended.exit_code == 2
     assert "PATHS" in ended.stderr

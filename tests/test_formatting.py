@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from cli_fixture import invoke
 
 import hapax
-from hapax.cli import main
 from hapax.grammar.formatting import formatted_rules
 
 UNTIDY = """\ufeff
@@ -70,18 +69,18 @@ def test_fmt_writes_files_and_check_only_names_them(tmp_path: Path) -> None:
     """`--check` fails and writes nothing while a file differs; a faulty file stops all of them."""
     path = tmp_path / "my.rules"
     path.write_text("type Food<Meal.\n", encoding="utf-8")
-    checked = CliRunner().invoke(main, ["fmt", str(tmp_path), "--check"])
+    checked = invoke("fmt", tmp_path, "--check")
     assert (checked.exit_code, checked.stdout) == (1, f"would change {path}\n")
     assert path.read_text(encoding="utf-8") == "type Food<Meal.\n"
 
-    written = CliRunner().invoke(main, ["fmt", str(path)])
+    written = invoke("fmt", path)
     assert (written.exit_code, written.stdout) == (0, f"changed {path}\n")
     assert path.read_text(encoding="utf-8") == "type Food < Meal\n"
-    assert CliRunner().invoke(main, ["fmt", str(path), "--check"]).exit_code == 0
+    assert invoke("fmt", path, "--check").exit_code == 0
 
     path.write_text("type  Food < Meal\n", encoding="utf-8")
     (tmp_path / "z.rules").write_text("p(T X -> q(T X)\n", encoding="utf-8")
-    refused = CliRunner().invoke(main, ["fmt", str(tmp_path)])
+    refused = invoke("fmt", tmp_path)
     assert refused.exit_code == 4
     assert "HPX012" in refused.stdout
     assert path.read_text(encoding="utf-8") == "type  Food < Meal\n"

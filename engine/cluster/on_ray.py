@@ -153,7 +153,7 @@ class RayPending:
 
 @dataclass(frozen=True, slots=True)
 class RayOwners:
-    """Actors by number. It is sent to tasks as it is."""
+    """Actors by number. Tasks receive it unchanged."""
 
     actors: Sequence[Any]
 

@@ -184,7 +184,7 @@ class StepAccount:
 
     @property
     def commonest_drop(self) -> tuple[str, DroppedLines] | None:
-        """The commonest reason for a line without a value; among equals the alphabet decides."""
+        """The commonest reason for a line without a value; of equally common ones the first by alphabet."""
         fresh = [drop for drop in self.dropped.items() if not _is_repeat(drop[0])]
         return min(fresh, key=lambda drop: (-drop[1].count, drop[0]), default=None)
 

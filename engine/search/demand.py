@@ -59,7 +59,7 @@ class Need:
 
     @property
     def is_opening(self) -> bool:
-        """True with more than one free argument: then a value makes no ground atom, and nothing is claimed."""
+        """True if more than one argument is free: a value then makes no ground atom, so nothing is claimed."""
         return self.pattern.arguments.count(None) > 1
 
     @property

@@ -42,7 +42,7 @@ class Ends:
 
     @property
     def is_small(self) -> bool:
-        """True if the pool has too few statements for ends that mean much."""
+        """True if the pool has too few statements for meaningful ends."""
         return self.pool < SMALL_POOL
 
     def of(self, distribution: Distribution) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ class RuleReport:
 
     @property
     def is_small(self) -> bool:
-        """True if the rule has too few statements for ends that mean much."""
+        """True if the rule has too few statements for meaningful ends."""
         return 0 < self.pool < SMALL_POOL
 
     def mean_log_likelihood(self, distribution: Distribution) -> float | None:

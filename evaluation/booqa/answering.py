@@ -80,5 +80,5 @@ def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
     if name.startswith("lm:"):
         return read_neighbours(Path(name.removeprefix("lm:")), options.neighbours)
     if name not in tuple(ReplacementDirection):
-        raise ArgumentRejected(f"There are no stand-ins {name}. Choose hypernym, hyponym or lm:FILE.")
+        raise ArgumentRejected(f"There is no stand-in {name}. Choose hypernym, hyponym or lm:FILE.")
     return neighbours(open_lexicon(options.lexicon, options.language), ReplacementDirection(name), options.neighbours)

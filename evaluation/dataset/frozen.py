@@ -149,7 +149,7 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
         )
     if questions != expected:
         raise HapaxError(
-            f"{place}: this version of Hapax words the questions about a statement otherwise. Use the version that "
+            f"{place}: this version of Hapax words the questions about a statement differently. Use the version that "
             "wrote the dataset, or write it again under another --version."
         )
     return FrozenDataset(

@@ -93,8 +93,8 @@ FREQUENCY_AGREES, FREQUENCY_DIFFERS = "frequency agrees with the label", "freque
 def audit(scorer: EntailmentScorer, pairs: Sequence[EntailmentPair], setting: AuditSetting) -> BiasAudit:
     """Measure a scorer under every condition that it can be asked about.
 
-    The threshold affirms as many of the pairs as given as are true. Scores from files exist for the pairs as given
-    alone, so for them only halves of these are measured.
+    At the threshold as many of the given pairs are affirmed as are true. Files have scores of the given pairs alone,
+    so for them only halves of these are measured.
     """
     return _Audit(scorer, list(pairs), setting).run()
 

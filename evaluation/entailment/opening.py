@@ -187,7 +187,7 @@ def _per_token(ranker: JournaledLikelihood) -> scorers.Measure:
 
 
 def leak_warning(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> str:
-    """A warning of pairs that are in both sets, also as the converse: they do not test the direction. Else empty."""
+    """A warning of pairs that are in both sets, or whose converses are, and test no direction; else empty."""
     from hapax.grammar.words import counted
 
     crossing = leaks({"training": training, "measured": measured})

@@ -67,7 +67,7 @@ class SchemaGenerationOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
-        """From the options of the command line."""
+        """Build it from the options of the command line."""
         model = options["model"]
         same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed", *_ADDED)
         same = {name: options[name] for name in same_names}

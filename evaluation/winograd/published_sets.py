@@ -190,7 +190,7 @@ def _languages_rows(line: str) -> list[PlainRow]:
             f"the line is not one of XWinograd's: {error}. Give the file as published."
         ) from error
     if len(options) != 2 or right.count(True) != 1:
-        raise UnreadableItemsError("the line has not two solutions of which one is right.")
+        raise UnreadableItemsError("the line does not have two solutions, one of them right.")
     return [_stated((sentence, start), form, options, right.index(True), part=language)]
 
 

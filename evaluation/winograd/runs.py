@@ -51,7 +51,7 @@ class SchemaAskOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
-        """From the options of the command line."""
+        """Build it from the options of the command line."""
         base = AskSettings(
             variant=PromptWording(options["variant"]),
             temperature=options["temperature"],

@@ -1,4 +1,7 @@
-"""The tokenizer of OpenAI's own models, whose server has no endpoint for tokens: tiktoken, with files that are here."""
+"""The tokenizer of OpenAI's own models, whose server has no endpoint for tokens: tiktoken.
+
+Its files must be on this machine already.
+"""
 
 from __future__ import annotations
 

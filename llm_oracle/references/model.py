@@ -192,7 +192,7 @@ class ReferenceModel:
     """A name that no table lists is unknown, which does not make it rare."""
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        """Sum of the ln shares of popularity of the listed names in each text, a token a name."""
+        """Sum of the ln shares of popularity of the listed names in each text, one token per name."""
         return [self._log_likelihood(text) for text in texts]
 
     def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:

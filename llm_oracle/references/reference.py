@@ -131,7 +131,7 @@ class Reference:
     def types(self) -> tuple[str, ...]:
         """Data types of which the reference knows values: those that it maps, and those of its predicates' arguments.
 
-        A supertype is among them: a city is a location.
+        Supertypes are included: a city is a location.
         """
         known = list(self.mapping.types)
         for indicator in self.predicates:
