@@ -46,6 +46,18 @@ class BrowserServer:
         uvicorn.Server(config).run([self.socket])
 
 
+@dataclass(frozen=True)
+class Allowed:
+    """Everything beyond looking that people may do in the browser; by default nothing.
+
+    `judging`: store votes. `control`: pause and end running searches. `asking`: ask these models, within their budget.
+    """
+
+    judging: bool = False
+    control: bool = False
+    asking: AskingModels | None = None
+
+
 @extras_named()
 def browser_server(
     database: str | Path,
@@ -53,14 +65,12 @@ def browser_server(
     *,
     host: str = "127.0.0.1",
     port: int = 8001,
-    judge: bool = False,
-    asking: AskingModels | None = None,
+    allowed: Allowed | None = None,
 ) -> BrowserServer:
     """A server for the pages of a knowledge base, which it has begun to listen for.
 
-    `rules` and `judge` as `Browser` has them; `asking`: models that goals may ask, with their budget. Where another
-    machine can reach `host`, the server has a token. Raises HapaxError for a knowledge base that cannot be opened, an
-    address that is taken, and where the extra `serve` is not installed.
+    `rules` as `Browser` has them. Where another machine can reach `host`, the server has a token. Raises HapaxError
+    for a knowledge base that cannot be opened, an address that is taken, and where the extra `serve` is not installed.
     """
     if missing := missing_of("serve"):
         raise HapaxError(missing)
@@ -79,8 +89,9 @@ def browser_server(
         reason = fault.strerror or str(fault)
         raise HapaxError(f"hapax cannot listen on {host}:{port}: {reason}. Choose another --port.") from None
     # Behind the token any name may lead here; without one, only the names of this machine.
-    tools = None if asking is None else AgentTools(database, rules, asking=asking)
-    browser = Browser(Path(database), tuple(rules), token, judge, tools)
+    allowed = allowed or Allowed()
+    tools = None if allowed.asking is None else AgentTools(database, rules, asking=allowed.asking)
+    browser = Browser(Path(database), tuple(rules), token, allowed.judging, allowed.control, tools)
     return BrowserServer(browser_app(browser, ["*"] if token else LOOPBACK), listening, host, token)
 
 

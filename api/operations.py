@@ -481,6 +481,10 @@ class Progress(ProgressCounter):
         super().advanced(calls, hits, accepted, rejected)
         self._callback(self)
 
+    def paused(self, is_paused: bool) -> None:
+        super().paused(is_paused)
+        self._callback(self)
+
 
 @extras_named()
 def search(

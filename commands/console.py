@@ -258,6 +258,10 @@ class _Display:
         self._tally.advanced(calls, hits, accepted, rejected)
         self._show(self._tally)
 
+    def paused(self, is_paused: bool) -> None:
+        self._tally.paused(is_paused)
+        self._show(self._tally)
+
 
 @contextmanager
 def progress_display(visible: bool) -> Iterator[_Display | None]:

@@ -35,6 +35,7 @@ from hapax.commands.options import (
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
 )
 @click.option("--judge", is_flag=True, help="Let people judge statements in the browser; their votes are stored.")
+@click.option("--control", is_flag=True, help="Let people pause running searches, have them go on, and end them.")
 @click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
 @with_models
 @with_thresholds
@@ -43,7 +44,8 @@ from hapax.commands.options import (
 def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
 
-    Nothing is written, except votes with --judge and facts with --ask, which takes a budget for all goals together.
+    Nothing is written, except votes with --judge, facts with --ask, which takes a budget for all goals together, and
+    requests to running searches with --control.
     Every table is there as JSON and CSV, with its SQL.
 
     \b
@@ -55,7 +57,8 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
 
     asking = asking_models(paths, database, options) if options["ask"] else None
     host, port = options["host"], options["port"]
-    server = browsing.browser_server(database, paths, host=host, port=port, judge=options["judge"], asking=asking)
+    allowed = browsing.Allowed(options["judge"], options["control"], asking)
+    server = browsing.browser_server(database, paths, host=host, port=port, allowed=allowed)
     query = f"?token={server.token}" if server.token else ""
     err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
     server.run()

@@ -149,6 +149,24 @@ class Deferred(BudgetReached, PartlyAnswered):
         return self._message  # no limit was reached, and the other message would say so
 
 
+class Paused(BudgetReached):
+    """Somebody has paused the asking. Everything in flight is answered; the rest can be asked later."""
+
+    def __init__(self, used: CallStatistics) -> None:
+        super().__init__("requests until the search goes on", 0.0, used)
+
+
+class Pause(Protocol):
+    """A switch by which another process stops requests for a while."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if nothing more may be sent now. Called from the threads of models, and must be quick."""
+
+    def wait(self) -> None:
+        """Wait until requests may be sent again. Raises KeyboardInterrupt if there will be no more."""
+
+
 class AttemptWriter(Protocol):
     """Writes requests to disk; a later record of the same id replaces the earlier one."""
 
@@ -159,12 +177,13 @@ class Ledger:
     """The requests of one invocation: what was used, by role, and what is reserved for requests under way.
 
     A request is reserved before it is sent, so that many at a time cannot exceed the budget. `writer`, if there is one,
-    writes it down then, and again when it has ended. Thread-safe.
+    writes it down then, and again when it has ended. `pause`: if it is wanted, nothing is reserved. Thread-safe.
     """
 
     def __init__(self, budget: Budget, writer: AttemptWriter | None = None) -> None:
         self.budget = budget
         self.writer = writer
+        self.pause: Pause | None = None
         self._lock = threading.RLock()
         self._statistics: dict[str, CallStatistics] = {}
         self._reserved: dict[Reservation, CallStatistics] = {}
@@ -190,7 +209,10 @@ class Ledger:
         """Reserve a request that uses at most so much; None if it has to wait for the end of another one.
 
         Raises BudgetReached if it would exceed the budget with none under way, and from then on for this account.
+        Raises Paused while a pause is wanted.
         """
+        if self.pause is not None and self.pause.is_wanted:
+            raise Paused(self.used)
         wanted = CallStatistics.of_call(most, account.price)
         with self._lock:
             used = self.used  # under the lock: a settlement in between would be in neither sum

@@ -31,6 +31,8 @@ HOSTILE = "<script>alert(1)</script>\"'&amp;</td>/../\u202etxt.exe\ufeff"
 PAGES = (
     "/",
     "/statements",
+    "/facts?order=-probability",
+    "/claims",
     "/rules",
     "/rule/currency",
     "/predicates",
@@ -147,6 +149,52 @@ def test_statements_are_found_by_words_rule_and_end(client: TestClient) -> None:
         sql = re.search(r"SELECT .*?;", text)
         assert sql is not None
         assert len(kb.query(sql[0].rstrip(";"))) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("address", "column", "values"),
+    [
+        ("/statements?predicate=uses_currency", "rule", {"currency"}),
+        ("/statements?predicate=uses", "rule", set()),
+        ("/statements?judge=nobody&end=head", "end", {"head"}),
+        ("/statements?judge=zed", "end", set()),
+        ("/statements?least=0.96", "rule", set()),
+        ("/statements?least=0.9", "rule", {"currency"}),
+        ("/statements?rare=7", "rule", set()),
+        ("/facts?predicate=uses_currency", "predicate", {"uses_currency"}),
+        ("/facts?predicate=uses_currency/2", "predicate", {"uses_currency"}),
+        ("/facts?source=model&words=DALASI", "predicate", {"uses_currency"}),
+        ("/facts?source=given", "predicate", set()),
+        ("/facts?most=0.5", "predicate", set()),
+        ("/facts?common=3&order=-popularity", "predicate", {"is_a_city_in", "uses_currency"}),
+        ("/claims?verdict=rejected", "value", {"euro"}),
+        ("/claims?gate=type", "verdict", {"accepted"}),
+        ("/claims?gate=critic&most=0.2", "value", {"euro"}),
+        ("/claims?gate=critic&about=Norway&least=0.9", "value", {"Norway", "Norwegian krone"}),
+        ("/claims?judge=nobody", "value", set()),
+    ],
+)
+def test_tables_are_chosen_by_facets(client: TestClient, address: str, column: str, values: set[str]) -> None:
+    """Statements, facts and claims by predicate, end, source, gate, verdict, judge, probability and popularity."""
+    found = client.get(f"{address}&format=json").json()
+
+    assert {row[column] for row in found} == values
+    assert client.get(address).status_code == 200
+
+
+def test_tables_are_ordered_by_columns(client: TestClient) -> None:
+    """A heading leads to the order of its column, and from there to the opposite one; the SQL says the same."""
+    ordered = client.get("/facts?order=predicate").text
+    downwards = [row["predicate"] for row in client.get("/facts?order=-predicate&format=json").json()]
+    popular = [row["popularity"] for row in client.get("/statements?order=-popularity&format=json").json()]
+
+    assert 'aria-sort="ascending"' in ordered
+    assert 'href="/facts?order=-predicate&amp;page=1"' in ordered
+    assert downwards == sorted(downwards, reverse=True)
+    assert popular == sorted(popular, reverse=True)
+    assert "-- hapax_popularity()" in client.get("/statements?order=popularity").text
+    for place in ("/rules?order=-statements", "/predicates?order=facts", "/runs?order=status"):
+        assert 'aria-sort="' in client.get(place).text
 
 
 def test_words_are_searched_in_values_and_sentences(client: TestClient) -> None:
@@ -353,7 +401,8 @@ def test_what_is_not_there_is_a_404_with_words(client: TestClient, address: str)
 
 
 @pytest.mark.parametrize(
-    "address", ["/statements?page=0", "/statements?page=x", "/statements?end=x", "/statements?order=x"]
+    "address",
+    ["/statements?page=0", "/statements?page=x", "/statements?end=x", "/statements?order=x", "/facts?least=nan"],
 )
 def test_wrong_parameters_are_told(client: TestClient, address: str) -> None:
     """A page, end or order that does not exist is an error of the request."""

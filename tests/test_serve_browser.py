@@ -20,7 +20,7 @@ import pytest
 from cli_fixture import EVERY_END, run
 from money_fixture import RULES, WORLD
 
-from hapax.api.browsing import browser_server
+from hapax.api.browsing import Allowed, browser_server
 from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -68,7 +68,7 @@ def address(database: Path) -> Iterator[str]:
     """The address of a running server."""
     import uvicorn
 
-    browser = browser_server(database, port=0, judge=True)
+    browser = browser_server(database, port=0, allowed=Allowed(judging=True, control=True))
     server = uvicorn.Server(uvicorn.Config(browser.app, log_level="error"))
     thread = threading.Thread(target=server.run, args=([browser.socket],), daemon=True)
     thread.start()

@@ -29,17 +29,20 @@ from starlette.routing import Route
 
 from hapax.api.agent_tools import AgentTools
 from hapax.api.browser import pages, tables
+from hapax.api.browser.facets import Facet, Facets, wanted_of
 from hapax.api.browser.judging import ItemToJudge, Judging
 from hapax.api.browser.mapping import rule_map
 from hapax.api.browser.pages import NotStored
-from hapax.api.browser.tables import Page, StoredTable, WantedStatements
+from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.kept_rules import read_kept
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
+from hapax.engine.search.progress import duration
 from hapax.engine.search.query_options import QueryOptions
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.kb.running import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 
@@ -54,6 +57,9 @@ GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 INDEX_SECONDS = 2.0
 """How long a search waits for the index of words; a page that comes without it asks again."""
 
+_WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
+"""Requests to a running search by the word on their buttons."""
+
 Linker = Callable[[Sequence[Any]], str]
 
 
@@ -63,13 +69,15 @@ class Browser:
 
     `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `token`: what
     every request must bring, as `?token=` at first and then by a cookie; none: no token. `judge`: votes are stored.
-    `asking`: asks models what a goal lacks, after a forecast; None: no model is asked.
+    `control`: running searches can be paused and ended. `asking`: asks models what a goal lacks, after a forecast;
+    None: no model is asked.
     """
 
     database: Path
     rules: Sequence[str | Path] = ()
     token: str = ""
     judge: bool = False
+    control: bool = False
     asking: AgentTools | None = None
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
     _goals: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
@@ -78,6 +86,7 @@ class Browser:
         """The knowledge base; rows that cannot be read are left out and named."""
         kb = KnowledgeBase(self.database, read_only=True)
         kb.unreadable = {}
+        tables.know_popularity(kb)
         return kb
 
     def library(self, kb: KnowledgeBase) -> Library:
@@ -108,6 +117,8 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/statement/{identity:path}", views.statement),
         Route("/rule/{name:path}", views.rule),
         Route("/rules", views.rules),
+        Route("/facts", views.facts),
+        Route("/claims", views.claims),
         Route("/predicates", views.predicates),
         Route("/predicate/{name:path}/{arity:int}", views.predicate),
         Route("/search", views.search),
@@ -116,7 +127,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/ask", views.ask, methods=["GET", "POST"]),
         Route("/why", views.why),
         Route("/runs", views.runs),
-        Route("/run/{identity:path}", views.run),
+        Route("/run/{identity:path}", views.run, methods=["GET", "POST"]),
         Route("/judge", views.judge, methods=["GET", "POST"]),
         Route("/style.css", views.style),
         Route("/script.js", views.script),
@@ -138,6 +149,7 @@ class _Views:
         self._outcomes: dict[str, str] = {}
         self._words = WordIndex(browser.database)
         self._templates = page_environment(("hapax.api.browser", "templates"))
+        self._templates.filters["duration"] = duration
         self._templates.globals |= {
             "entity_url": _entity_url,
             "statement_url": _statement_url,
@@ -146,6 +158,7 @@ class _Views:
             "run_url": _run_url,
             "judges": browser.judge,
             "asks": browser.asking is not None,
+            "controls": browser.control,
             "database": str(browser.database),
         }
 
@@ -199,20 +212,28 @@ class _Views:
         return response
 
     def _table(
-        self, request: Request, title: str, read: Callable[[KnowledgeBase, Page], StoredTable], **values: Any
+        self,
+        request: Request,
+        title: str,
+        read: Callable[[KnowledgeBase, Page], StoredTable],
+        facets: Callable[[Facets], list[Facet]] | None = None,
+        **values: Any,
     ) -> Response:
-        """A table as a page, or with `?format=json|csv` as data."""
+        """A table as a page, or with `?format=json|csv` as data. `facets`: those that its page offers."""
         if (refused := self._refused(request)) is not None:
             return refused
         form = request.query_params.get("format", "html")
-        page = Page(_number(request.query_params, "page", 1), tables.ROWS if form == "html" else tables.MOST_ROWS)
+        order = request.query_params.get("order", "")
+        number = _number(request.query_params, "page", 1)
+        page = Page(number, tables.ROWS if form == "html" else tables.MOST_ROWS, order)
         with self._open(request) as kb:
             table = read(kb, page)
+            offered = facets(Facets(kb, request.query_params)) if facets and form == "html" else []
         if form == "json":
             return self._secured(JSONResponse(table.to_json()))
         if form == "csv":
             return self._secured(PlainTextResponse(_csv(table), media_type="text/csv"))
-        values = {"linked": _LINKS, "note": "", "filters": None, **values}
+        values = {"linked": _LINKS, "facets": offered, **values}
         return self._page(request, "table", title=title, table=table, address=_address(request), **values)
 
     def style(self, _: Request) -> Response:
@@ -247,14 +268,19 @@ class _Views:
         return self._page(request, "front", title="Overview", counts=counts, rules=rules, runs=runs, linked=_LINKS)
 
     def statements(self, request: Request) -> Response:
-        asked = request.query_params
-        wanted = WantedStatements(
-            asked.get("words", ""), asked.get("rule", ""), asked.get("end", ""), asked.get("order", "stored")
+        wanted = wanted_of(request.query_params)
+        return self._table(
+            request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), Facets.statements
         )
-        with self._open(request) as kb:
-            names = [record.name for record in kb.rules()]
-        filters = {"wanted": wanted, "rules": names, "orders": list(tables.ORDERS)}
-        return self._table(request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), filters=filters)
+
+    def facts(self, request: Request) -> Response:
+        wanted = wanted_of(request.query_params)
+        return self._table(request, "Facts", lambda kb, page: tables.facts(kb, wanted, page), Facets.facts)
+
+    def claims(self, request: Request) -> Response:
+        """Values that models proposed, each with the verdicts of the gates."""
+        wanted = wanted_of(request.query_params)
+        return self._table(request, "Claims", lambda kb, page: tables.claims(kb, wanted, page), Facets.claims)
 
     def statement(self, request: Request) -> Response:
         with self._open(request) as kb:
@@ -262,7 +288,7 @@ class _Views:
         return self._page(request, "statement", title=shown.record.text, shown=shown)
 
     def rules(self, request: Request) -> Response:
-        return self._table(request, "Rules", lambda kb, _: tables.rules(kb))
+        return self._table(request, "Rules", tables.rules)
 
     def rule(self, request: Request) -> Response:
         with self._open(request) as kb:
@@ -270,26 +296,28 @@ class _Views:
         return self._page(request, "rule", title=f"Rule {shown.record.name}", shown=shown)
 
     def predicates(self, request: Request) -> Response:
-        def read(kb: KnowledgeBase, _: Page) -> StoredTable:
-            return tables.predicates(kb, pages.labels(kb, self._browser.library(kb)))
+        def read(kb: KnowledgeBase, page: Page) -> StoredTable:
+            return tables.predicates(kb, pages.labels(kb, self._browser.library(kb)), page)
 
         return self._table(request, "Predicates", read)
 
     def predicate(self, request: Request) -> Response:
         name, arity = request.path_params["name"], request.path_params["arity"]
         indicator = f"{name}/{arity}"
+        wanted = Wanted(predicate=indicator)
         if request.query_params.get("format"):
-            return self._table(request, indicator, lambda kb, page: tables.facts(kb, indicator, page))
+            return self._table(request, indicator, lambda kb, page: tables.facts(kb, wanted, page))
         number = _number(request.query_params, "page", 1)
         with self._open(request) as kb:
             labels = pages.labels(kb, self._browser.library(kb))
-            known = tables.facts(kb, indicator, Page(number))
-            stopped = tables.rejected(kb, pages.FEW, predicate=name)
+            known = tables.facts(kb, wanted, Page(number, order=request.query_params.get("order", "")))
+            stopped = tables.claims(kb, Wanted(predicate=name, verdict="rejected"), pages.FEW)
             count = kb.fact_counts().get(indicator, 0)
         if indicator not in labels and not known.rows:
             raise NotStored(f"There is no predicate {indicator}.")
         says = labels.get(indicator, "")
         values = {"says": says, "known": known, "stopped": stopped, "count": count, "address": _address(request)}
+        values |= {"name": name}
         return self._page(request, "predicate", title=indicator, **values)
 
     def entity(self, request: Request) -> Response:
@@ -369,9 +397,30 @@ class _Views:
     def runs(self, request: Request) -> Response:
         return self._table(request, "Runs", tables.runs)
 
-    def run(self, request: Request) -> Response:
+    async def run(self, request: Request) -> Response:
+        """A run; a POST asks it to pause, to go on, or to end."""
+        if request.method != "POST":
+            return await run_in_threadpool(self._run, request)
+        if (refused := self._refused(request) or self._foreign(request)) is not None:
+            return refused
+        if not self._browser.control:
+            raise NotStored("This server leaves searches alone. Start it with --control.")
+        async with request.form() as form:
+            wished = str(form.get("wish", ""))
+        if wished not in _WISHES:
+            raise HapaxError(f"A search cannot be asked to {wished!r}. Ask it to {', '.join(_WISHES)}.")
+        await run_in_threadpool(self._ask_run, request, _WISHES[wished])
+        return self._secured(RedirectResponse(_run_url(request.path_params["identity"]), 303))
+
+    def _ask_run(self, request: Request, wish: Wish | None) -> None:
+        with self._open(request) as kb:
+            pages.ask_run(kb, request.path_params["identity"], wish)
+
+    def _run(self, request: Request) -> Response:
         with self._open(request) as kb:
             shown = pages.run_page(kb, request.path_params["identity"])
+        if request.query_params.get("format") == "json":
+            return self._refused(request) or self._secured(JSONResponse(shown.to_json()))
         return self._page(request, "run", title=f"Run {shown.run.id}", shown=shown)
 
     async def judge(self, request: Request) -> Response:
@@ -435,7 +484,9 @@ def _run_url(identity: object) -> str:
 
 
 def _predicate_url(indicator: object) -> str:
-    name, _, arity = str(indicator).rpartition("/")
+    name, slash, arity = str(indicator).rpartition("/")
+    if not slash:  # of any number of arguments
+        return f"/facts?{urlencode({'predicate': str(indicator)})}"
     return f"/predicate/{quote(name, safe='')}/{arity}"
 
 

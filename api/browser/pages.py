@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hapax.api.browser import tables
-from hapax.api.browser.tables import Page, StoredTable, WantedStatements
+from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.engine.explain import Story, why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
@@ -16,7 +16,16 @@ from hapax.engine.search.gates import gates_in_order
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.report.drawing import Dot, DotPlot, Funnel, Graph, Histogram, dot_plot, graph
 from hapax.evaluation.report.reading import statements_of
-from hapax.evaluation.report.runs import RuleSummary, chosen_run, costs_in, run_heading, search_summary
+from hapax.evaluation.report.runs import (
+    RoleCost,
+    RuleSummary,
+    RunHeading,
+    SearchSummary,
+    chosen_run,
+    costs_in,
+    run_heading,
+    search_summary,
+)
 from hapax.evaluation.report.sections import StoryLine, nested, score_histogram, tally_rules, vote_counts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
@@ -24,8 +33,10 @@ from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import Distribution, RuleRecord, RunRecord, StatementRecord
 from hapax.kb.rows import CANDIDATES, QUESTIONS, STATEMENTS
+from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.word_index import WordMatches
+from hapax.llm_oracle.budget import CallStatistics
 
 FEW = Page(rows=10)
 
@@ -50,9 +61,9 @@ class EntityPage:
 
 def entity_page(kb: KnowledgeBase, name: str) -> EntityPage:
     """The page of a value. Raises NotStored if nothing mentions it."""
-    known = tables.facts(kb, "", Page(rows=200), name)
-    head, tail = (tables.statements(kb, WantedStatements(about=name, end=end), FEW) for end in Distribution)
-    stopped = tables.rejected(kb, FEW, value=name)
+    known = tables.facts(kb, Wanted(about=name), Page(rows=200))
+    head, tail = (tables.statements(kb, Wanted(about=name, end=end), FEW) for end in Distribution)
+    stopped = tables.claims(kb, Wanted(about=name, verdict="rejected"), FEW)
     types = [(fact.data_type, fact.probability) for fact in kb.type_facts(constant=name)]
     if not (known.rows or stopped.rows or types or head.rows or tail.rows):
         raise NotStored(f"Nothing here mentions {name!r}. Search the statements for a part of it.")
@@ -201,7 +212,7 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Cal
         if statement.log_likelihood is not None:
             address = statement_url(statement.id)
             dots.append(Dot(statement.distribution.value, statement.log_likelihood, statement.text, address))
-    ends = [tables.statements(kb, WantedStatements(rule=name, end=end), FEW) for end in Distribution]
+    ends = [tables.statements(kb, Wanted(rule=name, end=end), FEW) for end in Distribution]
     return RulePage(
         record,
         statement_text(rule, library).sentence if rule else "",
@@ -226,20 +237,64 @@ def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSu
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """A run: its settings, and how far it is. `statements`: rows, of which a statement at both ends has two."""
+    """A run: its settings, and how far it is. `statements`: rows, of which a statement at both ends has two.
+
+    `state`: of a running search, as it has written it itself; None if it has not, or has ended. `wish`: what it was
+    asked to do last.
+    """
 
     run: RunRecord
-    heading: Any
-    costs: tuple[Any, ...]
+    heading: RunHeading
+    costs: tuple[RoleCost, ...]
     verdicts: list[tuple[str, int, int]]
     statements: int
     facts: int
-    is_running: bool
+    state: RunState | None
+    wish: Wish | None
+
+    @property
+    def is_running(self) -> bool:
+        """True if the run has not ended, as far as this machine can tell."""
+        return self.run.status == "running" and (self.state is None or self.state.is_alive)
+
+    @property
+    def is_watched(self) -> bool:
+        """True if the search says itself where it stands, so that it also reads what it is asked to do."""
+        return self.is_running and self.state is not None
+
+    @property
+    def warning(self) -> str:
+        """How the run ended if not by itself; empty for one that is complete, or that says where it stands."""
+        if self.is_watched:
+            return ""
+        if self.run.status == "running" and self.state is not None:
+            return "The process of this search has ended before its end. Run the same command again to continue."
+        return self.heading.state
+
+    @property
+    def spent(self) -> float | None:
+        """The cost of all roles; None if a price is unknown."""
+        return sum((line.sent for line in self.costs), CallStatistics()).cost
 
     @property
     def funnel(self) -> Funnel:
         """The verdicts as a plot."""
         return Funnel(tuple(self.verdicts))
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures of the page."""
+        gates = [{"gate": gate, "accepted": accepted, "rejected": stopped} for gate, accepted, stopped in self.verdicts]
+        return {
+            "run": self.run.id,
+            "command": self.run.command,
+            "status": self.run.status,
+            "is_running": self.is_running,
+            "state": None if self.state is None else self.state.to_json(),
+            "gates": gates,
+            "costs": [asdict(line) for line in self.costs],
+            "statements": self.statements,
+            "facts": self.facts,
+        }
 
 
 def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
@@ -256,8 +311,28 @@ def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
     # A gate of another version of Hapax comes last.
     order += [name for name in counts if name not in order]
     verdicts = [(gate, counts[gate][0], counts[gate][1]) for gate in order]
-    costs = costs_in(run, search_summary(kb, run))
-    return RunPage(run, run_heading(run), costs, verdicts, statements, facts, run.status == "running")
+    files = None if kb.path is None else RunFiles(kb.path, run.id)
+    state = files.read() if files and run.status == "running" else None
+    wish = files.wish() if files and state else None
+    costs = costs_in(run, search_summary(kb, run)) or _costs_so_far(run, state)
+    return RunPage(run, run_heading(run), costs, verdicts, statements, facts, state, wish)
+
+
+def _costs_so_far(run: RunRecord, state: RunState | None) -> tuple[RoleCost, ...]:
+    """The calls of a running search, by role."""
+    try:
+        sent = {} if state is None else {role: CallStatistics(**counts) for role, counts in state.sent.items()}
+    except TypeError:  # written by another version
+        return ()
+    return costs_in(run, SearchSummary(sent=sent))
+
+
+def ask_run(kb: KnowledgeBase, identity: str, wish: Wish | None) -> None:
+    """Ask a running search to pause, to end, or, with None, to go on. Raises HapaxError if none is running."""
+    shown = run_page(kb, identity)
+    if kb.path is None or not shown.is_watched:
+        raise HapaxError(f"The search {shown.run.id} is not running. Run its command again to continue.")
+    RunFiles(kb.path, shown.run.id).ask(wish)
 
 
 def labels(kb: KnowledgeBase, library: Library) -> Mapping[str, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
+from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
 from hapax.kb.store import STANDING, KnowledgeBase
@@ -17,32 +19,45 @@ ROWS = 50
 MOST_ROWS = 100_000
 """Rows of a table as JSON or CSV."""
 
-ORDERS = {
-    "stored": "statements.rowid",
-    "likely": "log_likelihood IS NULL, log_likelihood DESC, statements.rowid",
-    "unlikely": "log_likelihood IS NULL, log_likelihood, statements.rowid",
-    "rule": "rule, statements.rowid",
-}
-"""Orders of statements."""
+MINUS = "-"
+"""Before the name of a column: from the greatest down."""
+ALIASES = {"likely": "-log-likelihood", "unlikely": "log-likelihood"}
+"""Further names of orders."""
+
+SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The wanted part of a table: a page from 1 with `rows` rows."""
+    """The wanted part of a table: a page from 1 with `rows` rows, in an order.
+
+    `order`: a column, or `-column` from the greatest down; empty: as stored.
+    """
 
     number: int = 1
     rows: int = ROWS
+    order: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= 10**9:
             raise HapaxError(f"There is no page {self.number}. Pages count from 1.")
+
+    @property
+    def column(self) -> str:
+        """The column of the order."""
+        return ALIASES.get(self.order, self.order).removeprefix(MINUS)
+
+    @property
+    def is_descending(self) -> bool:
+        """True if the greatest value comes first."""
+        return ALIASES.get(self.order, self.order).startswith(MINUS)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
     """Rows of a knowledge base with the SQL, as anybody can run it, that gives all of them.
 
-    `more`: there is a next page. `count`: rows in all, where counting is quick.
+    `more`: there is a next page. `count`: rows in all, where counting is quick. `sortable`: columns that can order it.
     """
 
     columns: tuple[str, ...]
@@ -51,6 +66,7 @@ class StoredTable:
     page: Page
     more: bool = False
     count: int | None = None
+    sortable: tuple[str, ...] = ()
 
     def to_json(self) -> list[dict[str, Any]]:
         """The rows as objects."""
@@ -58,144 +74,278 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedStatements:
-    """Statements that contain all words, of a rule and an end, in an order of `ORDERS`."""
+class Wanted:
+    """Conditions on the rows of a table; empty ones hold for all. Not every table knows all of them.
+
+    `words`: all are in the sentence or the arguments. `about`: a value that is substituted or an argument. `judge`: a
+    voter on statements, `nobody`, or the model that scored a value. `least` and `most`: of the probability or score;
+    of a statement, `least` is that of each fact of its proof. `rare` and `common`: least and most Zipf frequency of
+    the rarest word of its values.
+    """
 
     words: str = ""
-    rule: str = ""
-    end: str = ""
-    order: str = "stored"
     about: str = ""
-    """A value that the statement substitutes."""
+    rule: str = ""
+    predicate: str = ""
+    end: str = ""
+    source: str = ""
+    gate: str = ""
+    verdict: str = ""
+    judge: str = ""
+    least: float | None = None
+    most: float | None = None
+    rare: float | None = None
+    common: float | None = None
 
     def __post_init__(self) -> None:
         if self.end and self.end not in list(Distribution):
             raise HapaxError(f"There is no end {self.end!r}. Choose {' or '.join(Distribution)}.")
-        if self.order not in ORDERS:
-            raise HapaxError(f"There is no order {self.order!r}. Choose one of {', '.join(ORDERS)}.")
+        if self.verdict and self.verdict not in VERDICTS:
+            raise HapaxError(f"There is no verdict {self.verdict!r}. Choose {' or '.join(VERDICTS)}.")
+
+    @property
+    def is_of_popularity(self) -> bool:
+        """True if popularity is a condition."""
+        return self.rare is not None or self.common is not None
+
+
+VERDICTS = ("rejected", "accepted")
+NOBODY = "nobody"
+"""The judge of statements without a vote."""
 
 
 @dataclass
 class _Select:
-    """A query in the making."""
+    """A query in the making. `orders`: SQL by the columns that can order it; `stored`: the order without a column."""
 
     columns: str
     source: str
+    stored: str
+    orders: Mapping[str, str] = field(default_factory=dict)
     conditions: list[str] = field(default_factory=list)
     parameters: list[object] = field(default_factory=list)
-    order: str = ""
 
     def where(self, condition: str, *parameters: object) -> None:
         self.conditions.append(condition)
         self.parameters += parameters
+
+    def between(self, expression: str, least: float | None, most: float | None) -> None:
+        if least is not None:
+            self.where(f"{expression} >= ?", least)
+        if most is not None:
+            self.where(f"{expression} <= ?", most)
 
     def table(self, kb: KnowledgeBase, columns: Sequence[str], page: Page, count: int | None = None) -> StoredTable:
         """The rows of the page. A text that no cell can hold gives none."""
         sql = f"SELECT {self.columns} FROM {self.source}"  # noqa: S608  ours; values are parameters
         if self.conditions:
             sql += f" WHERE {' AND '.join(self.conditions)}"
-        sql += f" ORDER BY {self.order}"
+        sql += f" ORDER BY {self._order(page)}"
         rows: list[tuple[Any, ...]] = []
         if not any(isinstance(value, str) and refusal(value) for value in self.parameters):
             # One row more, to know whether there is another page.
             window = (*self.parameters, page.rows + 1, (page.number - 1) * page.rows)
             rows = kb.query(f"{sql} LIMIT ? OFFSET ?", window)
-        return StoredTable(tuple(columns), rows[: page.rows], self._printed(sql), page, len(rows) > page.rows, count)
+        printed, more = self._printed(sql), len(rows) > page.rows
+        return StoredTable(tuple(columns), rows[: page.rows], printed, page, more, count, tuple(self.orders))
+
+    def _order(self, page: Page) -> str:
+        if page.column in ("", "stored"):
+            return self.stored
+        if page.column not in self.orders:
+            raise HapaxError(f"There is no order {page.order!r}. Choose one of {', '.join(self.orders)}.")
+        expression = self.orders[page.column]
+        # What has no value comes last either way.
+        return f"{expression} IS NULL, {expression}{' DESC' if page.is_descending else ''}, {self.stored}"
 
     def _printed(self, sql: str) -> str:
         """The SQL with its parameters as literals, for reading and for other programs."""
         parts = sql.split("?")
-        texts = [f"'{str(value).replace(chr(39), chr(39) * 2)}'" for value in self.parameters]
-        return "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
+        texts = [_literal(value) for value in self.parameters]
+        text = "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
+        note = f"-- {POPULARITY}() is Hapax's: the Zipf frequency of the rarest word\n" if POPULARITY in sql else ""
+        return note + text
 
 
-def statements(kb: KnowledgeBase, wanted: WantedStatements, page: Page) -> StoredTable:
+POPULARITY = "hapax_popularity"
+
+
+def _literal(value: object) -> str:
+    return str(value) if isinstance(value, int | float) else f"'{str(value).replace(chr(39), chr(39) * 2)}'"
+
+
+def know_popularity(kb: KnowledgeBase) -> None:
+    """Let queries of this knowledge base call `hapax_popularity` on a cell of values."""
+    kb.database.conn.create_function(POPULARITY, 1, _popularity, deterministic=True)
+
+
+@lru_cache(maxsize=200_000)
+def _popularity(cell: object) -> float | None:
+    """Zipf frequency of the rarest word of the values in a cell of arguments, or of pairs of variables and values."""
+    try:
+        items = json.loads(cell) if isinstance(cell, str) else []
+        values = [item[1] if isinstance(item, list) and len(item) == 2 else item for item in items]
+        return rarest_word([_text(value) for value in values])
+    except (ValueError, TypeError):
+        return None  # a cell that another program spoiled
+
+
+def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Id, rule, end, text and log-likelihood of the statements that stand; each once, as first stored."""
+    popularity = f"{POPULARITY}(substitution)"
+    is_ranked = wanted.is_of_popularity or page.column == "popularity"
+    columns = ["id", "rule", "end", "statement", "log-likelihood", *(["popularity"] if is_ranked else [])]
     select = _Select(
-        "id, rule, distribution, 'If ' || premise || ', then ' || conclusion || '.', log_likelihood", "statements"
+        f"id, rule, distribution, {SENTENCE}, log_likelihood" + (f", {popularity}" if is_ranked else ""),
+        "statements",
+        "statements.rowid",
+        {
+            "rule": "rule",
+            "end": "distribution",
+            "statement": "premise || conclusion",
+            "log-likelihood": "log_likelihood",
+            "popularity": popularity,
+        },
     )
     for word in wanted.words.split():
         select.where("instr(lower(premise || ' ' || conclusion), lower(?)) > 0", word)
     if wanted.rule:
         select.where("rule = ?", wanted.rule)
+    if wanted.predicate:
+        select.where("rule IN (SELECT name FROM rules WHERE instr(' ' || text, ' ' || ? || '(') > 0)", wanted.predicate)
     if wanted.end:
         select.where("distribution = ?", wanted.end)
     if wanted.about:
         # The pair of a substitution ends with the value's JSON text.
         select.where("instr(substitution, ',' || ? || ']') > 0", _encoded(wanted.about))
+    if wanted.judge == NOBODY:
+        select.where("id NOT IN (SELECT statement_id FROM votes)")
+    elif wanted.judge:
+        select.where("id IN (SELECT statement_id FROM votes WHERE voter = ?)", wanted.judge)
+    if wanted.least is not None:
+        select.where(
+            "NOT EXISTS (SELECT 1 FROM statement_facts JOIN facts ON facts.id = fact_id "
+            "WHERE statement_facts.key = statements.key AND facts.probability < ?)",
+            wanted.least,
+        )
+    select.between(popularity, wanted.rare, wanted.common)
     is_whole = not select.conditions
     same_end = "AND earlier.distribution = statements.distribution" if wanted.end else ""
     repeated = f"earlier.id = statements.id {same_end} AND earlier.rowid < statements.rowid"
     select.where(f"NOT EXISTS (SELECT 1 FROM statements AS earlier WHERE {repeated})")  # noqa: S608  ours
     select.where(STANDING)
-    select.order = ORDERS[wanted.order]
     count = kb.query("SELECT count(*) FROM statements")[0][0] if is_whole else None
-    return select.table(kb, ("id", "rule", "end", "statement", "log-likelihood"), page, count)
+    return select.table(kb, columns, page, count)
 
 
-def facts(kb: KnowledgeBase, indicator: str, page: Page, value: str = "") -> StoredTable:
-    """Arguments, probability, source and basis of the facts of a predicate, or of all with this value."""
-    select = _Select("predicate, arguments, probability, source, basis", "facts")
-    if indicator:
-        name, _, arity = indicator.rpartition("/")
+def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
+    """Arguments, probability, source and basis of facts. A wanted predicate may have its arity, `name/2`."""
+    popularity = f"{POPULARITY}(arguments)"
+    is_ranked = wanted.is_of_popularity or page.column == "popularity"
+    columns = ["predicate", "arguments", "probability", "source", "basis", *(["popularity"] if is_ranked else [])]
+    select = _Select(
+        "predicate, arguments, probability, source, basis" + (f", {popularity}" if is_ranked else ""),
+        "facts",
+        "predicate, facts.rowid",
+        {name: name for name in columns[:5]} | {"popularity": popularity},
+    )
+    name, slash, arity = wanted.predicate.rpartition("/")
+    if slash:
         select.where("predicate = ?", name)
         # A row that another program spoiled has no arity, and is shown as it is.
         length = "CASE WHEN json_valid(arguments) THEN json_array_length(arguments) END"
         select.where(f"coalesce({length} = ?, 1)", int(arity) if arity.isdecimal() else -1)
-    if value:
-        select.where("instr(arguments, ?) > 0", _encoded(value))
-    select.order = "predicate, facts.rowid"
-    table = select.table(kb, ("predicate", "arguments", "probability", "source", "basis"), page)
+    elif wanted.predicate:
+        select.where("predicate = ?", wanted.predicate)
+    for word in wanted.words.split():
+        select.where("instr(lower(arguments), lower(?)) > 0", word)
+    if wanted.about:
+        select.where("instr(arguments, ?) > 0", _encoded(wanted.about))
+    if wanted.source:
+        select.where("source = ?", wanted.source)
+    if wanted.judge:
+        select.where(f"candidate_id IN (SELECT subject FROM decisions WHERE {_JUDGED_BY})", wanted.judge)  # noqa: S608
+    select.between("probability", wanted.least, wanted.most)
+    select.between(popularity, wanted.rare, wanted.common)
+    table = select.table(kb, columns, page)
     rows = [(name, _texts(arguments), *rest) for name, arguments, *rest in table.rows]
-    return StoredTable(table.columns, rows, table.sql, page, table.more, table.count)
+    return replace(table, rows=rows)
 
 
-def rejected(kb: KnowledgeBase, page: Page, *, predicate: str = "", value: str = "") -> StoredTable:
-    """Rejected values: what was asked, the value, the gate that stopped it, and its reason."""
+_JUDGES = "SELECT model FROM assessments WHERE id IN (SELECT value FROM json_each(decisions.assessment_ids))"
+_JUDGED_BY = f"? IN ({_JUDGES})"
+
+
+def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
+    """Values that models proposed, with what was asked and the verdict, score, threshold and reason of each gate."""
+    # One verdict alone needs no column.
+    verdict = "" if wanted.verdict else "CASE decisions.accepted WHEN 1 THEN 'accepted' ELSE 'rejected' END, "
     select = _Select(
-        "questions.patterns, candidates.value, decisions.gate, decisions.score, decisions.threshold, decisions.reason",
+        f"questions.patterns, candidates.value, decisions.gate, {verdict}decisions.score, decisions.threshold, "
+        "decisions.reason",
         "decisions JOIN candidates ON candidates.id = decisions.subject "
         "JOIN questions ON questions.id = candidates.question_id",
+        "decisions.rowid",
+        {
+            "asked": "questions.patterns",
+            "value": "candidates.value",
+            **{name: f"decisions.{name}" for name in ("gate", "score", "threshold")},
+        },
     )
-    select.where("decisions.accepted = 0")
-    if predicate:
-        select.where(
-            "candidates.question_id IN (SELECT question_id FROM question_patterns WHERE predicate = ?)", predicate
-        )
-    if value:
-        encoded = _encoded(value)
+    if wanted.verdict:
+        select.where("decisions.accepted = ?", int(wanted.verdict == "accepted"))
+    if wanted.gate:
+        select.where("decisions.gate = ?", wanted.gate)
+    if wanted.predicate:
+        asked = "candidates.question_id IN (SELECT question_id FROM question_patterns WHERE predicate = ?)"
+        select.where(asked, wanted.predicate)
+    if wanted.about:
+        encoded = _encoded(wanted.about)
         select.where("(candidates.value = ? OR instr(questions.patterns, ?) > 0)", encoded, encoded)
-    select.order = "decisions.rowid"
-    columns = ("asked", "value", "gate", "score", "threshold", "reason")
-    table = select.table(kb, columns, page)
+    for word in wanted.words.split():
+        select.where("instr(lower(candidates.value || ' ' || questions.patterns), lower(?)) > 0", word)
+    if wanted.judge:
+        select.where(_JUDGED_BY, wanted.judge)
+    select.between("decisions.score", wanted.least, wanted.most)
+    verdicts = [] if wanted.verdict else ["verdict"]
+    table = select.table(kb, ("asked", "value", "gate", *verdicts, "score", "threshold", "reason"), page)
     rows = [(_asked(patterns), _value(text), *rest) for patterns, text, *rest in table.rows]
-    return StoredTable(columns, rows, table.sql, page, table.more)
+    return replace(table, rows=rows)
 
 
-def predicates(kb: KnowledgeBase, labels: Mapping[str, str]) -> StoredTable:
+def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()) -> StoredTable:
     """All predicates with facts or a declaration, what they say, and their numbers of facts."""
+    columns = ("predicate", "says", "facts")
     counts = kb.fact_counts()
     listed = [(name, labels.get(name, ""), counts.get(name, 0)) for name in sorted({*counts, *labels})]
+    if page.column in columns:
+        place = columns.index(page.column)
+        listed.sort(key=lambda row: row[place], reverse=page.is_descending)
+    elif page.column:
+        raise HapaxError(f"There is no order {page.order!r}. Choose one of {', '.join(columns)}.")
     sql = "SELECT predicate, count(*) FROM facts GROUP BY predicate;"
-    return StoredTable(("predicate", "says", "facts"), listed, sql, Page(), count=len(listed))
+    return StoredTable(columns, listed, sql, Page(order=page.order), count=len(listed), sortable=columns)
 
 
-def rules(kb: KnowledgeBase) -> StoredTable:
+def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
     """The stored rules with the numbers of their statements, of all runs and both ends."""
     # Counted by the index alone: with millions of statements every look at a row would show.
     counted = "(SELECT rule, count(*) AS statements FROM statements GROUP BY rule)"
     select = _Select(
         "rules.name, coalesce(rules.domain, ''), coalesce(counted.statements, 0)",
         f"rules LEFT JOIN {counted} AS counted ON counted.rule = rules.name",
-        order="rules.name",
+        "rules.name",
+        {"rule": "rules.name", "domain": "rules.domain", "statements": "coalesce(counted.statements, 0)"},
     )
-    return select.table(kb, ("rule", "domain", "statements"), Page(rows=MOST_ROWS))
+    return select.table(kb, ("rule", "domain", "statements"), Page(rows=MOST_ROWS, order=page.order))
 
 
 def runs(kb: KnowledgeBase, page: Page) -> StoredTable:
     """The runs, newest first."""
-    select = _Select("id, command, status, started, coalesce(finished, '')", "runs", order="started DESC, runs.rowid")
-    return select.table(kb, ("id", "command", "status", "started", "finished"), page)
+    columns = ("id", "command", "status", "started", "finished")
+    orders = {name: name for name in columns[1:]}
+    select = _Select("id, command, status, started, coalesce(finished, '')", "runs", "started DESC, runs.rowid", orders)
+    return select.table(kb, columns, page)
 
 
 def _encoded(value: str) -> str:

@@ -135,3 +135,6 @@ class Watched:
 
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         self.display.advanced(calls, hits, accepted, rejected)
+
+    def paused(self, is_paused: bool) -> None:
+        self.display.paused(is_paused)

@@ -26,6 +26,9 @@ class SearchProgress(Protocol):
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         """Numbers of new calls to the knowledge model, answers from the journal, accepted and rejected values."""
 
+    def paused(self, is_paused: bool) -> None:
+        """The search waits, because somebody has paused it from elsewhere, or it goes on."""
+
 
 @dataclass
 class ProgressCounter:
@@ -40,6 +43,7 @@ class ProgressCounter:
     hits: int = 0
     accepted: int = 0
     rejected: int = 0
+    is_paused: bool = False
     _rules: int = 0
     _expected: int = 0
     _current: tuple[str, ...] = ()
@@ -64,6 +68,9 @@ class ProgressCounter:
         self.accepted += accepted
         self.rejected += rejected
         self._asked_now += calls + hits
+
+    def paused(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
 
     @property
     def seconds(self) -> float:
@@ -93,10 +100,15 @@ class ProgressCounter:
 
     @property
     def left(self) -> str:
-        """The time left at the present pace, `, 0:01:40 left`; empty while it cannot be estimated, and at the end."""
-        if not ESTIMATE_FROM <= self.share < 1:
-            return ""
-        return f", {duration(self.seconds * (1 / self.share - 1))} left"
+        """The time left at the present pace, `, 0:01:40 left`; empty while it is unknown; or that the search waits."""
+        if self.is_paused:
+            return ", paused from a browser"
+        return "" if self.seconds_left is None else f", {duration(self.seconds_left)} left"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds left at the present pace; None while that cannot be estimated, and at the end."""
+        return self.seconds * (1 / self.share - 1) if ESTIMATE_FROM <= self.share < 1 else None
 
 
 def duration(seconds: float) -> str:

@@ -38,6 +38,7 @@ from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
 from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.running import WatchedSearch
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import Preset, SearchPlan, plan
@@ -54,6 +55,7 @@ from hapax.kb.records import (
     StatementRecord,
     content_id,
 )
+from hapax.kb.running import RunFiles
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
@@ -98,15 +100,31 @@ def search(job: SearchJob) -> SearchReport:
     kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
     oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
-        with PrologSession() as session, _rare_garbage_collection():
+        with _watched(job, journal, run) as watched, PrologSession() as session, _rare_garbage_collection():
             oracle.consistency.session = session
-            report = _SearchRun(job, oracle, session).report()
+            report = _SearchRun(watched, oracle, session).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
             kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
         raise
     kb.finish_run(run.id, report.status, report.summary())
     return report
+
+
+@contextmanager
+def _watched(job: SearchJob, journal: Journal, run: RunRecord) -> Iterator[SearchJob]:
+    """The job with a progress that other processes see, and that they can pause, until the block ends."""
+    files = None if job.kb.path is None else RunFiles(job.kb.path, run.id)
+    watched = WatchedSearch(files, journal, job.progress)
+    before, journal.pause = journal.pause, watched
+    if files is not None:
+        files.remove()  # starting again means going on
+    try:
+        yield replace(job, progress=watched)
+    finally:
+        journal.pause = before
+        if files is not None:
+            files.remove()
 
 
 @contextmanager
@@ -698,8 +716,9 @@ def _reported_to(display: SearchProgress | None, oracle: Oracle) -> Iterator[Sea
     def on_batch(report: BatchReport) -> None:
         if before is not None:
             before(report)
-        if report.role == KNOWLEDGE:
-            progress.advanced(report.sent, report.hits, 0, 0)
+        is_of_knowledge = report.role == KNOWLEDGE
+        # Other roles' calls are in no display, but show that the search is alive.
+        progress.advanced(report.sent if is_of_knowledge else 0, report.hits if is_of_knowledge else 0, 0, 0)
 
     def on_round(result: RoundResult) -> None:
         progress.advanced(0, 0, result.accepted, result.rejected)

@@ -94,14 +94,17 @@
     ]);
     const mark = Plot.barX(rows, { x: "count", y: "gate", fill: (row) => colour(row.kind), title: "words" });
     const marginLeft = 20 + LETTER * Math.max(...bars.map(([gate]) => gate.length));
+    const most = Math.max(...bars.map(([, accepted, rejected]) => accepted + rejected));
     return Plot.plot({
       width: Math.min(504, room), height: 40 + 28 * bars.length, marginLeft, style, color: { type: "identity" },
-      x: { label: null, ticks: 5 }, y: { label: null, domain: bars.map(([gate]) => gate) }, marks: [mark],
+      x: { label: null, ticks: Math.min(5, most) }, y: { label: null, domain: bars.map(([gate]) => gate) }, marks: [mark],
     });
   };
 
   const forms = { histogram, dots, graph, funnel };
-  for (const [number, figure] of document.querySelectorAll("[data-plot]").entries()) {
+  let number = 0;
+  const draw = (figure) => {
+    number += 1;
     const values = JSON.parse(figure.dataset.plot);
     const drawing = forms[values.form](values, figure.clientWidth || 504);
     drawing.querySelector("style").remove(); // the page's policy allows no other style; style.css has these lines
@@ -121,5 +124,8 @@
     drawing.setAttribute("aria-describedby", parts[1].id);
     if (values.form === "dots") for (const link of links) link.setAttribute("tabindex", "-1"); // the page lists them, too
     figure.querySelector(".drawn").append(drawing);
-  }
+  };
+  const drawAll = () => [...document.querySelectorAll("[data-plot]")].filter((figure) => !figure.querySelector("svg")).forEach(draw);
+  document.addEventListener("hapax:plots", drawAll); // a page that has got new figures asks for them
+  drawAll();
 })();
