@@ -114,7 +114,7 @@ class RunFiles:
             ) from fault
 
     def wish(self) -> Wish | None:
-        """What the search is asked to do; None: to go on."""
+        """The wish that is left for the search; None: to go on."""
         try:
             return Wish(self._wish.read_text("utf-8"))
         except (OSError, ValueError):

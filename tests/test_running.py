@@ -81,7 +81,7 @@ class Search(threading.Thread):
 
 
 def requests(server: FakeServer) -> Counter[str]:
-    """How often each request was made."""
+    """The requests with their numbers."""
     return Counter(json.dumps([asked.path, asked.body], sort_keys=True) for asked in server.asked)
 
 

@@ -264,7 +264,7 @@ class RunPage:
 
     @property
     def warning(self) -> str:
-        """How the run ended if not by itself; empty for one that is complete, or that says where it stands."""
+        """A warning about how the run ended; empty for one that is complete, or that says where it stands."""
         if self.is_watched:
             return ""
         if self.run.status == "running" and self.state is not None:
