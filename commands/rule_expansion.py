@@ -347,7 +347,7 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     type=Finite(0, min_open=True),
     default=600.0,
     show_default=True,
-    help="Time limit; what was not explored is named.",
+    help="Time limit; a note names what was not explored.",
 )
 @click.option(
     "--examples",

@@ -58,7 +58,7 @@ def reword(paths: tuple[Path, ...], kinds: tuple[str, ...], target: Path, as_jso
     "methods",
     multiple=True,
     type=click.Choice(evaluations.METHODS),
-    help="Method to resolve pronouns by; repeatable.  [default: patterns, unless --asked]",
+    help="Method of resolving pronouns (repeatable).  [default: patterns, unless --asked]",
 )
 @click.option("--asked", is_flag=True, help="Measure the answers of models, too, that `ask` stored in the database.")
 @with_skip_faulty

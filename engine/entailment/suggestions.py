@@ -35,8 +35,8 @@ class Suggestion:
 def suggestions(found: Sequence[Edge], library: Library, at_least: float, margin: float) -> Iterator[Suggestion]:
     """Entailments with a score of `at_least` whose converse scores lower by `margin`, the strongest first.
 
-    Left out are entailments that a rule of the library states already, and those of which the library knows neither
-    predicate: nothing would use them.
+    Entailments that a rule of the library states already are left out, and those of which the library knows neither
+    predicate, because nothing would use them.
     """
     scores = {(edge.premise, edge.hypothesis): edge.score for edge in found}
     # The surest first; the texts make the order of ties the same in every run.

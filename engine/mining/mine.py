@@ -378,7 +378,7 @@ class _Miner:
         if self._tables.wider:
             yield f"not mined, more than two arguments: {_some(self._tables.wider)}"
         if self._tables.clashes:
-            yield f"the rule files give other types than the facts, and theirs are used: {_some(self._tables.clashes)}"
+            yield f"types of rule files that replace different ones of facts: {_some(self._tables.clashes)}"
         for text, (sampled, facts) in self._sampled.items():
             yield f"screened by {sampled} of {facts} facts: {text}"
         hubs = {text: count for text, count in self._hubs.items() if count}

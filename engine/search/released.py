@@ -37,8 +37,8 @@ class ReleasedGates(QuestionGates):
     """The gates on the values of one question in the released code.
 
     Facts and types are judged apart, each over all values of a call. The threshold of types starts anew in each call,
-    falls until it accepts a value, and never rises. That of facts rises with better calls; only at the end of the
-    question do values leave that it has passed by. A call in which facts or types accept nothing counts as empty.
+    falls until it accepts a value, and never rises. That of facts rises with better calls; values below it
+    leave only at the end of the question. A call in which facts or types accept nothing counts as empty.
     """
 
     def __init__(

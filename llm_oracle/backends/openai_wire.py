@@ -187,7 +187,7 @@ def model_reported(reply: Any) -> str:
 def first_token_yes(reply: Any) -> float | None:
     """P(yes) over yes and no among the likeliest first tokens; None if neither is among them.
 
-    A missing answer is at most as likely as the last of the listed tokens, and as what they leave over.
+    A missing answer is at most as likely as the last of the listed tokens, and as the probability that they leave.
     """
     likeliest = _likeliest_first_tokens(reply)
     yes: list[float] = []
