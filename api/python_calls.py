@@ -226,6 +226,7 @@ ARGUMENT_OF_OPTION = {
     "seconds": "limits.seconds",
     "skip-faulty": "skip_faulty",
     "skip-leaked": "skip_leaked",
+    "statement-precision": "settings.statement_promise",
     "table": "mapping.table",
     "undo": "hapax.restore",
     "temperature": "settings.temperature",

@@ -466,26 +466,32 @@ with_promise = together(
         "nothing can be promised, no model's value is accepted.",
     ),
     click.option(
+        "--statement-precision",
+        type=Finite(0, 1, min_open=True, max_open=True),
+        help="Promise that this share of the kept statements is true: judged statements decide the threshold.",
+    ),
+    click.option(
         "--confidence",
         type=Finite(0, 1, min_open=True, max_open=True),
         default=0.9,
         show_default=True,
-        help="Probability with which the promise of --precision is kept.",
+        help="Probability with which the promises of --precision and --statement-precision are kept.",
     ),
     click.option(
         "--promise",
         "promise_method",
-        type=click.Choice(["learn-then-test", "conformal"]),
+        type=click.Choice(["learn-then-test", "anytime", "conformal"]),
         default="learn-then-test",
         show_default=True,
-        help="Method of the promise; conformal: on the expected share of false values of a question.",
+        help="Method of the promise; anytime: it may be tested again after every label; conformal: on the expected "
+        "share of false values of a question.",
     ),
     click.option(
         "--certify-by",
         type=click.Choice(["all", "predicate"]),
         default="all",
         show_default=True,
-        help="Give one promise for all facts together, or one for each predicate.",
+        help="Give one promise for all facts and all statements together, or one for each predicate and each rule.",
     ),
 )
 
@@ -680,13 +686,13 @@ def search_settings(options: dict[str, Any]) -> Any:
     )
     from hapax.engine.certificates import Promise
 
-    precision = options.get("precision")
-    promise = None
-    if precision is not None:
-        promise = Promise(precision, options["confidence"], options["promise_method"])
+    promises: dict[str, Any] = {}
+    for option, setting in (("precision", "promise"), ("statement_precision", "statement_promise")):
+        if options.get(option) is not None:
+            promises[setting] = Promise(options[option], options["confidence"], options["promise_method"])
     return SearchSettings(
         calibrated=bool(options.get("calibrated")),
-        promise=promise,
+        **promises,
         certify_by=options.get("certify_by", "all"),
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
         critic=not options.get("no_critic"),

@@ -304,14 +304,21 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     _print_accounts(report, options)
     _print_cuts(report, search_settings(options))
     _warn_of_equal_scores(report, options)
-    for line in report.certificates:
-        out.print(f"promise: {escape(line)}", soft_wrap=True)
+    _print_promises(report)
     if report.critic_note:
         err.print(f"[yellow]critic[/] {escape(report.critic_note)}", soft_wrap=True)
     _print_capped(report, library)
     _print_totals(report, options)
     if report.budget:
         err.print(escape(report.budget))
+
+
+def _print_promises(report: SearchReport) -> None:
+    for line in report.certificates:
+        out.print(f"promise: {escape(line)}", soft_wrap=True)
+    uncertain = sum(rule.uncertain for rule in report.searched)
+    if uncertain:
+        out.print(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
 
 
 def _is_default_model() -> bool:
@@ -409,6 +416,10 @@ def _print_empty(report: SearchReport, library: Library, options: dict[str, Any]
     """Print for each rule without a statement where its values ran out, and the first remedy."""
     for rule in report.rules:
         if not rule.is_empty:  # a cut rule is reported as such: its values may still come
+            continue
+        if rule.uncertain:
+            statements = counted(rule.uncertain, "statement is", "statements are")
+            err.print(f"[yellow]empty[/] {rule.rule}: {statements} below the threshold of the promise on statements")
             continue
         message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
         if shortage := rule.shortage(options["compat"]):

@@ -1,7 +1,7 @@
 """Thresholds with a promise on precision, from a labelled random sample. Pure arithmetic: no file, no model, no NumPy.
 
 A promise says: of what is accepted, at most a share `1 - precision` is false, with this confidence over the draw of the
-sample. Nothing is assumed about the scores. Two methods keep it:
+sample. Nothing is assumed about the scores. Three methods keep it:
 
 `learn-then-test` (Angelopoulos, Bates, Candes, Jordan, Lei 2021, arXiv 2110.01052): thresholds are tested from strict
 to lax, each by the exact binomial test that Clopper and Pearson's bound (1934) inverts, until one fails (their fixed
@@ -10,13 +10,17 @@ sequence testing, algorithm 1). The thresholds come from the scores alone, never
 `conformal` (conformal risk control, Angelopoulos, Bates, Fisch, Lei, Schuster 2022, arXiv 2208.02814, theorem 1): the
 expected share of false values among those that a question accepts is at most `1 - precision`. It is a promise on the
 average of many samples, so that it has no confidence.
+
+`anytime`: as learn-then-test, but with a test that may be repeated after every label. Its error is 1 over the mean of
+likelihood ratios against smaller shares of false values, a test martingale (Ville 1939; Robbins 1970, section 2;
+Waudby-Smith and Ramdas 2024), which exceeds 1/error at any time in at most that share of the samples.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -26,7 +30,7 @@ from typing import Literal
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
-PromiseMethod = Literal["learn-then-test", "conformal"]
+PromiseMethod = Literal["learn-then-test", "anytime", "conformal"]
 
 GRID = 50
 """Thresholds that are compared: each accepts a fiftieth of the pool more than the one before."""
@@ -36,6 +40,12 @@ STARTS = (1, 6)
 
 Starting among the best scores alone fails on the first chance fault; starting among many alone misses small sets.
 """
+
+ANYTIME_STARTS = (0.02, 0.1, 0.25, 0.5)
+"""Shares of the pool at which the tests that may be repeated begin: the same ones however many labels there are."""
+
+ALTERNATIVES = (0.0, 0.125, 0.25, 0.5)
+"""Shares of false values, as parts of the permitted one, against which the repeatable test compares."""
 
 SPARE = 1.2
 """Labels to expect at the only beginning, as a multiple of the least that can pass: a draw may bring fewer."""
@@ -77,11 +87,28 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class JudgedScore:
-    """A score with its label. `block`: the group that it belongs to, such as the key of a question."""
+    """A score with its label. `block`: what belongs together, such as the key of a question.
+
+    `draw`: the random number by which a `LabelDraw` chose it; None: every value was as likely to be labelled.
+    """
 
     score: float
     is_true: bool
     block: str = ""
+    draw: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelDraw:
+    """A draw in which values differ in their probability of being labelled.
+
+    Each value has a random number, even between 0 and 1, and was labelled if that is below `reach` times its weight.
+    `weights`: of the pool, aligned with its scores. Values above a threshold are a fair sample if only those count that
+    the smallest weight among them would have chosen, too.
+    """
+
+    reach: float
+    weights: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +147,31 @@ def binomial_tail(false: int, count: int, share: float) -> float:
     return min(1.0, math.exp(highest) * math.fsum(math.exp(term - highest) for term in terms))
 
 
-def upper_bound(false: int, count: int, confidence: float) -> float:
-    """Clopper and Pearson's one-sided upper bound on a share, of which `false` in `count` draws were seen."""
+def anytime_tail(false: int, count: int, share: float) -> float:
+    """As `binomial_tail`, but for a test after each draw: the most probable of such errors is never above it."""
+    ratios = []
+    for part in ALTERNATIVES:
+        log_ratio = (count - false) * (math.log1p(-part * share) - math.log1p(-share))
+        if false:
+            log_ratio += false * math.log(part) if part else -math.inf
+        ratios.append(log_ratio)
+    highest = max(ratios)
+    mean = math.fsum(math.exp(ratio - highest) for ratio in ratios) / len(ratios)
+    return min(1.0, math.exp(min(-highest - math.log(mean), 0.0)))
+
+
+Tail = Callable[[int, int, float], float]
+"""A test's error: of how many samples with this share of false values have so few."""
+
+
+def upper_bound(false: int, count: int, confidence: float, tail: Tail = binomial_tail) -> float:
+    """One-sided upper bound on a share, with `false` in `count` draws; Clopper and Pearson's by default."""
     if false >= count:
         return 1.0
     low, high = false / count, 1.0
     for _ in range(60):  # halves the interval to below the precision of floats
         middle = (low + high) / 2
-        if binomial_tail(false, count, middle) > 1.0 - confidence:
+        if tail(false, count, middle) > 1.0 - confidence:
             low = middle
         else:
             high = middle
@@ -135,14 +179,14 @@ def upper_bound(false: int, count: int, confidence: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def least_labels(false: int, risk: float, error: float) -> int:
+def least_labels(false: int, risk: float, error: float, tail: Tail = binomial_tail) -> int:
     """Smallest number of labels with which `false` false ones pass the test."""
     low, high = false, max(2 * false, 1)
-    while binomial_tail(false, high, risk) > error:
+    while tail(false, high, risk) > error:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if binomial_tail(false, middle, risk) > error:
+        if tail(false, middle, risk) > error:
             low = middle
         else:
             high = middle
@@ -155,53 +199,88 @@ def least_labels(false: int, risk: float, error: float) -> int:
 class _Sample:
     """The scores of a pool and of its labelled part, sorted once, so that each threshold is counted by bisection."""
 
-    def __init__(self, judged: Sequence[JudgedScore], pool: Sequence[float]) -> None:
-        ordered = sorted(judged, key=lambda label: label.score)
+    def __init__(
+        self, judged: Sequence[JudgedScore], pool: Sequence[float], draw: LabelDraw | None, tail: Tail
+    ) -> None:
+        ordered = sorted((label for label in judged if label.draw is None), key=lambda label: label.score)
+        self.tail = tail
+        self.even = len(ordered)
+        """Labels of a fair draw from the whole pool."""
         self._scores = [label.score for label in ordered]
         self._false = [0, *accumulate(not label.is_true for label in ordered)]
-        self._pool = sorted(pool)
+        self._drawn = [label for label in judged if label.draw is not None]
+        order = sorted(range(len(pool)), key=pool.__getitem__)
+        self._pool = [pool[place] for place in order]
+        self._reach = 0.0 if draw is None else draw.reach
+        # The least weight from each place of the sorted pool to its end.
+        weights = [] if draw is None else [draw.weights[place] for place in reversed(order)]
+        self._least = list(accumulate(weights, min))[::-1]
         size = len(self._pool)
         places = [size - max(1, round(size * number / GRID)) for number in range(1, GRID + 1)]
         self.thresholds = list(dict.fromkeys(self._pool[place] for place in places))
         """Scores of the pool from strict to lax, each of which accepts a further part of it."""
 
+    def drawn_share(self, threshold: float) -> float:
+        """Share of the pool from the threshold on that a draw with weights chose evenly."""
+        place = bisect_left(self._pool, threshold)
+        return min(1.0, self._reach * self._least[place]) if place < len(self._least) else 0.0
+
     def count(self, threshold: float) -> tuple[int, int]:
         """Numbers of false and of all labelled values from the threshold on."""
-        below = bisect_left(self._scores, threshold)
-        return self._false[-1] - self._false[below], len(self._scores) - below
+        below, share = bisect_left(self._scores, threshold), self.drawn_share(threshold)
+        false, count = self._false[-1] - self._false[below], len(self._scores) - below
+        for label in self._drawn:
+            if label.score >= threshold and label.draw is not None and label.draw < share:
+                false, count = false + (not label.is_true), count + 1
+        return false, count
 
     def accepted(self, threshold: float) -> int:
         """Number of values of the pool from the threshold on."""
         return len(self._pool) - bisect_left(self._pool, threshold)
 
+    def expected(self, threshold: float) -> float:
+        """Number of labels to expect from the threshold on, whatever they say."""
+        accepted = self.accepted(threshold)
+        return accepted / len(self._pool) * self.even + accepted * self.drawn_share(threshold)
+
     def choice(self, threshold: float, error: float) -> ThresholdChoice:
         """The threshold with its counts and its bound."""
         false, count = self.count(threshold)
-        bound = upper_bound(false, count, 1.0 - error)
+        bound = upper_bound(false, count, 1.0 - error, self.tail)
         return ThresholdChoice(threshold, count, false, bound, self.accepted(threshold), len(self._pool))
 
 
 def choose_threshold(
-    judged: Sequence[JudgedScore], pool: Sequence[float], promise: Promise, groups: int = 1
+    judged: Sequence[JudgedScore],
+    pool: Sequence[float],
+    promise: Promise,
+    groups: int = 1,
+    draw: LabelDraw | None = None,
 ) -> ThresholdChoice:
     """The lowest threshold that keeps the promise for a pool of scores, of which `judged` are a random sample.
 
     `groups`: number of groups that get thresholds under the same promise; each has an equal part of the error
-    (Bonferroni).
+    (Bonferroni). `draw`: by which those of the sample were drawn that have a random number.
     """
+    tail = anytime_tail if promise.method == "anytime" else binomial_tail
     if not judged or not pool:
-        least = least_labels(0, promise.risk, promise.error / (groups * len(STARTS)))
+        starts = len(ANYTIME_STARTS if promise.method == "anytime" else STARTS)
+        least = least_labels(0, promise.risk, promise.error / (groups * starts), tail)
         return ThresholdChoice(None, 0, 0, 1.0, 0, len(pool), "nothing is labelled", least)
-    sample = _Sample(judged, pool)
+    sample = _Sample(judged, pool, draw, tail)
     if promise.method == "conformal":
         return _conformal(judged, sample, promise)
-    begins = _beginnings(sample, len(judged), promise.risk, promise.error / groups)
+    if promise.method == "anytime":
+        last = len(sample.thresholds) - 1
+        begins = list(dict.fromkeys(min(round(share * GRID) - 1, last) for share in ANYTIME_STARTS))
+    else:
+        begins = _beginnings(sample, promise.risk, promise.error / groups)
     error = promise.error / (groups * len(begins))
     best: int | None = None
     for begin in begins:
         for place in range(begin, len(sample.thresholds)):
             false, count = sample.count(sample.thresholds[place])
-            if binomial_tail(false, count, promise.risk) > error:
+            if tail(false, count, promise.risk) > error:
                 break
             best = place if best is None else max(best, place)
     if best is not None:
@@ -209,13 +288,13 @@ def choose_threshold(
     return _refusal(sample, promise.risk, error)
 
 
-def _beginnings(sample: _Sample, labels: int, risk: float, error: float) -> list[int]:
+def _beginnings(sample: _Sample, risk: float, error: float) -> list[int]:
     """Places of the first tests: where so many labels are to be expected that some may be false.
 
     They follow from the scores and the number of labels, so that the labels themselves have no part in them.
     """
-    pool = sample.accepted(sample.thresholds[-1])
-    expected = [sample.accepted(threshold) / pool * labels for threshold in sample.thresholds]
+    expected = [sample.expected(threshold) for threshold in sample.thresholds]
+    labels = max(expected)
     needed = [least_labels(false, risk, error / len(STARTS)) for false in STARTS]
     # Where half of the labels and more would be needed to begin, there is one beginning, with some labels to spare.
     needed = [least for least in needed if least <= labels / 2] or [math.ceil(SPARE * least_labels(0, risk, error))]
@@ -232,7 +311,7 @@ def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
     pool = sample.accepted(sample.thresholds[-1])
     for threshold in sample.thresholds:
         false, count = sample.count(threshold)
-        more = _lacking(false, count, risk, error) * pool / sample.accepted(threshold)
+        more = _lacking(false, count, risk, error, sample.tail) * pool / sample.accepted(threshold)
         options.append((more, (false + 0.5) / (count + 1), threshold))
     more, _, threshold = min(options)
     closest = sample.choice(threshold, error)
@@ -246,14 +325,14 @@ def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
     return replace(closest, threshold=None, reason=reason, more_labels=labels)
 
 
-def _lacking(false: int, count: int, risk: float, error: float) -> float:
+def _lacking(false: int, count: int, risk: float, error: float, tail: Tail) -> float:
     """Labels above a threshold that are lacking if the share of false ones stays as it is; infinite if it is too high.
 
     The share is estimated with half a false value more (Krichevsky and Trofimov), since few labels often hold none, and
     the binomial test by its normal approximation.
     """
     if not false:
-        return float(max(least_labels(0, risk, error) - count, 1))
+        return float(max(least_labels(0, risk, error, tail) - count, 1))
     share = (false + 0.5) / (count + 1)
     if share >= risk:
         return math.inf
@@ -292,11 +371,14 @@ def _conformal(judged: Sequence[JudgedScore], sample: _Sample, promise: Promise)
 
 
 def choose_by_group(
-    judged: Mapping[str, Sequence[JudgedScore]], pools: Mapping[str, Sequence[float]], promise: Promise
+    judged: Mapping[str, Sequence[JudgedScore]],
+    pools: Mapping[str, Sequence[float]],
+    promise: Promise,
+    draws: Mapping[str, LabelDraw] | None = None,
 ) -> dict[str, ThresholdChoice]:
     """A threshold for each group with a pool; the promise holds for all groups at once."""
     return {
-        group: choose_threshold(judged.get(group, ()), pool, promise, len(pools))
+        group: choose_threshold(judged.get(group, ()), pool, promise, len(pools), (draws or {}).get(group))
         for group, pool in pools.items()
         if pool
     }

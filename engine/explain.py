@@ -25,7 +25,7 @@ from hapax.engine.probability.answers import (
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
-from hapax.engine.search.certifying import certificates_of
+from hapax.engine.search.certifying import certificates_of, certificates_of_statement
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
@@ -235,7 +235,11 @@ class _Explainer:
     def statement(self, statement: StatementRecord) -> Story:
         proof = self.proof(proof_from_json(statement.proof))
         title = f"{statement.text}  [{statement.distribution.value}, statement {statement.id}]"
-        return Story(title, "statement", (*self._likelihood(statement), *self._gates(statement), proof))
+        promises = [
+            Story(f"certificate of {certificate.text}", "certificate")
+            for certificate in certificates_of_statement(self.kb, statement)
+        ]
+        return Story(title, "statement", (*promises, *self._likelihood(statement), *self._gates(statement), proof))
 
     def _likelihood(self, statement: StatementRecord) -> Iterator[Story]:
         if statement.log_likelihood is not None:

@@ -44,7 +44,11 @@ DESCRIPTIONS = {
         "Facts labelled as true or false.", ("predicate", "is_true", "source"), "arguments"
     ),
     "calibrations": TableDescription("Probabilities behind critics' scores.", ("method",), "critic"),
-    "certificates": TableDescription("Promises on the precision of facts.", ("fact_group", "method"), "fact_group"),
+    "certificates": TableDescription(
+        "Promises on the precision of facts and statements.", ("fact_group", "method"), "fact_group"
+    ),
+    "judging_draws": TableDescription("Draws of facts and statements for people to judge.", ("kind",), "kind"),
+    "drawn_items": TableDescription("Facts and statements of these draws with their chances."),
 }
 """The tables that people read. All others are inner ones."""
 

@@ -561,6 +561,7 @@ class CertificateRecord:
     `sample`: hash of the labelled facts with their scores and labels. `shift`: AUC of telling labelled from other facts
     by their scores, 0.5 where they are alike. `after_run`: id of the last run that the knowledge base had when the
     promise was tested; None for certificates of earlier versions, which were tested as their run first started.
+    `ends`: the group's values and labels by the end where they occur; None in earlier versions.
     """
 
     fact_group: str
@@ -580,6 +581,7 @@ class CertificateRecord:
     created: str
     run_id: str = ""
     after_run: str | None = None
+    ends: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -593,6 +595,32 @@ class CertificateRecord:
             self.sample,
             self.run_id,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingDraw:
+    """A draw of facts or statements for people to judge, in which some are more probable than others.
+
+    `kind`: of sheet, `predicates` or `soundness`. `salt`: makes the random numbers of its items. `settings`: how the
+    weights were made. `reach`: an item was given out if its random number is below `reach` times its weight.
+    """
+
+    kind: str
+    salt: str
+    settings: Mapping[str, Any]
+    reach: float
+    created: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnItem:
+    """A fact or statement of the draw with this salt: its score, its weight, and its random number between 0 and 1."""
+
+    salt: str
+    item_id: str
+    score: float
+    weight: float
+    draw: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,10 @@ from hapax.kb.records import (
     Decision,
     DenialRecord,
     Distribution,
+    DrawnItem,
     FactLabel,
     FactRecord,
+    JudgingDraw,
     Outcome,
     PredicateRecord,
     ProfileRecord,
@@ -613,9 +615,23 @@ CERTIFICATES = TableSchema(
         "created": TEXT,
         "run_id": TEXT,
         "after_run": TEXT,
+        "ends": JSON,
     },
     {"id": lambda certificate: certificate.id},
-    preferred=("created", "after_run"),
+    preferred=("created", "after_run", "ends"),
+)
+JUDGING_DRAWS = TableSchema(
+    "judging_draws",
+    JudgingDraw,
+    ("kind",),
+    {"kind": TEXT, "salt": TEXT, "settings": JSON, "reach": REAL, "created": TEXT},
+    preferred=("created",),
+)
+DRAWN_ITEMS = TableSchema(
+    "drawn_items",
+    DrawnItem,
+    ("salt", "item_id"),
+    {"salt": TEXT, "item_id": TEXT, "score": REAL, "weight": REAL, "draw": REAL},
 )
 
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (
@@ -641,6 +657,8 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     LABELS,
     CALIBRATIONS,
     CERTIFICATES,
+    JUDGING_DRAWS,
+    DRAWN_ITEMS,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
 """Every table of the schema."""

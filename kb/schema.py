@@ -269,6 +269,22 @@ _REVISABLE = (
 )
 
 
+@migrations()
+def m018_judging_draws(db: Database) -> None:
+    """The draws by which `votes next` chooses items with their chances, and labels of certificates by end."""
+    db.conn.execute("ALTER TABLE certificates ADD COLUMN ends TEXT")
+    db.table("judging_draws").create(
+        {"kind": str, "salt": str, "settings": str, "reach": float, "created": str},
+        pk="kind",
+        not_null={"salt", "settings", "reach", "created"},
+    )
+    db.table("drawn_items").create(
+        {"salt": str, "item_id": str, "score": float, "weight": float, "draw": float},
+        pk=("salt", "item_id"),
+        not_null={"score", "weight", "draw"},
+    )
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

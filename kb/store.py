@@ -33,8 +33,10 @@ from hapax.kb.records import (
     Decision,
     DenialRecord,
     Distribution,
+    DrawnItem,
     FactLabel,
     FactRecord,
+    JudgingDraw,
     PredicateRecord,
     ProfileRecord,
     Question,
@@ -697,6 +699,27 @@ class KnowledgeBase(RecordStore):
     def certificates(self, run_id: str | None = None) -> list[CertificateRecord]:
         """All certificates, or those of a run."""
         return self.matching(rows.CERTIFICATES, run_id=run_id)
+
+    # -- draws of items to judge
+
+    def judging_draw(self, kind: str) -> JudgingDraw | None:
+        """The draw of facts or statements that `votes next` has begun."""
+        return self.first(rows.JUDGING_DRAWS, kind=kind)
+
+    def drawn_items(self, draw: JudgingDraw) -> list[DrawnItem]:
+        """All items of a draw, whether they were given out yet or not."""
+        return self.matching(rows.DRAWN_ITEMS, salt=draw.salt)
+
+    def set_judging_draw(self, draw: JudgingDraw, items: Iterable[DrawnItem]) -> None:
+        """Store a draw in the place of an earlier one of its kind; items that it has already stay as they are."""
+        with self.transaction():
+            self.query(
+                "DELETE FROM drawn_items WHERE salt NOT IN (SELECT salt FROM judging_draws WHERE kind <> ?)"
+                " AND salt <> ?",
+                (draw.kind, draw.salt),
+            )
+            self.add(rows.JUDGING_DRAWS, [draw], OnConflict.REPLACE)
+            self.add(rows.DRAWN_ITEMS, items)
 
     # -- all tables
 

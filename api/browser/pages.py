@@ -11,7 +11,7 @@ from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.engine.explain import Story, why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
-from hapax.engine.search.certifying import StoredCertificate, certificates_of
+from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.search.gates import gates_in_order
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.report.drawing import Dot, DotPlot, Funnel, Graph, Histogram, dot_plot, graph
@@ -101,7 +101,8 @@ def search_page(kb: KnowledgeBase, matches: WordMatches) -> SearchPage:
 class StatementPage:
     """A statement with its ends, values, votes and proof. `more`: lines of the proof that are left out.
 
-    `certificates`: promises on the facts of the proof; `misses`: claims that failed a gate where its facts passed.
+    `certificates`: promises on the statement and on the facts of its proof; `misses`: claims that failed a gate where
+    its facts passed.
     """
 
     record: StatementRecord
@@ -126,8 +127,18 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
     votes = vote_counts(kb.votes(record.id))
     ends = sorted({statement.distribution for statement in stored})
     facts = kb.facts_by_id(text for (text,) in kb.query(_PROOF_FACTS, (record.id,))).values()
+    certificates = [*certificates_of_statement(kb, record), *certificates_of(kb, facts)]
     misses = near_misses(kb, [fact.candidate_id for fact in facts if fact.candidate_id])
-    return StatementPage(record, ends, values, lines, more, votes, certificates_of(kb, facts), misses)
+    return StatementPage(
+        record,
+        ends,
+        values,
+        lines,
+        more,
+        votes,
+        certificates,
+        misses,
+    )
 
 
 _PROOF_FACTS = "SELECT fact_id FROM statement_facts WHERE key IN (SELECT key FROM statements WHERE id = ?)"

@@ -16,7 +16,7 @@ from hapax.engine.probability.goals import GOAL, goal_rules, rule_of, with_rules
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, ground
 from hapax.engine.probability.proofs import best_proof, best_proofs, bounds, supports
-from hapax.engine.search.score_maps import ScoreMaps, fact_probabilities
+from hapax.engine.search.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Rule
@@ -100,7 +100,7 @@ class ProbableAnswers:
 
 def chances_of(kb: KnowledgeBase, together: Together = "") -> Chances:
     """The chances of a knowledge base's facts, calibrated where it stores a calibration."""
-    return Chances(fact_probabilities(kb), _groups(kb, together))
+    return Chances(fact_probabilities(kb), _groups(kb, together), denial_probabilities(kb))
 
 
 def _groups(kb: KnowledgeBase, together: Together) -> Callable[[FactRecord], Hashable | None]:

@@ -19,18 +19,20 @@ from hapax.grammar.prolog_text import atom_goal
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable
 from hapax.kb.argument_index import one_state
-from hapax.kb.records import FactRecord
+from hapax.kb.records import DenialRecord, FactRecord
 
 
 @dataclass(frozen=True)
 class Chances:
     """The probabilities of stored facts; a fact without one is certain.
 
-    `group_of`: the name of the random event that a fact shares with others.
+    `group_of`: the name of the random event that a fact shares with others. `of_denial`: the probability that an atom
+    is true although a critic denied it.
     """
 
     of_fact: Callable[[FactRecord], float | None]
     group_of: Callable[[FactRecord], Hashable | None] = lambda _: None
+    of_denial: Callable[[DenialRecord], float] = lambda denial: denial.probability
 
 
 def hidden_event(program: GroundProgram, rule: Rule) -> tuple[int, ...]:
@@ -176,6 +178,6 @@ class _Builder:
         for denial in theory.denied():
             node = denied.get((denial.predicate, denial.arguments))
             if node is not None:
-                self.program.weights[node] = 1.0 - denial.probability
+                self.program.weights[node] = 1.0 - self.chances.of_denial(denial)
         for group, members in groups.items():
             self.program.couple(group, members)

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_by_group, score_shift
+from hapax.engine.certificates import Promise, PromiseMethod
+from hapax.engine.judging_draw import DrawnLabels
+from hapax.engine.search.certified_groups import (
+    MUCH_SHIFT,
+    ScoredValue,
+    certificates_of_groups,
+    choose_for_groups,
+    end_lines,
+    refuse_without_promise,
+)
 from hapax.engine.search.score_maps import ScoreMaps, last_critic
-from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
+from hapax.engine.search.scored_facts import denied_atoms, ends_of_facts, fact_truths, proposed_atoms, stored_scores
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
-from hapax.kb import system
-from hapax.kb.records import CertificateRecord, FactRecord, PredicateRecord, RunRecord, Source, content_id
+from hapax.kb.records import (
+    CertificateRecord,
+    FactRecord,
+    PredicateRecord,
+    RunRecord,
+    Source,
+    StatementRecord,
+    content_id,
+)
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.prompts import critic_prompt
 
@@ -21,6 +37,14 @@ Grouping = Literal["all", "predicate"]
 
 ALL_FACTS = "all facts"
 """Group of a promise on all facts together."""
+
+DENIALS = "denials"
+"""Group of a promise on what the critic denies for sure, which negations of open predicates need."""
+
+STATEMENTS = "statements"
+"""First word of the groups of promises on statements."""
+
+METHODS: tuple[PromiseMethod, ...] = ("learn-then-test", "anytime", "conformal")
 
 BELOW_CERTAIN = 1.0 - 1e-9
 """Largest score of a model, so that a threshold of 1 lets only what a source states pass."""
@@ -31,8 +55,7 @@ UNPROMISED = 1.0
 UNCALIBRATED = "uncalibrated"
 """Calibration of a critic without one, in a search that uses calibrations."""
 
-MUCH_SHIFT = 0.1
-"""Distance of the shift from 0.5 that is reported as much."""
+REMEDY = "Label more by `hapax votes next` or `hapax calibrate`, ask for less with {options}, or choose another critic."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +70,13 @@ class Certificates:
             if record.fact_group in (indicator, ALL_FACTS) and record.threshold is not None:
                 return record.threshold
         return UNPROMISED
+
+    def denial_limit(self) -> float:
+        """The score up to which an atom counts as denied; below 0, which no score reaches, without a promise."""
+        for record in self.records:
+            if record.fact_group == DENIALS and record.threshold is not None:
+                return 1.0 - record.threshold
+        return -1.0
 
     @property
     def checksum(self) -> str:
@@ -71,7 +101,10 @@ class Certifier:
     ) -> None:
         self._kb, self._maps, self._critic = kb, maps, critics[-1]
         self._templates = template_hashes(PredicateRecord.of(item) for item in library.completed().signatures)
-        self._atoms = proposed_atoms(kb, library)
+        self._negated = library.open_negations
+        proposed = proposed_atoms(kb, library)
+        self._proposed = set(proposed)
+        self._atoms = denied_atoms(kb, library) | proposed
         decided: set[str] = set()
         for earlier in critics[:-1]:
             decided.update(stored_scores(kb, self._atoms, earlier))
@@ -82,6 +115,8 @@ class Certifier:
         used = set(taught.sample) if taught else set()
         truths = fact_truths(kb)
         self._truths = {fact: truths[fact] for fact in self._scores if fact in truths and fact not in used}
+        self._drawn = DrawnLabels.stored(kb, "predicates", self._critic)
+        self._ends = ends_of_facts(kb)
 
     def _score(self, fact: str, score: float) -> float:
         indicator = self._atoms[fact].indicator
@@ -89,69 +124,51 @@ class Certifier:
         return min(own, BELOW_CERTAIN)
 
     def certify(self, promise: Promise, by: Grouping = "all") -> Certificates:
-        """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised."""
-        groups: dict[str, list[str]] = {}
-        for fact in self._scores:
-            groups.setdefault(ALL_FACTS if by == "all" else self._atoms[fact].indicator, []).append(fact)
-        pools = {group: [self._scores[fact] for fact in facts] for group, facts in sorted(groups.items())}
-        judged: dict[str, list[JudgedScore]] = {}
-        for group, facts in groups.items():
-            judged[group] = [self._judged(fact) for fact in facts if fact in self._truths]
-        choices = choose_by_group(judged, pools, promise)
-        if not any(choice.threshold is not None for choice in choices.values()):
-            raise HapaxError(self._refusal(choices, promise))
-        records = [self._record(group, groups[group], choice, promise) for group, choice in choices.items()]
-        return Certificates(tuple(records))
+        """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised.
 
-    def _judged(self, fact: str) -> JudgedScore:
-        atom = self._atoms[fact]
-        return JudgedScore(self._scores[fact], self._truths[fact], f"{atom.indicator}|{atom.key}")
-
-    def _refusal(self, choices: Mapping[str, ThresholdChoice], promise: Promise) -> str:
-        if not choices:
-            return (
+        Where rules negate an open predicate, what the critic denies is one more group: its promise is that atoms with
+        a score below its limit are false.
+        """
+        if not self._proposed & set(self._scores):
+            raise HapaxError(
                 f"{self._kb.place}: nothing is promised yet, for {self._critic} has judged no proposed fact. Search "
                 "without --precision first, label facts by `hapax calibrate` or `hapax votes`, and run this again."
             )
-        reasons = []
-        for group, choice in choices.items():
-            reasons.append(f"{group}: {describe(choice.reason, choice.more_labels)}")
-        listed = "\n".join(reasons[:10])
-        return (
-            f"Nothing can be promised: that {promise}.\n{listed}\nLabel more facts by `hapax calibrate` or `hapax "
-            "votes`, ask for less with --precision and --confidence, or choose another critic."
-        )
+        groups: dict[str, list[ScoredValue]] = {}
+        for fact in self._proposed & set(self._scores):
+            groups.setdefault(ALL_FACTS if by == "all" else self._atoms[fact].indicator, []).append(self._value(fact))
+        affirmed = set(groups)
+        denied = [fact for fact in self._scores if self._atoms[fact].indicator in self._negated]
+        if denied:
+            groups[DENIALS] = [self._denial(fact) for fact in denied]
+        choices = choose_for_groups(groups, promise, self._drawn.reach)
+        affirming = {group: choice for group, choice in choices.items() if group in affirmed}
+        refuse_without_promise(affirming, promise, REMEDY.format(options="--precision and --confidence"))
+        return Certificates(tuple(certificates_of_groups(groups, choices, promise, self._basis)))
 
-    def _record(self, group: str, facts: Sequence[str], choice: ThresholdChoice, promise: Promise) -> CertificateRecord:
-        sample = sorted((fact, self._scores[fact], self._truths[fact]) for fact in facts if fact in self._truths)
-        others = [self._scores[fact] for fact in facts if fact not in self._truths]
-        shift = score_shift([score for _, score, _ in sample], others)
-        wording = content_id("claims", [self._atoms[fact].claim for fact, _, _ in sample])
+    def _value(self, fact: str) -> ScoredValue:
+        atom, truth = self._atoms[fact], self._truths.get(fact)
+        draw, weight = self._drawn.of(fact)
+        ends = self._ends.get(fact, ())
+        return ScoredValue(fact, self._scores[fact], truth, f"{atom.indicator}|{atom.key}", ends, draw, weight)
+
+    def _denial(self, fact: str) -> ScoredValue:
+        value = self._value(fact)
+        return replace(value, score=1.0 - value.score, truth=None if value.truth is None else not value.truth)
+
+    def _basis(self, group: str) -> dict[str, Any]:
+        facts = [fact for fact in self._scores if group in (ALL_FACTS, self._atoms[fact].indicator)]
+        if group == DENIALS:
+            facts = [fact for fact in self._scores if self._atoms[fact].indicator in self._negated]
         indicators = sorted({self._atoms[fact].indicator for fact in facts})
-        basis = {
+        labelled = sorted(fact for fact in facts if fact in self._truths)
+        return {
             "critic": self._critic,
-            "wording": wording,
+            "wording": content_id("claims", [self._atoms[fact].claim for fact in labelled]),
             "calibration": self._maps.checksums.get(self._critic, UNCALIBRATED) if self._maps else None,
             "prompt": prompt_version(),
             "templates": {indicator: self._templates[indicator] for indicator in indicators},
         }
-        return CertificateRecord(
-            group,
-            promise.precision,
-            promise.confidence,
-            promise.method,
-            basis,
-            choice.threshold,
-            choice.labels,
-            choice.false,
-            choice.bound,
-            choice.accepted,
-            choice.pool,
-            content_id("sample", [list(row) for row in sample]),
-            shift,
-            "" if choice.threshold is not None else describe(choice.reason, choice.more_labels),
-            system.now().isoformat(timespec="seconds"),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +195,8 @@ def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[Store
     """The certificates of these runs, each compared with the critic, wording and calibration of the knowledge base.
 
     A certificate lapses when a later run has another revision of its critic or of the model that proposed its facts,
-    when the templates change by which its facts become claims, when Hapax words the critic's question otherwise, and
-    when the calibration changes on which it rests.
+    when the templates change by which its facts become claims, when Hapax words the critic's question otherwise, when
+    the calibration changes on which it rests, and, if it is about statements, when one of their rules changes.
     """
     wanted = set(run_ids)
     records = [record for record in kb.certificates() if record.run_id in wanted]
@@ -187,6 +204,7 @@ def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[Store
         return []
     maps, runs = ScoreMaps.stored(kb), kb.runs()
     templates = template_hashes(kb.predicates())
+    rules = {rule.name: content_id("rule", rule.text) for rule in kb.rules()}
     stored = []
     for record in records:
         reasons = [_other_revision(record, runs)]
@@ -199,6 +217,9 @@ def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[Store
         for indicator, checksum in (record.basis.get("templates") or {}).items():
             if templates.get(indicator, checksum) != checksum:
                 reasons.append(f"the wording of {indicator} has changed since")
+        for name, checksum in (record.basis.get("rules") or {}).items():
+            if rules.get(name) != checksum:
+                reasons.append(f"the rule {name} has changed since")
         stored.append(StoredCertificate(record, "; ".join(filter(None, reasons))))
     return stored
 
@@ -213,6 +234,14 @@ def certificates_of(kb: KnowledgeBase, facts: Iterable[FactRecord]) -> list[Stor
     return [
         certificate for certificate in stored if certificate.record.fact_group in covered[certificate.record.run_id]
     ]
+
+
+def certificates_of_statement(kb: KnowledgeBase, statement: StatementRecord) -> list[StoredCertificate]:
+    """The promises on statements that cover this one, by any run that kept it."""
+    groups = (STATEMENTS, f"{STATEMENTS} of {statement.rule}")
+    runs = [run for (run,) in kb.query("SELECT DISTINCT run_id FROM statements WHERE id = ?", (statement.id,))]
+    stored = stored_certificates(kb, runs)
+    return [certificate for certificate in stored if certificate.record.fact_group in groups]
 
 
 def prompt_version() -> str:
@@ -257,35 +286,43 @@ def _models_at_work(run: RunRecord) -> dict[str, str]:
     return {"critic": last_critic(critic), "knowledge model": knowledge}
 
 
-def describe(reason: str, more_labels: int | None) -> str:
-    """The reason why nothing is promised, and what would help."""
-    if more_labels is None:
-        return f"{reason}; by these labels no number of further ones would do."
-    return f"{reason}; about {counted(more_labels, 'more label')} would do if facts stay as true as the labelled ones."
-
-
 def certificate_lines(records: Sequence[CertificateRecord]) -> list[str]:
     """The certificates of a run in words."""
     lines = []
     for record in records:
-        promise = Promise(record.precision, record.confidence, _method(record))
+        method = next((name for name in METHODS if name == record.method), METHODS[0])
+        promise = Promise(record.precision, record.confidence, method)
         if record.threshold is None:
-            lines.append(f"{record.fact_group}: nothing is promised, and no model's value accepted: {record.reason}")
+            lines.append(f"{record.fact_group}: nothing is promised, and {_accepted_instead(record)}: {record.reason}")
             continue
         share = record.accepted / record.pool
+        things = "statements" if record.fact_group.startswith(STATEMENTS) else "proposed facts"
+        text = (
+            str(promise)
+            if record.fact_group != DENIALS
+            else str(promise).replace("accepted are true", "denied are false")
+        )
         line = (
-            f"{record.fact_group}: {promise}. Threshold {record.threshold:.4g}, which {share:.0%} of {record.pool} "
-            f"proposed facts reach; {record.false} of {counted(record.labels, 'label')} there false, bound "
+            f"{record.fact_group}: {text}. {_threshold_text(record)}, which {share:.0%} of {record.pool} "
+            f"{things} reach; {record.false} of {counted(record.labels, 'label')} there false, bound "
             f"{record.bound:.3f} ({record.method})."
         )
         if record.shift is not None and abs(record.shift - 0.5) > MUCH_SHIFT:
             line += (
-                f" The labelled facts differ from the others in their scores (AUC {record.shift:.2f}, 0.5 if alike): "
-                "the promise holds for facts like the labelled ones."
+                f" The labelled {things.removeprefix('proposed ')} differ from the others in their scores (AUC "
+                f"{record.shift:.2f}, 0.5 if alike): the promise holds for {things.removeprefix('proposed ')} like "
+                "the labelled ones."
             )
-        lines.append(line)
+        lines.append(line + end_lines(record.ends or {}))
     return lines
 
 
-def _method(record: CertificateRecord) -> Literal["learn-then-test", "conformal"]:
-    return "conformal" if record.method == "conformal" else "learn-then-test"
+def _accepted_instead(record: CertificateRecord) -> str:
+    if record.fact_group == DENIALS:
+        return "no atom is denied"
+    return "none is kept" if record.fact_group.startswith(STATEMENTS) else "no model's value accepted"
+
+
+def _threshold_text(record: CertificateRecord) -> str:
+    threshold = record.threshold or 0.0
+    return f"P(yes) at most {1 - threshold:.4g}" if record.fact_group == DENIALS else f"Threshold {threshold:.4g}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
 
+from hapax.engine.search.certified_statements import StatementPromise
 from hapax.engine.search.certifying import BELOW_CERTAIN, Certificates
 from hapax.engine.search.consistency import Consistency, ProposedFact
 from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, Gate, QuestionGates, gates_in_order
@@ -97,7 +98,8 @@ class OracleSettings:
     ones; otherwise decoding excludes all earlier values as whole sequences. `released`: gates and claims are those of
     LINK's released code. `ranks_if_needed`: if the critic says no to known truths, the better half of a question's
     values is accepted where none reaches a threshold. `profile`: the words of questions. `maps`: calibrations by which
-    the critic's scores become probabilities; `certificates`: fix the thresholds of facts.
+    the critic's scores become probabilities; `certificates`: fix the thresholds of facts; `statements`: keeps those
+    that reach the threshold of a promise on statements.
     """
 
     calls_per_question: int = 4
@@ -112,6 +114,13 @@ class OracleSettings:
     parameters: GenerationParameters = field(default_factory=GenerationParameters)
     maps: ScoreMaps | None = None
     certificates: Certificates | None = None
+    statements: StatementPromise | None = None
+
+    @property
+    def all_certificates(self) -> tuple[Certificates, ...]:
+        """The promises on facts and on statements."""
+        of_statements = None if self.statements is None else self.statements.certificates
+        return tuple(certificates for certificates in (self.certificates, of_statements) if certificates is not None)
 
     @property
     def samples(self) -> int:
@@ -126,6 +135,10 @@ class OracleSettings:
     def threshold_of(self, indicator: str) -> float:
         """As `truth_threshold`, for the facts of a predicate."""
         return self.truth_threshold if self.certificates is None else self.certificates.threshold(indicator)
+
+    def denial_limit(self, indicator: str) -> float:
+        """P(yes) up to which an atom of a predicate is denied for sure: 1 less the threshold, or by a promise."""
+        return 1 - self.threshold_of(indicator) if self.certificates is None else self.certificates.denial_limit()
 
     def rules_of(self, question: Question) -> Mapping[str, CriticRule]:
         """The rules of thresholds for the values of a question."""
@@ -385,7 +398,7 @@ class Oracle:
             if is_true:
                 types = self.library.signature(atom.indicator).argument_types
                 facts.append(self._fact(atom, types, score, None))
-            elif score is not None and score <= 1 - threshold:
+            elif score is not None and score <= self.settings.denial_limit(atom.indicator):
                 denials.append(DenialRecord(atom.predicate, values, score, self.run_id or None))
         if decisions:
             with self.kb.transaction():
@@ -726,9 +739,8 @@ class Oracle:
 
     def _is_sure_no(self, fact: FactRecord) -> bool:
         """True if the critic's score of a rejected fact is as low as a negated literal needs."""
-        return fact.probability is not None and fact.probability <= 1 - self.settings.threshold_of(
-            f"{fact.predicate}/{len(fact.arguments)}"
-        )
+        limit = self.settings.denial_limit(f"{fact.predicate}/{len(fact.arguments)}")
+        return fact.probability is not None and fact.probability <= limit
 
     def _denial(self, fact: FactRecord) -> DenialRecord:
         return DenialRecord(fact.predicate, fact.arguments, fact.probability or 0.0, fact.run_id)

@@ -470,9 +470,11 @@ class _RuleEstimator:
         scores = self.oracle.probabilities(atoms)
         missing = {atom for atom, score in scores.items() if score is None}
         start = self.oracle.settings.threshold_of(literal.atom.indicator)
+        # What is known to be false has 0 whatever is promised about the critic.
+        denial_limit = max(self.oracle.settings.denial_limit(literal.atom.indicator), 0.0)
         limits = {atom: score for atom, score in scores.items() if score is not None}
         passed = [
-            atom in missing or (limits[atom] <= 1 - start if literal.negated else limits[atom] >= start)
+            atom in missing or (limits[atom] <= denial_limit if literal.negated else limits[atom] >= start)
             for atom in atoms
         ]
         self.search.close(literal, passed, gates.CRITIC)

@@ -71,7 +71,8 @@ class RuleReport:
     searched. `cut`: the budget ended it before it was complete. `capped`: substitutions of each end that the rule's
     `@most` left out. `account`: a row for each step that was reached. `pool`: statements of which disjoint ends were
     cut, 0 for other ends; `crowded`: those that an end left out because it has enough with one of their values;
-    `matched`: pairs of a head and a long-tail statement that differ in one value.
+    `matched`: pairs of a head and a long-tail statement that differ in one value. `uncertain`: statements left out
+    below the threshold of the promise on statements.
     """
 
     rule: str
@@ -89,6 +90,7 @@ class RuleReport:
     pool: int = 0
     crowded: int = 0
     matched: tuple[Pairing, ...] = ()
+    uncertain: int = 0
 
     @property
     def end_counts(self) -> tuple[int, int, int]:
@@ -119,7 +121,7 @@ class RuleReport:
 
     def shortage(self, compat: str | None = None) -> Shortage | None:
         """Where the rule ran out of values, if it has no statement; `compat` as in the settings of the search."""
-        return shortage(self.account, compat) if self.is_empty else None
+        return shortage(self.account, compat) if self.is_empty and not self.uncertain else None
 
     @property
     def equal_scores(self) -> tuple[int, int] | None:
@@ -147,6 +149,7 @@ class RuleReport:
             "capped": {distribution.value: count for distribution, count in self.capped.items()},
             "account": [step.to_json() for step in self.account],
             "equal_scores": self.equal_scores,
+            **({"uncertain": self.uncertain} if self.uncertain else {}),
             **(
                 {"pool": self.pool, "crowded": self.crowded, "matched": list(map(asdict, self.matched))}
                 if self.pool

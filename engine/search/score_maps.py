@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hapax.kb.records import CalibrationRecord, FactRecord, Source, content_id
+from hapax.kb.records import CalibrationRecord, DenialRecord, FactRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 
 EXTREME = 1e-6
@@ -113,18 +113,36 @@ def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None
     A given fact has 1. A fact of a calibrated search has its stored probability; any other has that of the map of the
     critic that judged in its run, or the critic's own score where that critic is not calibrated.
     """
-    maps, runs = ScoreMaps.stored(kb), {run.id: run.settings for run in kb.runs()}
+    calibrated = _run_maps(kb)
 
     def probability(fact: FactRecord) -> float | None:
         if fact.source is Source.GIVEN:
             return 1.0
-        settings = runs.get(fact.run_id or "", {})
-        if fact.probability is None or fact.basis or settings.get("calibrated"):
+        if fact.probability is None or fact.basis:
             return fact.probability
+        return calibrated(fact.run_id, fact.probability, f"{fact.predicate}/{len(fact.arguments)}")
+
+    return probability
+
+
+def denial_probabilities(kb: KnowledgeBase) -> Callable[[DenialRecord], float]:
+    """A function that gives the calibrated probability of an atom that a critic denied, as `fact_probabilities`."""
+    calibrated = _run_maps(kb)
+    return lambda denial: calibrated(denial.run_id, denial.probability, f"{denial.predicate}/{len(denial.arguments)}")
+
+
+def _run_maps(kb: KnowledgeBase) -> Callable[[str | None, float, str], float]:
+    """A function from a run, a stored score and a predicate to the calibrated probability."""
+    maps, runs = ScoreMaps.stored(kb), {run.id: run.settings for run in kb.runs()}
+
+    def probability(run_id: str | None, score: float, indicator: str) -> float:
+        settings = runs.get(run_id or "", {})
+        if settings.get("calibrated"):
+            return score
         models = settings.get("models") or ("", "")
         # A chain is named by all its critics; a fact without a source was judged by the last of them.
         critic = next((name for name in maps.maps if name == models[1]), last_critic(models[1]))
-        return maps.probability(critic, fact.probability, f"{fact.predicate}/{len(fact.arguments)}")
+        return maps.probability(critic, score, indicator)
 
     return probability
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hapax.engine.search.inquiry import filled
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Value
+from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import AtomPattern, FactLabel, content_id
 from hapax.kb.store import KnowledgeBase
@@ -64,6 +64,18 @@ def proposed_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAto
     return proposed
 
 
+def denied_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]:
+    """The atoms that a critic denied, where rules negate open predicates, by fact id."""
+    atoms: dict[str, ProposedAtom] = {}
+    for indicator in sorted(library.open_negations):
+        for denial in kb.denials(indicator):
+            atom = Atom(denial.predicate, tuple(map(Constant, denial.arguments)))
+            key = entity_key(denial.arguments[:1])
+            denied = ProposedAtom(denial.predicate, denial.arguments, fact_claim(atom, library), key)
+            atoms[denied.id] = denied
+    return atoms
+
+
 def _proposed(pattern: AtomPattern, value: Value, library: Library) -> ProposedAtom:
     atom = filled(pattern, value)
     arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
@@ -104,6 +116,15 @@ def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
         if vote.question == AUDIT_QUESTION:
             balance[vote.statement_id] += {"yes": 1, "no": -1}.get(vote.answer.strip().casefold(), 0)
     return {fact: total > 0 for fact, total in balance.items() if total}
+
+
+def ends_of_facts(kb: KnowledgeBase) -> dict[str, tuple[str, ...]]:
+    """By fact id, the ends of the statements whose proofs rest on the fact: head, long tail or both."""
+    ends: dict[str, set[str]] = {}
+    rows = kb.query("SELECT DISTINCT fact_id, distribution FROM statement_facts JOIN statements USING (key)")
+    for fact, distribution in rows:
+        ends.setdefault(fact, set()).add(distribution)
+    return {fact: tuple(sorted(found)) for fact, found in ends.items()}
 
 
 def labels_of(truths: Mapping[str, bool], atoms: Mapping[str, ProposedAtom], source: str) -> list[FactLabel]:

@@ -17,6 +17,7 @@ from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
+from hapax.engine.search.certified_statements import StatementCertifier, StatementScores
 from hapax.engine.search.certifying import Certifier, certificate_lines
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.demand import DemandBudget, run_demand
@@ -95,8 +96,8 @@ def search(job: SearchJob) -> SearchReport:
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.start_run(run)
     kb.add_rules(map(RuleRecord.of, job.rules))
-    if settings.certificates is not None:
-        kb.add_certificates(settings.certificates.of_run(kb, run.id))
+    for certificates in settings.all_certificates:
+        kb.add_certificates(certificates.of_run(kb, run.id))
     kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
     oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
@@ -167,10 +168,13 @@ def worthy_settings(kb: KnowledgeBase, library: Library, critic: Critic, wanted:
             f"{kb.place}: {short_model_name(critics[-1])} is not calibrated. Run `hapax calibrate` first, or leave "
             "out --calibrated."
         )
-    certificates = None
+    certificates = statements = None
     if wanted.promise is not None:
         certificates = Certifier(kb, library, critics, maps).certify(wanted.promise, wanted.certify_by)
-    return replace(wanted.oracle, maps=maps, certificates=certificates)
+    if wanted.statement_promise is not None:
+        certifier = StatementCertifier(StatementScores(kb, library, critics, maps), certificates)
+        statements = certifier.certify(wanted.statement_promise, wanted.certify_by)
+    return replace(wanted.oracle, maps=maps, certificates=certificates, statements=statements)
 
 
 def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
@@ -180,6 +184,8 @@ def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
         settings["calibrated"] = oracle.maps.checksum
     if oracle.certificates is not None:
         settings["certificates"] = oracle.certificates.checksum
+    if oracle.statements is not None:
+        settings["statement_certificates"] = oracle.statements.certificates.checksum
     roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
     names = [model_name(model) for model in roles]
     # The place is where the rule file lies: moving a file does not make another run.
@@ -331,8 +337,8 @@ class _SearchRun:
         return ranks and is_circular(models.evaluator.identity, models.likelihood.identity)
 
     def _certificate_lines(self) -> list[str]:
-        certificates = self.oracle.settings.certificates
-        return [] if certificates is None else certificate_lines(certificates.records)
+        all_certificates = self.oracle.settings.all_certificates
+        return certificate_lines(list(chain.from_iterable(certificates.records for certificates in all_certificates)))
 
     def _conflicts(self) -> tuple[int | None, int]:
         """Numbers of conflicts and of facts that came to the consistency gate."""
@@ -444,6 +450,7 @@ class _SearchRun:
         has_critic = self.job.settings.critic
         for rule_search, literal in checked:
             threshold = self.oracle.settings.threshold_of(literal.atom.indicator)
+            denial_limit = self.oracle.settings.denial_limit(literal.atom.indicator)
             passed: list[bool] = []
             failing: list[float] = []
             verdicts: dict[Atom, AtomVerdict] = {}
@@ -459,8 +466,9 @@ class _SearchRun:
                 else:
                     is_true = score >= threshold
                     # A negated literal needs a sure no: a score between the thresholds is neither true nor false.
-                    is_covered = literal.negated and self.oracle.known.is_covered(atom)
-                    is_false = (is_covered or score <= 1 - threshold) and not is_true
+                    known = self.oracle.known
+                    is_covered = literal.negated and (known.is_covered(atom) or known.truth(atom) == 0.0)
+                    is_false = (is_covered or score <= denial_limit) and not is_true
                     passed.append(is_false if literal.negated else is_true)
                     if not passed[-1] and not literal.negated:
                         failing.append(score)
@@ -622,6 +630,7 @@ class _SearchRun:
             pool=0 if rule_search.division is None else rule_search.division.ends.pool,
             crowded=0 if rule_search.division is None else len(rule_search.division.ends.crowded),
             matched=_matched(rule_search, kept),
+            uncertain=counts.uncertain,
         )
 
     def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
@@ -633,6 +642,10 @@ class _SearchRun:
         kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
         denied = chain.from_iterable(map(self.oracle.known.denials, sorted(self.job.library.open_negations)))
         statements = derive_statements(self.session, self.job.library, facts, kept, denied)
+        if self.oracle.settings.statements is not None:
+            derived = list(statements)
+            statements = self.oracle.settings.statements.kept(derived)
+            self._counts[rule_search].uncertain = len(derived) - len(statements)
         scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
 
@@ -677,7 +690,7 @@ class _Uses:
 class _Counts:
     """Questions, calls and hits of one rule. `by_step`: questions with the number of each step that asked them.
 
-    `verdicts`: on values that were judged more than once.
+    `verdicts`: on values that were judged more than once. `uncertain`: statements below the threshold of their promise.
     """
 
     questions: set[Inquiry] = field(default_factory=set)
@@ -685,6 +698,7 @@ class _Counts:
     calls: int = 0
     hits: int = 0
     verdicts: LastVerdicts = field(default_factory=LastVerdicts)
+    uncertain: int = 0
 
 
 @dataclass(frozen=True, slots=True)

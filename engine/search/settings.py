@@ -54,7 +54,8 @@ class SearchSettings:
     `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own. `profile`:
     name of the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
     `calibrated`: the critic's scores are those of the knowledge base's calibration. `promise`: on the precision of the
-    accepted facts, whose thresholds labelled facts decide; `certify_by`: for all facts together, or each predicate.
+    accepted facts, whose thresholds labelled facts decide; `statement_promise`: on that of the kept statements, by
+    judged statements; `certify_by`: for all facts or statements together, or for each predicate or rule.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -77,6 +78,7 @@ class SearchSettings:
     profile: str | None = None
     calibrated: bool = False
     promise: Promise | None = None
+    statement_promise: Promise | None = None
     certify_by: Grouping = "all"
     measure: str | None = None
     ends: EndKind | None = None
@@ -132,13 +134,14 @@ class SearchSettings:
     def _check_thresholds(self) -> None:
         if self.compat and (self.fact_threshold or self.type_threshold):
             raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
-        if self.compat and (self.calibrated or self.promise):
+        if self.compat and (self.calibrated or self.promise or self.statement_promise):
             raise HapaxError(
-                f"compat {self.compat} compares raw scores. Leave out either it or --calibrated, --precision."
+                f"compat {self.compat} compares raw scores. Leave out either it or --calibrated, --precision, "
+                "--statement-precision."
             )
         if self.promise and self.fact_threshold:
             raise HapaxError("A promise has its own thresholds of facts. Leave out --fact-threshold or --precision.")
-        if self.promise and not self.critic:
+        if (self.promise or self.statement_promise) and not self.critic:
             raise HapaxError("Without a critic nothing can be promised. Leave out --no-critic or --precision.")
         if self.fact_threshold and self.threshold_cap != 1.0:
             raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
@@ -224,7 +227,7 @@ class SearchSettings:
         """The settings as the run record stores them."""
         settings = {**asdict(self), "distributions": [distribution.value for distribution in self.distributions]}
         # The run stores the checksums of what they mean for its knowledge base.
-        for name in ("calibrated", "promise", "certify_by"):
+        for name in ("calibrated", "promise", "statement_promise", "certify_by"):
             del settings[name]
         settings["keep_share"] = self.share
         # Runs of versions without these settings had what is now the default, and stay the same runs.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
-from hapax.engine.search.certifying import describe
+from hapax.engine.search.certified_groups import describe
 from hapax.engine.search.oracle import model_name, short_model_name
 from hapax.engine.search.scored_facts import VOTES, ProposedAtom, labels_of, proposed_atoms
 from hapax.evaluation.calibration.fitting import (

@@ -1,0 +1,201 @@
+"""Promises on the precision of a search's statements, from statements that people judged.
+
+A statement's score is the product of what its facts are worth. It only puts statements in an order: the promise comes
+from the judged ones, so that false rules and facts that fail together count in full.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from hapax.engine.certificates import Promise
+from hapax.engine.inference.proof import By, proof_from_json
+from hapax.engine.judging_draw import DrawnLabels
+from hapax.engine.search.certified_groups import (
+    ScoredValue,
+    certificates_of_groups,
+    choose_for_groups,
+    refuse_without_promise,
+)
+from hapax.engine.search.certifying import (
+    REMEDY,
+    STATEMENTS,
+    UNCALIBRATED,
+    Certificates,
+    Grouping,
+    prompt_version,
+    template_hashes,
+)
+from hapax.engine.search.score_maps import ScoreMaps
+from hapax.engine.search.scored_facts import fact_claim
+from hapax.engine.soundness import MODEL_VOTER, SOUND, UNSURE, soundness_verdicts
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Literal
+from hapax.kb.records import PredicateRecord, RuleRecord, StatementRecord, content_id
+from hapax.kb.store import KnowledgeBase
+
+
+def statement_group(rule: str, by: Grouping) -> str:
+    """The group of a rule's statements."""
+    return STATEMENTS if by == "all" else f"{STATEMENTS} of {rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPremise:
+    """A premise that a critic decided: its sentence, its predicate, and whether the critic affirmed or denied it."""
+
+    claim: str
+    indicator: str
+    is_affirmed: bool
+
+
+@dataclass(frozen=True)
+class StatementScores:
+    """Scores statements by the facts of their proofs. `critics`: NAME@REVISION of the critics of a chain, in order.
+
+    `maps`: calibrations, if the search compares calibrated scores.
+    """
+
+    kb: KnowledgeBase
+    library: Library
+    critics: Sequence[str]
+    maps: ScoreMaps | None = None
+
+    def premises(self, statement: StatementRecord) -> list[JudgedPremise]:
+        """The premises of a statement's proof that a critic decided, each once."""
+        found: dict[JudgedPremise, None] = {}
+        for part in proof_from_json(statement.proof).parts():
+            if part.by in (By.FACT, By.DENIAL) and isinstance(part.goal, Literal):
+                claim = fact_claim(part.goal.atom, self.library)
+                found[JudgedPremise(claim, part.goal.atom.indicator, part.by is By.FACT)] = None
+        return list(found)
+
+    def worth(self, premises: Iterable[JudgedPremise]) -> dict[str, float]:
+        """P(yes) by claim, calibrated if the search is; 1 for what a source states or no critic has judged."""
+        indicators = {premise.claim: premise.indicator for premise in premises}
+        worth = dict.fromkeys(indicators, 1.0)
+        for critic in reversed(self.critics):  # the first critic of a chain decides
+            for claim, assessment in self.kb.assessments(indicators, "probability", critic).items():
+                is_mapped = self.maps is not None and not assessment.basis
+                maps = self.maps if is_mapped else None
+                score = assessment.score
+                worth[claim] = score if maps is None else maps.probability(critic, score, indicators[claim])
+        return worth
+
+    def scores(self, statements: Iterable[StatementRecord]) -> dict[str, float]:
+        """By id of a statement, the product over its premises: P(yes), or 1 - P(yes) of what was denied."""
+        premises = {statement.id: self.premises(statement) for statement in statements}
+        worth = self.worth(chain.from_iterable(premises.values()))
+        scores = {}
+        for identity, own in premises.items():
+            parts = (worth[premise.claim] if premise.is_affirmed else 1.0 - worth[premise.claim] for premise in own)
+            scores[identity] = math.prod(parts)
+        return scores
+
+
+@dataclass(frozen=True)
+class StatementPromise:
+    """The certificates of a search's statements, by which it keeps them. `by`: as the promise was asked."""
+
+    certificates: Certificates
+    scores: StatementScores
+    by: Grouping
+
+    def kept(self, statements: Sequence[StatementRecord]) -> list[StatementRecord]:
+        """The statements that reach the threshold of their group."""
+        thresholds = {record.fact_group: record.threshold for record in self.certificates.records}
+        scores = self.scores.scores(statements)
+        kept = []
+        for statement in statements:
+            threshold = thresholds.get(statement_group(statement.rule, self.by))
+            if threshold is not None and scores[statement.id] >= threshold:
+                kept.append(statement)
+        return kept
+
+
+class StatementCertifier:
+    """Certifies the statements that a knowledge base's searches derived, each text once.
+
+    `facts`: the promise on the facts of the same search, which removes statements before this one counts them.
+    """
+
+    def __init__(self, scores: StatementScores, facts: Certificates | None = None) -> None:
+        self._scores, self._kb = scores, scores.kb
+        self._rules = {rule.name: RuleRecord.of(rule).text for rule in scores.library.rules}
+        stored = [record for record in scores.kb.statements() if record.rule in self._rules]
+        self._ends: dict[str, set[str]] = {}
+        rows: dict[str, str] = {}
+        for record in stored:
+            rows[record.text] = min(record.id, rows.get(record.text, record.id))
+        for record in stored:
+            self._ends.setdefault(rows[record.text], set()).add(record.distribution.value)
+        records = {record.id: record for record in stored if rows[record.text] == record.id}
+        if facts is not None:
+            records = self._passing(records, facts)
+        self._records = records
+        self._values = scores.scores(records.values())
+        self._truths = _judged(scores.kb, {record.id: rows[record.text] for record in stored})
+        self._drawn = DrawnLabels.stored(scores.kb, "soundness", ",".join(scores.critics))
+
+    def _passing(self, records: Mapping[str, StatementRecord], facts: Certificates) -> dict[str, StatementRecord]:
+        """The statements whose premises reach the thresholds of the promise on facts."""
+        premises = {identity: self._scores.premises(record) for identity, record in records.items()}
+        worth = self._scores.worth(chain.from_iterable(premises.values()))
+
+        def passes(premise: JudgedPremise) -> bool:
+            if premise.is_affirmed:
+                return worth[premise.claim] >= facts.threshold(premise.indicator)
+            return worth[premise.claim] <= facts.denial_limit()
+
+        return {identity: record for identity, record in records.items() if all(map(passes, premises[identity]))}
+
+    def certify(self, promise: Promise, by: Grouping = "all") -> StatementPromise:
+        """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised."""
+        if not self._records:
+            raise HapaxError(
+                f"{self._kb.place}: nothing is promised yet, for it has no such statement of these rules. Search "
+                "without --statement-precision first, judge statements by `hapax votes next 100 statements`, and run "
+                "this again."
+            )
+        groups: dict[str, list[ScoredValue]] = {}
+        for identity, record in self._records.items():
+            groups.setdefault(statement_group(record.rule, by), []).append(self._value(identity))
+        choices = choose_for_groups(groups, promise, self._drawn.reach)
+        refuse_without_promise(choices, promise, REMEDY.format(options="--statement-precision and --confidence"))
+        records = certificates_of_groups(groups, choices, promise, lambda group: self._basis(group, by))
+        return StatementPromise(Certificates(tuple(records)), self._scores, by)
+
+    def _value(self, identity: str) -> ScoredValue:
+        draw, weight = self._drawn.of(identity)
+        ends = tuple(sorted(self._ends[identity]))
+        truth = self._truths.get(identity)
+        return ScoredValue(identity, self._values[identity], truth, identity, ends, draw, weight)
+
+    def _basis(self, group: str, by: Grouping) -> dict[str, Any]:
+        names = {record.rule for record in self._records.values() if statement_group(record.rule, by) == group}
+        maps = self._scores.maps
+        critics = self._scores.critics
+        predicates = map(PredicateRecord.of, self._scores.library.completed().signatures)
+        return {
+            "critic": critics[-1],
+            "calibration": None if maps is None else maps.checksums.get(critics[-1], UNCALIBRATED),
+            "prompt": prompt_version(),
+            "templates": template_hashes(predicates),
+            "rules": {name: content_id("rule", self._rules[name]) for name in sorted(names)},
+        }
+
+
+def _judged(kb: KnowledgeBase, rows: Mapping[str, str]) -> dict[str, bool]:
+    """Truth of the statements that people judged, by the id of the first statement that reads the same."""
+    votes = [
+        replace(vote, statement_id=rows[vote.statement_id])
+        for vote in kb.votes()
+        if vote.statement_id in rows and not vote.voter.startswith(MODEL_VOTER)
+    ]
+    verdicts = soundness_verdicts(votes)
+    return {identity: answer == SOUND for identity, answer in verdicts.items() if answer != UNSURE}
