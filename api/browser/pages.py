@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from hapax.api.browser import tables
@@ -14,8 +15,17 @@ from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.search.gates import gates_in_order
 from hapax.evaluation.dataset.frequency import rarest_word
-from hapax.evaluation.report.drawing import Dot, DotPlot, Funnel, Graph, Histogram, dot_plot, graph
-from hapax.evaluation.report.reading import statements_of
+from hapax.evaluation.report.drawing import (
+    LARGEST,
+    Dot,
+    DotPlot,
+    Funnel,
+    Graph,
+    Histogram,
+    evenly_spread,
+    graph,
+    histogram,
+)
 from hapax.evaluation.report.runs import (
     RoleCost,
     RuleSummary,
@@ -26,7 +36,9 @@ from hapax.evaluation.report.runs import (
     run_heading,
     search_summary,
 )
-from hapax.evaluation.report.sections import StoryLine, nested, score_histogram, tally_rules, vote_counts
+from hapax.evaluation.report.sections import StoryLine, nested, vote_counts
+from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
+from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
@@ -39,6 +51,10 @@ from hapax.kb.word_index import WordMatches
 from hapax.llm_oracle.budget import CallStatistics
 
 FEW = Page(rows=10)
+MOST_SCORED = 25_000
+"""Statements of a rule that its plots take at least, where it has more than twice as many."""
+MOST_RESAMPLED = 10_000
+"""Scores from which on a difference has no interval: resampling a million takes minutes, and the interval is narrow."""
 
 
 class NotStored(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
@@ -192,7 +208,10 @@ def story_lines(story: Story) -> tuple[list[StoryLine], int]:
 
 @dataclass(frozen=True, slots=True)
 class RulePage:
-    """A rule with its picture, its last search step by step, its scores, and statements of both ends."""
+    """A rule with its picture, its last search step by step, its scores, and statements of both ends.
+
+    `every`: the plots are of one in so many statements; 1: of all.
+    """
 
     record: RuleRecord
     sentence: str
@@ -201,6 +220,7 @@ class RulePage:
     run: RunRecord | None
     histogram: Histogram | None
     dots: DotPlot | None
+    every: int
     delta: str
     head: StoredTable
     long_tail: StoredTable
@@ -216,13 +236,10 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Cal
         raise NotStored(f"The knowledge base holds no rule {name!r}.")
     rule = stored_rule(kb, name, library)
     run, summary = _last_search(kb, name)
-    statements = [] if run is None else list(statements_of(kb, run.id, name))
-    tally = tally_rules(statements, 0).get(name)
-    dots = []
-    for statement in statements:
-        if statement.log_likelihood is not None:
-            address = statement_url(statement.id)
-            dots.append(Dot(statement.distribution.value, statement.log_likelihood, statement.text, address))
+    ((count,),) = kb.query("SELECT count(*) FROM statements WHERE rule = ?", (name,))
+    every = max(1, count // MOST_SCORED)
+    scored = {} if run is None else _scored(kb, run.id, name, every)
+    scores = {end: [score for score, _ in pairs] for end, pairs in scored.items()}
     ends = [tables.statements(kb, Wanted(rule=name, end=end), FEW) for end in Distribution]
     return RulePage(
         record,
@@ -230,11 +247,53 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Cal
         graph(rule, library) if rule else None,
         summary,
         run,
-        None if tally is None else score_histogram([tally]),
-        dot_plot(dots),
-        "" if tally is None else str(tally.delta),
+        histogram(scores, {end.value: title for end, title in DISTRIBUTION_NAMES.items()}) if scores else None,
+        _dots(kb, scored, statement_url),
+        every,
+        _delta(*scores.values()) if scores and all(scores.values()) else "",
         *ends,
     )
+
+
+def _scored(kb: KnowledgeBase, run_id: str, rule: str, every: int) -> dict[str, list[tuple[float, int]]]:
+    """Finite log-likelihoods of a rule's statements with their rows, lowest first, by end; {} without any.
+
+    Numbers alone: with a million statements their texts would take seconds and a gigabyte.
+    """
+    sql = (
+        "SELECT distribution, log_likelihood, statements.rowid FROM statements "  # noqa: S608  ours
+        f"WHERE run_id = ? AND rule = ? AND statements.rowid % ? = 0 AND abs(log_likelihood) < {LARGEST} "
+        f"AND {STANDING} ORDER BY log_likelihood, id"
+    )
+    scored: dict[str, list[tuple[float, int]]] = {end.value: [] for end in Distribution}
+    for end, score, row in kb.query(sql, (run_id, rule, every)):
+        if end in scored:  # another program may write other ends
+            scored[end].append((score, row))
+    return scored if any(scored.values()) else {}
+
+
+def _delta(head: Sequence[float], long_tail: Sequence[float]) -> str:
+    """Mean of head less that of the long tail, with its interval where resampling is quick."""
+    if len(head) + len(long_tail) > MOST_RESAMPLED:
+        return f"{fmean(head) - fmean(long_tail):.2f}"
+    return str(difference_of_means(head, long_tail))
+
+
+def _dots(
+    kb: KnowledgeBase, scored: Mapping[str, Sequence[tuple[float, int]]], statement_url: Callable[[object], str]
+) -> DotPlot | None:
+    """Some statements of each end as dots, evenly spread over their ranks."""
+    picked = {end: evenly_spread(pairs) for end, pairs in scored.items()}
+    chosen = [row for pairs in picked.values() for _, row in pairs]
+    marks = ",".join("?" * len(chosen))
+    sql = f"SELECT rowid, id, {tables.SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
+    texts = {row: (identity, text) for row, identity, text in kb.query(sql, chosen)}
+    dots = []
+    for end, pairs in picked.items():
+        for score, row in pairs:
+            identity, text = texts[row]
+            dots.append(Dot(end, score, text, statement_url(identity)))
+    return DotPlot(tuple(dots), sum(map(len, scored.values()))) if dots else None
 
 
 def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSummary]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hapax.evaluation.shared.histograms import bin_counts, bin_edges
 from hapax.grammar.dependencies import dependency_graph, graph_text
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import BodyLiteral, Literal, Variable
+
+Item = TypeVar("Item")
 
 BINS = 24
 LARGEST = 1e9
@@ -115,6 +117,12 @@ class DotPlot:
         return {"form": "dots", **asdict(self)}
 
 
+def evenly_spread(ranked: Sequence[Item]) -> list[Item]:
+    """At most DOTS of ranked items, evenly spread over their ranks, the first and the last among them."""
+    most = min(DOTS, len(ranked))
+    return [ranked[number * (len(ranked) - 1) // max(1, most - 1)] for number in range(most)]
+
+
 def dot_plot(dots: Iterable[Dot]) -> DotPlot | None:
     """Draw at most DOTS statements of each kind, evenly spread over their ranks; None without any."""
     by_kind: dict[str, list[Dot]] = {}
@@ -125,8 +133,7 @@ def dot_plot(dots: Iterable[Dot]) -> DotPlot | None:
     for ranked in by_kind.values():
         # The text breaks ties, so that the plot does not depend on the order of rows.
         ranked.sort(key=lambda dot: (dot.score, dot.text))
-        most = min(DOTS, len(ranked))
-        drawn += [ranked[number * (len(ranked) - 1) // max(1, most - 1)] for number in range(most)]
+        drawn += evenly_spread(ranked)
     return DotPlot(tuple(drawn), sum(map(len, by_kind.values()))) if drawn else None
 
 
