@@ -38,6 +38,7 @@ MOST_BEGINNINGS = 5
 _FENCED = re.compile(r"(?:```|~~~)(?P<language>[\w+-]*)[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)
 _RULE_ROW = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
 _QUANTITY = re.compile(r"[^\w\s]{0,2}\s*[-−]?\d[\d.,]*\s*(?:[^\d\s][^\d]{0,20})?(?:\(.*\))?")
+_LISTED = re.compile(r"\s*\(?\d{1,3}[.)]\s|\s*[-*•]\s")
 _CELL_BREAK = re.compile(r"(?<!\\)\|")
 
 
@@ -400,6 +401,8 @@ def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
     inside = fenced["inside"] if fenced else text[:MOST_DATA]
     lines = [line for line in inside.splitlines() if line.strip()][: MOST_LINES + 1]
     is_named = fenced is not None and fenced["language"].casefold() in ("csv", "tsv")
+    if fenced is None and any(_LISTED.match(line) for line in lines[:2]):
+        return None  # a list whose items hold commas
     for delimiter in ",;\t":
         if len(lines) < 2 or not all(delimiter in line for line in lines):
             continue

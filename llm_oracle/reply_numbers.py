@@ -98,6 +98,8 @@ _MEASURED = re.compile(
     rf"(?<![\w.,–-])(?P<number>{_SIZE})(?:\s*(?P<factor>{'|'.join(_FACTORS)})\b)?[\s-]*(?P<unit>[^\W\d_]{{1,20}})",
     re.IGNORECASE,
 )
+_ASIDE = re.compile(r",?\s+(?:while|whereas|but|although|though|compared)\s.*$", re.DOTALL)
+"""The clause of a sentence that states another number, for something else."""
 _RANGE = re.compile(
     rf"{_SIZE}(?:\s*[^\W\d_]{{1,20}}\.?)?\s*(?:[-–—]|\bto\b|\bor\b|\band\b)\s*{_SIZE}(?!\w*[a-z]{{2}}\s+[a-z])(?![-–/.]\d)",
     re.IGNORECASE,
@@ -118,7 +120,7 @@ _EDGES = " \t!,;،؛，；、。।.\"'“”‘’«»*_`$€£¥ "
 def number_in(text: str, question: ReplyQuestion) -> Value | None:
     """The number that an entry states; None if it states none or a range."""
     plain = ascii_digits(text.replace("**", "").replace("__", "")).strip().strip("*_$`")
-    first = without_opening(first_sentence(plain))
+    first = _ASIDE.sub("", without_opening(first_sentence(plain)))
     bold = _BOLD.match(text)
     first = _spelled(first) if not re.search(r"\d", _PARENTHESES.sub("", first)) else first
     readings = [first, *_slot_readings(first, question)]

@@ -155,6 +155,10 @@ class ReplyQuestion:
             patterns.append(_template(head, tail[:-1], r"\b"))
         if head and not tail and len(head) > 2:
             patterns.append(_template(head[1:], tail, r"\W*$"))
+        # A pronoun may stand for the known argument: `It lies in Mali`.
+        for begin in range(1, min(len(head), 8)):
+            if head[begin].isalpha() and head[begin].islower() and not _is_article(head[begin]):
+                patterns.append(_template([_PRONOUNS, *head[begin:]], tail, r"\b" if tail else r"\W*$"))
         return tuple(patterns)
 
     @cached_property
@@ -202,6 +206,7 @@ def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
     return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
 
 
+_PRONOUNS = "it|they|he|she|this|these"
 _ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
 """Articles of a template may be absent."""
 _FILLING = (
@@ -219,6 +224,8 @@ def _is_article(word: str) -> bool:
 def _word(text: str) -> str:
     """A pattern for a word of a template; a verb may be plural."""
     folded = text.casefold()
+    if text == _PRONOUNS:
+        return f"(?:{text})"
     for forms in _SAME_FORMS:
         if folded in forms:
             return f"(?:{'|'.join(sorted(forms))})"
@@ -290,7 +297,13 @@ _FUNCTION_WORDS = frozenset(
 def stems(text: str) -> frozenset[str]:
     """The beginnings of the words of a text that carry meaning, by which forms of a word are known as the same."""
     words = re.findall(r"[^\W_]+", text.casefold())
-    return frozenset(word.removesuffix("s")[:5] for word in words if word not in _FUNCTION_WORDS)
+    return frozenset(_singular(word)[:5] for word in words if word not in _FUNCTION_WORDS)
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-2] if re.search(r"(?:sh|ch|x|ss|z)es$", word) else word.removesuffix("s")
 
 
 # --- sentences
@@ -402,7 +415,7 @@ _ADVISED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Advice that lists values: `You could use cumin, coriander or turmeric`."""
-_CONTRACTED = re.compile(r"(?:yes,?\s+|well,?\s+)?(?:it|that)['’]s\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
+_CONTRACTED = re.compile(r"(?:yes,?\s+|well,?\s+)?(?:it|that|there)['’]s\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
 _SUCH_AS = re.compile(
     r"(?:,?\s+(?:such\s+as|including|namely|like|e\.g\.,?|for\s+(?:example|instance),?)\s*:?|[:：])\s*(?P<rest>\S.*)",
     re.IGNORECASE | re.DOTALL,
@@ -414,19 +427,23 @@ _VAGUE = re.compile(
     r"different|multiple|most|other|certain|all|both|the\s+following|these|the)\b",
     re.IGNORECASE,
 )
-_PASSIVE = re.compile(r"\w+(?:ed|en|wn|t|de)\s+by\s+(?P<rest>.+)", re.DOTALL)
+_PASSIVE = re.compile(r"(?:\w+ly\s+)?\w+(?:ed|en|wn|t|de)\s+(?:\w+ly\s+)?by\s+(?P<rest>.+)", re.DOTALL)
 _PARTICIPLE = re.compile(
     r"(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
 )
+_ACTIVE = re.compile(
+    r"(?P<subject>\S+(?:\s+\S+){0,3}?)\s+(?:(?:also|mainly|often|mostly|usually|typically)\s+)?(?P<verb>[a-z]{3,})\s+(?P<rest>\S.*)",
+    re.DOTALL,
+)
 _OPENING = re.compile(
-    r"(?:(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
+    r"(?:(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
     r"hence|indeed|overall|in\s+(?:short|summary|conclusion)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
-    r"seventh|eighth|ninth|tenth)[,.!:]+\s*)+",
+    r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also)[,.!:]+\s*)+",
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who)$", re.IGNORECASE)
 _DATED = re.compile(
-    r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:year\s+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}\b.*$|"
+    r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b.*$|"
     r"\s+(?:in|during)\s+the\s+(?:(?:early|mid|late)[\s-]+)?\w+\s+century\b.*$|"
     r",?\s+(?:because|which|where|when|who|since|although|while|though)\s.*$",
     re.DOTALL,
@@ -497,7 +514,19 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     introduced = _INTRODUCED.fullmatch(plain)
     if introduced and stems(introduced["before"]) & question.known_stems and not question.is_of_titles:
         return introduced["rest"]
-    return _complement(plain, question) or _enumerated(plain, question)
+    return _complement(plain, question) or _enumerated(plain, question) or _object(plain, question)
+
+
+def _object(text: str, question: ReplyQuestion) -> str | None:
+    """The object of an active sentence about a passive question: `Lions eat zebras` for `[A] is eaten by lions`."""
+    match = _ACTIVE.match(text)
+    if match is None or not re.search(r"\bby\s", question.sentence):
+        return None
+    subject = stems(match["subject"])
+    is_known = bool(subject) and subject <= question.known_stems
+    verb = match["verb"][: max(3, len(match["verb"]) - 2)]
+    is_asked = any(word.startswith(verb) for word in question.sentence.casefold().split())
+    return match["rest"] if (is_known or _PRONOUN.fullmatch(match["subject"])) and is_asked else None
 
 
 def _enumerated(text: str, question: ReplyQuestion) -> str | None:
@@ -573,7 +602,7 @@ _LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|та|i|ja
 """Before the last of three or more values; between two, single letters may belong to a name."""
 _EXPLAINING = re.compile(
     r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
-    r"e\.g\.|i\.e\.|which|where|who|whose|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
+    r"e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
     r"\s+(?:of|in))\b",
     re.IGNORECASE,
 )
@@ -592,6 +621,9 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
     parts = _split(_SPACED_MARK, text)
     if len(parts) > 2 and are_names(parts, 4):
         return parts
+    slashed = text.split("/")
+    if len(slashed) > 2 and are_names(slashed, 3) and all(len(part) > 3 and not part.isupper() for part in slashed):
+        return [part.strip() for part in slashed]
     parts = _parts(text)
     explained = takewhile(lambda part: part is parts[0] or not _EXPLAINING.match(part), parts)
     parts = list(explained) or [text]
@@ -599,7 +631,8 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
         return [text]
     last = _JOINS.sub("", parts[-1], count=1)
     joined = _pair(last, question, len(parts) > 2) if last == parts[-1] else [last]
-    return [part for part in (*(_JOINS.sub("", part, count=1) for part in parts[:-1]), *joined) if part]
+    values = (*(_JOINS.sub("", part, count=1) for part in parts[:-1]), *joined)
+    return [value for value in values if value and value not in ("and", "or")]
 
 
 def _is_enclosed(text: str) -> bool:

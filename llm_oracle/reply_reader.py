@@ -7,8 +7,10 @@ reason of a closed vocabulary (`DropReason`). LINK's own rules, which `--compat`
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from os.path import commonprefix
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
@@ -66,11 +68,19 @@ _FINAL = re.compile(
     r"(?:is\b|:)\s*\**\s*:?\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )
+_GROUP_WORDS = frozenset(
+    ("africa", "asia", "europe", "america", "oceania", "australia", "north", "south", "east", "west", "northern", "southern")
+) | frozenset(("eastern", "western", "central", "ancient", "modern", "classical", "common", "rare", "other", "others"))
+"""Words of groups by which lists of anything are grouped."""
 _SPEAKER = re.compile(
     r"\s*(?:(?:q|question)\s*:[^\n]{1,500}\n\s*(?=(?:a|answer)\s*:))?(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|answer|ai|bot|a)\s*:\s)",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(r"(?:second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)(?:ly)?[,:]\s+", re.IGNORECASE)
+_ORDINAL = re.compile(
+    r"(?:(?:second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|final|last)(?:ly)?[,:]|(?:then|next)(?:,|\s+there['’]s)|"
+    r"another\s+(?:\w+\s+)?is)\s+",
+    re.IGNORECASE,
+)
 _CITATION = re.compile(r"(?<=[\w)”\"*])\s?(?:\[\d{1,3}\])+(?![\w\[])")
 _BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{1,80}?[^*\n:])\*\*(?!\s?:)")
 _OPENERS = re.compile(
@@ -83,6 +93,17 @@ _OPENERS = re.compile(
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
 _ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
+_OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
+"""The article at the beginning of a sentence, which is no part of a name of several words; `The Hague` keeps it."""
+_SUBJECT = re.compile(
+    r"(?P<name>[^\W\d_a-z][\w'’.-]*(?:\s+(?:of|de|van|von|the)\b)?(?:\s+[^\W\d_a-z][\w'’.-]*)+(?=\s+[a-z]+)|"
+    r"[^\W\d_a-z][\w'’.-]*(?:\s+[\w'’.-]+){0,2}?(?=\s+(?:is|are|was|were)\s))"
+)
+"""A name of several words, or the subject of a copula, with which a sentence begins."""
+_NO_SUBJECT = re.compile(
+    r"(?:It|They|He|She|This|That|These|Those|There|Here|We|You|I|The|Its|Their|His|Her|All|Both|Some|Many|Most|Each|Other|One|In|"
+    r"However|Note|Also)\b"
+)
 _DECLINES = re.compile(
     r"\bI(?:['’]d|\s+would)?\s+(?:rather\s+not|prefer\s+not|can(?:no|['’])t|cannot|won['’]t|am\s+(?:unable|not)|do\s+not|don['’]t)\s+[a-z]"
 )
@@ -271,9 +292,12 @@ def _table(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
 
 def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The pieces of a reply in lines: its list, or its lines if it has none."""
-    lines = read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1)
+    lines = _without_frame(read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1), question)
     if not lines:
         return []
+    records = _records(lines, question)
+    if records:
+        return records
     if len(lines) == 1 and lines[0].mark is Mark.NUMBER and not any(map(str.isalnum, lines[0].body)):
         return [ReplyPart(lines[0].raw, lines[0].raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
     if len(lines) == 1 and lines[0].number is not None and lines[0].number > 1 and question.numeric:
@@ -282,7 +306,7 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     if final:
         return final
     if len(lines) == 1 and lines[0].mark in (Mark.NONE, Mark.HEADING):
-        return _prose(lines[0].raw, question, cut and not text.endswith("\n"))
+        return _with_subjects(_prose(lines[0].raw, question, cut and not text.endswith("\n")), question)
     reasons = _reasons(lines, question)
     if all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines) and reasons.count(None) < 2:
         return _paragraphs(lines, question, cut and not text.endswith("\n"))
@@ -292,7 +316,74 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     ]
     if cut and not text.endswith("\n") and pieces[-1].dropped is None and not _is_whole(pieces):
         pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
-    return _with_listed_values(pieces, question)
+    return _with_members(_with_listed_values(pieces, question), question)
+
+
+def _with_members(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
+    """The pieces, with the members of groups apart if each item is a group with its members: `Fish: cod, hake`.
+
+    An explanation may list names, too (`Pizza: dough, cheese`), so that the groups must show that they are some: by the
+    word of the data type, or by plurals.
+    """
+    items = [(piece, *broken(tidy(piece.body).replace("*", ""))) for piece in pieces if piece.dropped is None]
+    if len(items) < 2 or question.numeric or question.is_of_titles or not all(right for *_, right in items):
+        return list(pieces)
+    members = [listed(right, question) if right else [] for _, _, _, right in items]
+    counts = [len(parts) for parts in members]
+    if sum(counts) < 1.6 * len(items) or not all(are_names(parts, 4) and not any(map(is_sentence, parts)) for parts in members):
+        return list(pieces)
+    groups = [left.casefold().split() for _, left, _, _ in items]
+    typed = any(question.type_words & {word, word.removesuffix("s")} for words in groups for word in words)
+    plural = sum(words[-1].endswith("s") and not words[-1].endswith("ss") for words in groups) > 0.5 * len(groups)
+    repeated = {part.casefold() for parts in members for part in parts}
+    if not (typed or plural or _is_known_group(groups)) or len(repeated) < 0.9 * sum(counts):
+        return list(pieces)
+    result: list[ReplyPart] = []
+    inside = iter(members)
+    for piece in pieces:
+        if piece.dropped is None:
+            result += [replace(piece, body=part) for part in next(inside)]
+        else:
+            result.append(piece)
+    return result
+
+
+def _is_known_group(groups: Sequence[Sequence[str]]) -> bool:
+    """True if two of the groups are parts of the world, by which lists are often grouped, or of any list."""
+    return sum(bool(_GROUP_WORDS & set(words)) for words in groups) > 1
+
+
+def _without_frame(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyLine]:
+    """The lines without words with which most of them begin, if these have a verb: `You could try ceviche`."""
+    if question.is_of_titles or question.numeric or len(lines) < 3:
+        return list(lines)
+    starts = Counter(tuple(line.body.split()[:2]) for line in lines if len(line.body.split()) > 2)
+    start, count = starts.most_common(1)[0] if starts else ((), 0)
+    framed = [line.body for line in lines if tuple(line.body.split()[:2]) == start]
+    if count < 3 or count < 0.6 * len(lines) or any(in_template(tidy(body), question) is not None for body in framed):
+        return list(lines)
+    frame = commonprefix([body.split() for body in framed])
+    if not is_sentence(" ".join([*frame, "x", "x"])) or any(len(body.split()) == len(frame) for body in framed):
+        return list(lines)
+    return [
+        replace(line, body=_ADJUNCT.sub("", " ".join(line.body.split()[len(frame) :]))) if line.body in framed else line
+        for line in lines
+    ]
+
+
+def _records(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyPart]:
+    """The pieces of a reply of records, `Country: Chile` above `Reason: ...`; empty if it is none."""
+    fields = [broken(line.body.replace("*", "")) if line.mark is Mark.NONE else ("", "", "") for line in lines]
+    counts = Counter(label.casefold() for label, sign, _ in fields if sign in (":", "：") and len(label.split()) <= 3)
+    recurring = [label for label, count in counts.items() if count > 1]
+    if len(recurring) < 2 or sum(counts[label] for label in recurring) < 0.8 * len(lines):
+        return []
+    wanted = WantedName(question.variable, question.data_type, question.numeric)
+    best = max(recurring, key=wanted.fit)
+    return [
+        ReplyPart(line.raw, value if label.casefold() == best else line.body, None if label.casefold() == best else DropReason.EXPLANATION)
+        for line, (label, _, value) in zip(lines, fields, strict=True)
+    ]
 
 
 def _is_whole(pieces: Sequence[ReplyPart]) -> bool:
@@ -332,7 +423,9 @@ def _final_answer(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[R
                 pieces += [ReplyPart(line.raw, part) for part in (parts if len(parts) > 1 else [match[1]])]
         return pieces
     unmarked = all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines)
-    reasoned = lines[-1].mark is Mark.NONE and all(is_sentence(line.body) for line in lines[:-1])
+    reasoned = lines[-1].mark is Mark.NONE and all(
+        is_sentence(line.body) or len(line.body.split()) > 4 for line in lines[:-1]
+    )
     if len(lines) > 1 and (unmarked or reasoned) and answers[-1] is not None:
         *earlier, last = lines
         parts = listed(answers[-1]["rest"], question)
@@ -354,7 +447,27 @@ def _paragraphs(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) 
         is_last = position + 1 == len(lines)
         has_values = any(part.dropped is None for part in parts)
         parts += _prose(line.raw, question, cut and is_last, has_values)
-    return [*parts, *(ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[end:])]
+    return [*_with_subjects(parts, question), *(ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[end:])]
+
+
+def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
+    """The parts of a reply whose sentences each begin with another name, of which the question is told."""
+    subjects = [_SUBJECT.match(part.raw) for part in parts]
+    names = [match["name"] for match in subjects if match and not _NO_SUBJECT.match(match["name"])]
+    related = bool(parts) and bool(stems(parts[0].raw) & question.known_stems)
+    stated_values = sum(part.dropped is None for part in parts)
+    if (
+        len(names) < len(parts)
+        or len(set(names)) < max(2, len(parts))
+        or not related
+        or stated_values > 1
+        or (stated_values and len(parts) < 3)
+        or any(stems(name) & question.known_stems for name in names)
+        or question.numeric
+        or question.is_of_titles
+    ):
+        return list(parts)
+    return [replace(part, body=match["name"], dropped=None) for part, match in zip(parts, subjects, strict=True) if match]
 
 
 def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = False) -> list[ReplyPart]:
@@ -418,6 +531,7 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         values[0] = novel_name(values[0], question) or values[0]  # `Puccini composed Tosca, Turandot and ...`
     if not question.is_of_titles:
         values = [_ARTICLE.sub("", value) for value in values]
+        values[0] = _OPENING_ARTICLE.sub("", values[0])
     return [ReplyPart(sentence, value, marked=False) for value in values]
 
 
@@ -441,10 +555,14 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     return plain
 
 
+_CROSSES = ("❌", "✗", "✘", "❎", "🚫")
+"""Bullets of items that are none of the values, beside others that are."""
 _PRONOUN = re.compile(r"(?:it|this|that|these|those|they|he|she|we|i|you|there|here)\b", re.IGNORECASE)
 _NOTES = re.compile(
-    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?)\b", re.IGNORECASE
+    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?|resources?|why|how)\b",
+    re.IGNORECASE,
 )
+_FURTHER = re.compile(r"\b(?:also|other|others|more|additional|further|less|examples?|others|lists?)\b", re.IGNORECASE)
 _NOTE = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|caveats?|explanation|reasoning)\**\s*[:：]",
     re.IGNORECASE,
@@ -479,10 +597,11 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
     own = list(lines[:end])
     items = _item_positions(own, question)
     first = min(items, default=len(own))
+    all_crossed = all(own[position].raw.lstrip().startswith(_CROSSES) for position in items)
     reasons: list[DropReason | None] = []
     for position, line in enumerate(own):
         if position in items:
-            reasons.append(None)
+            reasons.append(DropReason.REMARK if line.raw.lstrip().startswith(_CROSSES) and not all_crossed else None)
         elif is_refusal(line.body):
             reasons.append(DropReason.REFUSAL)
         elif position < first:
@@ -514,6 +633,11 @@ def _item_positions(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[
     if not marked:
         return _unmarked_items(lines, headings, question)
     names = [position for position in headings if not lines[position].body.rstrip("*_ ").endswith((":", "："))]
+    heads = [position for position in range(len(lines) - 1) if _heads_details(lines, position)]
+    if len(heads) > 1 and heads[0] < marked[0]:
+        inner = [lines[position].body for position in marked]
+        if len(inner) == len(heads) or _are_explanations(inner):
+            return set(heads)
     bulleted = all(lines[position].mark is Mark.BULLET for position in marked)
     is_described = len(names) == 1 and all(_PRONOUN.match(lines[position].body) for position in marked)
     if (
@@ -534,7 +658,18 @@ def _item_positions(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[
         and not _is_talk(lines[before], question)
     ):
         items = [before, *items]
-    return set(_without_notes(lines, items))
+    return set(_without_notes(lines, items, question))
+
+
+def _heads_details(lines: Sequence[ReplyLine], position: int) -> bool:
+    """True if an indented bullet follows a short line without a mark."""
+    line, following = lines[position], lines[position + 1]
+    return (
+        line.mark is Mark.NONE
+        and len(line.body.split()) <= 5
+        and following.mark is Mark.BULLET
+        and following.raw[:1].isspace()
+    )
 
 
 def _heads_marked(lines: Sequence[ReplyLine], position: int) -> bool:
@@ -619,21 +754,33 @@ def _heads_sentences(lines: Sequence[ReplyLine], heading: int, items: Sequence[i
     """True if a list of sentences follows a heading with a colon, and the list before it is of names."""
     before = [lines[position].body for position in items if position < heading]
     after = [lines[position].body for position in items if position > heading]
-    if not lines[heading].body.rstrip("*_ ").endswith((":", "：")) or not before or not after:
+    if not lines[heading].body.rstrip("*_ ").endswith((":", "：", "?")) or not before or not after:
         return False
     return are_names([body.rstrip(".") for body in before], 4) and all(
         len(body.split()) > 4 and body.rstrip().endswith((".", "!", "?")) for body in after
     )
 
 
-def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int]) -> Iterator[int]:
+def _heads_aside(lines: Sequence[ReplyLine], heading: int, items: Sequence[int], question: ReplyQuestion) -> bool:
+    """True if a list in other marks than the one before follows a heading that does not speak of the question."""
+    before = {lines[position].mark for position in items if position < heading}
+    after = {lines[position].mark for position in items if position > heading}
+    words = lines[heading].body
+    return bool(after) and not before & after and not stems(words) & question.known_stems and not _FURTHER.search(words)
+
+
+def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int], question: ReplyQuestion) -> Iterator[int]:
     """The items without lists of notes, such as behind `Sources:`, and of sentences made with the items before."""
     skipped = False
     wanted = set(items)
     first = min(wanted, default=0)
     for position, line in enumerate(lines):
         if line.mark is Mark.HEADING and position > first:
-            skipped = _NOTES.match(line.body) is not None or _heads_sentences(lines, position, items)
+            skipped = (
+                _NOTES.match(line.body) is not None
+                or _heads_sentences(lines, position, items)
+                or _heads_aside(lines, position, items, question)
+            )
         is_note = line.mark is not Mark.NUMBER and _NOTE.match(line.body) is not None
         if position in wanted and not skipped and not is_note:
             yield position

@@ -17,6 +17,7 @@ from hapax.llm_oracle.reply_prose import (
     in_template,
     is_titled,
     stated,
+    stems,
 )
 
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
@@ -48,14 +49,16 @@ _BRACKETS = re.compile(r"(?<=[\w.’'])\s+\[[^\[\]]{2,}\]$")
 _ROMAN = re.compile(r"[IVX]{1,4}|\d?[+-]")
 _CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
 _BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
-_BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*")
-_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
+_BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*|\s{3,}")
+_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
 _YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
 _APPOSITION = re.compile(
     r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$",
     re.DOTALL,
 )
+_PLACED = re.compile(r"(?P<name>[^,:()]+),\s+(?P<place>[^\W\d_a-z](?!nc\b|td\b|r\b)[^,:()]*)")
+"""A name, a comma, and another name: `Lake Victoria, Tanzania`."""
 _ACRONYM = re.compile(r"(?:^|[\s(,])(?:[^\W\d_]\.){2,}$")
 _ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.", "st.", "mt."))
 
@@ -64,6 +67,10 @@ _LABEL = re.compile(
     r"(?:\s+(?:of|for)\s+\S+)?\s*#?\d{0,3}",
     re.IGNORECASE,
 )
+_FORMAT = re.compile(r"(?:value|answer|item|name|entity)\.\s+(?=\S)", re.IGNORECASE)
+"""The word for a value in the format that a prompt shows, which small models copy: `1. value. Basil.`"""
+_NOT_SO = re.compile(r"(?:(?:is|are|was|were|does|do|did|has|have|can)\s+)?(?:not|never)\s|(?:no|false|incorrect|wrong)\W*$|(?:isn|aren|doesn|don|wasn)['’]t\s", re.I)
+"""The beginning of an explanation that denies the item."""
 _NOTHING = frozenset(
     [
         "none",
@@ -236,12 +243,13 @@ class ListStyle:
     """Common form of the items of a reply.
 
     `stops`: they end in full stops. `bylines`: they name the author after a title. `short`: they are single letters or
-    two. `labels`: words that begin more than one item, before a colon or a dash.
+    two. `places`: a name follows after a comma in nearly all. `labels`: words that begin more than one item, before a colon or a dash.
     """
 
     stops: bool = False
     bylines: bool = False
     short: bool = False
+    places: bool = False
     labels: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -266,8 +274,18 @@ def style_of(bodies: list[str]) -> ListStyle:
         stops > 1 and stops >= 0.6 * len(plain),
         bylines > 1 and bylines >= 0.5 * len(plain),
         short > 1 and short >= 0.5 * len(plain),
+        _are_placed(plain),
         labels if len(rights) > 1 else frozenset(),
     )
+
+
+def _are_placed(texts: list[str]) -> bool:
+    """True if nearly all texts are a name and its place, not a surname and first names."""
+    matches = [match for text in texts if (match := _PLACED.fullmatch(text.rstrip(".")))]
+    if len(matches) < max(3, 0.8 * len(texts)):
+        return False
+    recurs = len({match["place"] for match in matches}) < len(matches)
+    return recurs or sum(" " in match["name"] for match in matches) > 0.5 * len(matches)
 
 
 def broken(text: str) -> tuple[str, str, str]:
@@ -283,6 +301,7 @@ def broken(text: str) -> tuple[str, str, str]:
 def tidy(text: str) -> str:
     """The text in NFC without invisible characters, tags, links, footnote signs and LaTeX commands."""
     text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))[:LONGEST_LINE].strip()
+    text = _FORMAT.sub("", text, count=1)
     text = _LATEX.sub(r"\g<text>", _LINK.sub(r"\g<text>", _TAGS.sub("", text)))
     return _FOOTNOTES.sub("", _OUTER_PICTURES.sub("", text)).strip()
 
@@ -339,6 +358,9 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
     slot = in_template(text, question)
     if slot is not None:
         return _checked(_cleaned(_leading(slot, question, style), question, style), question, style)
+    assigned = re.match(rf"\[?{re.escape(question.variable)}\]?\s+(?:is|are|=)\s+(?P<rest>\S.*)", text, re.DOTALL)
+    if assigned and stems(assigned["rest"]) - question.known_stems and not re.search(r"\b[A-Z]\b", assigned["rest"]):
+        text = assigned["rest"]
     name, exact = _named(text, question, style)
     if name is None:
         return DropReason.REMARK
@@ -397,6 +419,8 @@ def _named(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | 
         separated = inner.endswith((":", "：")) or bool(re.match(r"[:：=]|[-–—]+\s", rest))
         after = re.sub(r"^(?:[:：=]|[-–—]+)\s*", "", rest)
         inner = inner.rstrip(":： ")
+        if separated and _denies(after, question):
+            return None, False
         if separated and after and is_label(inner, question, style):
             return _named(after, question, style)
         if (
@@ -412,11 +436,19 @@ def _named(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | 
     left, sign, right = broken(text)
     if not right:
         return text, False
+    if _denies(right, question):
+        return None, False  # `Copper: not attracted by magnets`
     if is_label(left, question, style):
         return _named(right, question, style)
     if question.is_of_titles and sign == ":" and _is_title(right):
         return _PARENTHESES.sub("", text), True
     return (left, False) if len(left) <= LONGEST_VALUE + 20 else (None, False)
+
+
+def _denies(explanation: str, question: ReplyQuestion) -> bool:
+    """True if an explanation says that the item is no answer: `Copper: not attracted by magnets`, `Whale: no`."""
+    match = _NOT_SO.match(explanation)
+    return match is not None and (match.end() == len(explanation) or bool(stems(explanation) & question.known_stems))
 
 
 def is_label(text: str, question: ReplyQuestion, style: ListStyle) -> bool:
@@ -472,8 +504,10 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     if style.bylines:
         text = _BYLINE.sub("", text)
     text = _unstopped(text, style) if not style.stops else text.rstrip(",; ")
-    text = _before_comma(_first_alternative(text), question)
+    text = _before_comma(_first_alternative(text), question, style)
     text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
+    if not (question.is_of_titles or is_titled(text)):
+        text = _ARTICLE.sub("", text)
     # The sentence has the article itself: "the whole course of the [A]".
     return text[4:] if question.has_article and text[:4].casefold() == "the " else text
 
@@ -534,7 +568,7 @@ def _first_alternative(text: str) -> str:
     return parts[0]
 
 
-def _before_comma(text: str, question: ReplyQuestion) -> str:
+def _before_comma(text: str, question: ReplyQuestion, style: ListStyle) -> str:
     """The text up to a comma, unless what follows belongs to the name: `Washington, D.C.`"""
     parts = [part.strip() for part in re.split(r",\s+|，|،", text)]
     if len(parts) == 1:
@@ -544,7 +578,7 @@ def _before_comma(text: str, question: ReplyQuestion) -> str:
     if len(parts) == 2 and _DATE.fullmatch(text):
         return text
     belongs = (
-        len(parts) == 2 and parts[1][:1].isupper() and len(parts[1].split()) <= 3 and _is_title(parts[1].rstrip("."))
+        len(parts) == 2 and not style.places and parts[1][:1].isupper() and len(parts[1].split()) <= 3 and _is_title(parts[1].rstrip("."))
     )
     return text if belongs and parts[1].casefold() not in question.sentence.casefold() else parts[0]
 
