@@ -85,7 +85,7 @@ class DataPart:
 
 def read_json(text: str, wanted: WantedName) -> DataPart | None:
     """The values of the JSON or Python data in a text; None if it holds none."""
-    text = text[:MOST_DATA]
+    text = re.sub(r"^\s*(?:\d{1,3}[.)]|[-*•])\s+(?=\{\s*\")", "", text[:MOST_DATA], flags=re.MULTILINE)
     for match in _FENCED.finditer(text):
         node = _parsed(match["inside"].strip())
         if node is None and match["language"].casefold() in ("yaml", "yml"):
@@ -209,6 +209,15 @@ def _repaired(text: str) -> list[Any] | dict[str, Any] | None:
 def _values(node: Any, wanted: WantedName) -> list[str]:
     """The values in a list or an object."""
     if isinstance(node, list):
+        rows = [
+            part
+            for part in node
+            if isinstance(part, list) and all(isinstance(cell, str | int | float) for cell in part)
+        ]
+        if len(rows) > 1 and len(rows) == len(node) and {len(row) for row in rows} in ({2}, {3}):
+            cells = [[str(cell) for cell in row] for row in rows]
+            column = _value_column([], cells, wanted)
+            return [row[column] for row in cells]
         values: list[str] = []
         for part in node:
             is_record = isinstance(part, dict) and _carried(part) is None
@@ -337,6 +346,8 @@ class _Elements(HTMLParser):
 def read_elements(text: str, wanted: WantedName) -> DataPart | None:
     """The values in the innermost elements of a text in XML or HTML; None if it has no list of elements."""
     folded = text[:MOST_DATA]
+    if _ROW.search(folded):
+        return None  # a table, which is read by rows
     closed = [
         match
         for match in _ELEMENT.finditer(folded)
@@ -379,6 +390,7 @@ class TableLine:
 
 def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
     """The lines of a text that holds Markdown tables, with the cell of the value in each row; None without a table."""
+    text = _ROW.sub(_piped, text[:MOST_DATA]) if _ROW.search(text[:MOST_DATA]) else text
     lines = [line for line in text.splitlines() if line.strip()][: MOST_LINES + 1]
     result: list[TableLine] = []
     position = 0
@@ -393,6 +405,16 @@ def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
         result += _table(rows, wanted)
         position += len(rows)
     return result if tables else None
+
+
+_ROW = re.compile(r"<tr\b[^<>]{0,200}>(?P<cells>.*?)</tr>", re.IGNORECASE | re.DOTALL)
+_CELL = re.compile(r"<t[dh]\b[^<>]{0,200}>(.*?)</t[dh]>", re.IGNORECASE | re.DOTALL)
+
+
+def _piped(row: re.Match[str]) -> str:
+    """A row of an HTML table as one of Markdown."""
+    cells = [" ".join(re.sub(r"<[^<>]{1,200}>", " ", cell).split()) for cell in _CELL.findall(row["cells"])]
+    return "\n| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |\n"
 
 
 def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:

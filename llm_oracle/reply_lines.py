@@ -70,6 +70,13 @@ def read_lines(text: str, most: int) -> list[ReplyLine]:
     lines: list[ReplyLine] = []
     after_blank = False
     for raw in text.splitlines():
+        if (
+            lines
+            and re.fullmatch(r"\s*={3,}\s*", raw[:LONGEST_LINE])
+            and lines[-1].mark is Mark.NONE
+            and not after_blank
+        ):
+            lines[-1] = replace(lines[-1], mark=Mark.HEADING)  # the title above a line of equal signs
         if not raw.strip() or _FENCE.match(raw[:LONGEST_LINE]) or _RULE.fullmatch(raw[:LONGEST_LINE]):
             after_blank = True
             continue
@@ -192,6 +199,9 @@ def _with_running_marks(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
             continue
         if len({match.groupdict().get("label") or "" for _, match in matches}) > 1:
             continue
+        labels = {(match.groupdict().get("label") or "").casefold() for _, match in matches}
+        if labels == {"step"} and any(line.mark is Mark.NUMBER for line in result):
+            continue  # steps of reasoning above the list
         for (position, match), number in zip(matches, numbers, strict=True):
             line = result[position]
             result[position] = replace(line, body=line.body[match.end() :], mark=mark, number=number)

@@ -100,6 +100,8 @@ _MEASURED = re.compile(
 )
 _ASIDE = re.compile(r",?\s+(?:while|whereas|but|although|though|compared)\s.*$", re.DOTALL)
 """The clause of a sentence that states another number, for something else."""
+_STATED = re.compile(rf"^[^\d]{{3,150}}\b(?:is|was|are|were|equals)\s+(?P<number>{_SIZE})\W*$")
+"""A sentence that ends in its only number: `The number of faces is 6.`"""
 _RANGE = re.compile(
     rf"{_SIZE}(?:\s*[^\W\d_]{{1,20}}\.?)?\s*(?:[-–—]|\bto\b|\bor\b|\band\b)\s*{_SIZE}(?!\w*[a-z]{{2}}\s+[a-z])(?![-–/.]\d)",
     re.IGNORECASE,
@@ -123,7 +125,7 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
     first = _ASIDE.sub("", without_opening(first_sentence(plain)))
     bold = _BOLD.match(text)
     first = _spelled(first) if not re.search(r"\d", _PARENTHESES.sub("", first)) else first
-    readings = [first, *_slot_readings(first, question)]
+    readings = [first, *_slot_readings(first, question), *_slot_readings(_PARENTHESES.sub("", first), question)]
     readings.append(ascii_digits(bold["text"]).rstrip(":") if bold else "")
     readings += _broken(first)
     for reading in readings:
@@ -133,6 +135,9 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
     measured = _measured(first, question)
     if measured is not None:
         return measured
+    stated = _STATED.search(_PARENTHESES.sub("", first))
+    if stated and not _BOUND.search(first):
+        return parse_number(stated["number"])
     years = _YEAR.findall(first) if "year" in question.type_words else []
     return parse_number(years[0]) if len(years) == 1 else None
 

@@ -197,7 +197,7 @@ class ReplyQuestion:
 def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
     slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
     begin = r"^\W*" + "".join(
-        _ARTICLE_BEFORE if _is_article(text) else _word(text) + r"\s+" + _FILLING for text in head
+        _ARTICLE_BEFORE if _is_article(text) else _word(text) + _INSERTED + r"\s+" + _FILLING for text in head
     )
     closing = "".join(
         _ARTICLE_AFTER if _is_article(text) else r"\s+" + (_FILLING if number else "") + _word(text)
@@ -206,6 +206,8 @@ def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
     return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
 
 
+_INSERTED = r"(?:,[^,]{1,80},)?"
+"""A clause between commas, which a sentence may have more than the template: `Etna, a volcano, lies in Italy`."""
 _PRONOUNS = "it|they|he|she|this|these"
 _ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
 """Articles of a template may be absent."""
@@ -294,16 +296,13 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
+_ENDING = re.compile(r"(?<=\w\w)(?:ing|ies|ied|ed|es|e|s|y)$")
+
+
 def stems(text: str) -> frozenset[str]:
     """The beginnings of the words of a text that carry meaning, by which forms of a word are known as the same."""
     words = re.findall(r"[^\W_]+", text.casefold())
-    return frozenset(_singular(word)[:5] for word in words if word not in _FUNCTION_WORDS)
-
-
-def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    return word[:-2] if re.search(r"(?:sh|ch|x|ss|z)es$", word) else word.removesuffix("s")
+    return frozenset(_ENDING.sub("", word)[:5] for word in words if word not in _FUNCTION_WORDS)
 
 
 # --- sentences
@@ -429,14 +428,16 @@ _VAGUE = re.compile(
 )
 _PASSIVE = re.compile(r"(?:\w+ly\s+)?\w+(?:ed|en|wn|t|de)\s+(?:\w+ly\s+)?by\s+(?P<rest>.+)", re.DOTALL)
 _PARTICIPLE = re.compile(
-    r"(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
+    r"(?:\w+ly\s+)?(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
 )
 _ACTIVE = re.compile(
     r"(?P<subject>\S+(?:\s+\S+){0,3}?)\s+(?:(?:also|mainly|often|mostly|usually|typically)\s+)?(?P<verb>[a-z]{3,})\s+(?P<rest>\S.*)",
     re.DOTALL,
 )
+_SUBORDINATE = re.compile(r"(?:if|when|while|because|since|although|though|unless)\b", re.IGNORECASE)
 _OPENING = re.compile(
-    r"(?:(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
+    r"(?:(?:i\s+(?:think|believe|guess)|i['’]?\s?a?m\s+(?:fairly|quite|pretty|very)\s+(?:sure|certain|confident)),?\s+(?:that\s+)?|"
+    r"(?:as\s+far\s+as\s+i\s+know|to\s+(?:the\s+best\s+of\s+)?my\s+knowledge|if\s+i\s+recall\s+correctly),?\s+|(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
     r"hence|indeed|overall|in\s+(?:short|summary|conclusion)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
     r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also)[,.!:]+\s*)+",
     re.IGNORECASE,
@@ -452,7 +453,7 @@ _DATED = re.compile(
 MOST_DESCRIBING = 12
 """Words before the verb of a sentence that states values."""
 _NOT_A_NAME = re.compile(
-    r"(?:not|no|an?|the\s+(?:most|best|first|only)|very|known|also|often|used|found|one\s+of|some|many|several|located|"
+    r"(?:not|no|an?|the\s+(?:most|best|first|only|\w+est)|very|known|also|often|used|found|one\s+of|some|many|several|located|"
     r"made|called|considered|important|possible|essential|in|on|at|by|to|from|with|for)\b",
     re.IGNORECASE,
 )
@@ -545,7 +546,7 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
         left, right = text[: match.start()].strip(), _DATED.sub("", text[match.end() :].strip())
         if _RELATIVE.search(left):
             continue  # the verb of a clause: `The metals that are magnetic are iron and nickel`
-        if len(left.split()) > MOST_DESCRIBING or left.casefold() == "there":
+        if len(left.split()) > MOST_DESCRIBING or _SUBORDINATE.match(left) or left.casefold() == "there":
             return None
         instead = _INSTEAD.match(right)
         right = instead["rest"] if instead else right
@@ -557,7 +558,10 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
         if passive and described_left:
             return passive["rest"]
         participle = _PARTICIPLE.match(right)
-        if participle and described_left and stems(participle["verb"]) & question.known_stems:
+        ends_in_slot = question.sentence.endswith(f"[{question.variable}]")
+        if participle and (described_left or ends_in_slot) and stems(participle["verb"]) & question.known_stems:
+            if not described_left:
+                return participle["rest"]  # `The Torah was written in Hebrew` for `the Bible was written in [L]`
             right = participle["rest"]  # `Olive oil is produced in Spain` for `[C] produces olive oil`
         if described_left and described_left >= described_right and not _NOT_A_NAME.match(right):
             return _enumerated(right, question) or right
@@ -579,6 +583,7 @@ def novel_name(text: str, question: ReplyQuestion) -> str | None:
             not stems(name) & question.known_stems
             and name.casefold() not in _FUNCTION_WORDS
             and name not in _OPENS_SENTENCE
+            and name.casefold() not in ("i", "no", "none", "yes", "not", "nobody", "nothing", "only", "both")
         ):
             names.append(name)
     return names[0] if len(names) == 1 and names[0] != text.strip(". ") else None
@@ -602,7 +607,7 @@ _LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|та|i|ja
 """Before the last of three or more values; between two, single letters may belong to a name."""
 _EXPLAINING = re.compile(
     r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
-    r"e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
+    r"e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|due\s+to|\w+ed\s+(?:in|by|with|from|of|as|to|for)|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
     r"\s+(?:of|in))\b",
     re.IGNORECASE,
 )

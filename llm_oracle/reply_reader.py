@@ -30,7 +30,7 @@ from hapax.llm_oracle.reply_prose import (
     stems,
     without_opening,
 )
-from hapax.llm_oracle.reply_values import broken, is_refusal, is_sentence, style_of, tidy, values_of
+from hapax.llm_oracle.reply_values import OPENING_ARTICLE, broken, is_refusal, is_sentence, style_of, tidy, values_of
 
 __all__ = [
     "READER_VERSION",
@@ -69,20 +69,36 @@ _FINAL = re.compile(
     re.IGNORECASE,
 )
 _GROUP_WORDS = frozenset(
-    ("africa", "asia", "europe", "america", "oceania", "australia", "north", "south", "east", "west", "northern", "southern")
+    (
+        "africa",
+        "asia",
+        "europe",
+        "america",
+        "oceania",
+        "australia",
+        "north",
+        "south",
+        "east",
+        "west",
+        "northern",
+        "southern",
+    )
 ) | frozenset(("eastern", "western", "central", "ancient", "modern", "classical", "common", "rare", "other", "others"))
 """Words of groups by which lists of anything are grouped."""
+_ADJECTIVE = re.compile(r"(?:ic|al|ory|ar|ous|ive|ern|ese|ish)s?$")
 _SPEAKER = re.compile(
     r"\s*(?:(?:q|question)\s*:[^\n]{1,500}\n\s*(?=(?:a|answer)\s*:))?(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|answer|ai|bot|a)\s*:\s)",
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(
     r"(?:(?:second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|final|last)(?:ly)?[,:]|(?:then|next)(?:,|\s+there['’]s)|"
-    r"another\s+(?:\w+\s+)?is)\s+",
+    r"another\s+(?:\w+\s+)?is|(?:other|additional|further|more)\s+[^.:]{0,60}?\b(?:includes?|are|were|is))\s+",
     re.IGNORECASE,
 )
 _CITATION = re.compile(r"(?<=[\w)”\"*])\s?(?:\[\d{1,3}\])+(?![\w\[])")
 _BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{1,80}?[^*\n:])\*\*(?!\s?:)")
+_BUT = re.compile(r"^(?:I|It['’]?s?|There)\s[^.]{3,120}?,\s+but\s+(?=\S)")
+"""The reservation before an answer: `I don't have a complete list, but Madrid lies in Spain.`"""
 _OPENERS = re.compile(
     r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|"
     r"of course|absolutely|okay|ok|yes|gladly|great|hello|hi|here you go|understood|no problem|gerne|"
@@ -93,8 +109,6 @@ _OPENERS = re.compile(
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
 _ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
-_OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
-"""The article at the beginning of a sentence, which is no part of a name of several words; `The Hague` keeps it."""
 _SUBJECT = re.compile(
     r"(?P<name>[^\W\d_a-z][\w'’.-]*(?:\s+(?:of|de|van|von|the)\b)?(?:\s+[^\W\d_a-z][\w'’.-]*)+(?=\s+[a-z]+)|"
     r"[^\W\d_a-z][\w'’.-]*(?:\s+[\w'’.-]+){0,2}?(?=\s+(?:is|are|was|were)\s))"
@@ -104,6 +118,7 @@ _NO_SUBJECT = re.compile(
     r"(?:It|They|He|She|This|That|These|Those|There|Here|We|You|I|The|Its|Their|His|Her|All|Both|Some|Many|Most|Each|Other|One|In|"
     r"However|Note|Also)\b"
 )
+_AS = re.compile(r"\s+as\s+(?:an?|the|its|their|his|her)\s.*$")
 _DECLINES = re.compile(
     r"\bI(?:['’]d|\s+would)?\s+(?:rather\s+not|prefer\s+not|can(?:no|['’])t|cannot|won['’]t|am\s+(?:unable|not)|do\s+not|don['’]t)\s+[a-z]"
 )
@@ -251,7 +266,11 @@ def _data(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     after = [ReplyPart(line, line, DropReason.REMARK) for line in _filled(part.after)]
     if not part.values:
         return [*before, ReplyPart(text, text, DropReason.REFUSAL), *after]
-    return [*before, *(ReplyPart(value, body) for value, body in _unmarked(part.values)), *after]
+    values = list(part.values)
+    if len(values) == 1 and not question.is_of_titles and not question.numeric:
+        inner = listed(values[0], question)
+        values = inner if len(inner) > 2 and are_names(inner, 5) else values
+    return [*before, *(ReplyPart(value, body) for value, body in _unmarked(values)), *after]
 
 
 def _unmarked(values: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -330,13 +349,19 @@ def _with_members(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[
         return list(pieces)
     members = [listed(right, question) if right else [] for _, _, _, right in items]
     counts = [len(parts) for parts in members]
-    if sum(counts) < 1.6 * len(items) or not all(are_names(parts, 4) and not any(map(is_sentence, parts)) for parts in members):
+    if sum(counts) < 1.6 * len(items) or not all(
+        are_names(parts, 4) and not any(map(is_sentence, parts)) for parts in members
+    ):
         return list(pieces)
     groups = [left.casefold().split() for _, left, _, _ in items]
     typed = any(question.type_words & {word, word.removesuffix("s")} for words in groups for word in words)
     plural = sum(words[-1].endswith("s") and not words[-1].endswith("ss") for words in groups) > 0.5 * len(groups)
     repeated = {part.casefold() for parts in members for part in parts}
-    if not (typed or plural or _is_known_group(groups)) or len(repeated) < 0.9 * sum(counts):
+    adjectives = sum(_ADJECTIVE.search(words[-1]) is not None for words in groups) > 0.5 * len(groups)
+    bold = all(piece.body.startswith("**") and not piece.raw.lstrip()[:1].isdigit() for piece, *_ in items)
+    if not (typed or plural or adjectives or (bold and min(counts) > 1) or _is_known_group(groups)) or len(
+        repeated
+    ) < 0.9 * sum(counts):
         return list(pieces)
     result: list[ReplyPart] = []
     inside = iter(members)
@@ -381,14 +406,21 @@ def _records(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyP
     wanted = WantedName(question.variable, question.data_type, question.numeric)
     best = max(recurring, key=wanted.fit)
     return [
-        ReplyPart(line.raw, value if label.casefold() == best else line.body, None if label.casefold() == best else DropReason.EXPLANATION)
+        ReplyPart(
+            line.raw,
+            value if label.casefold() == best else line.body,
+            None if label.casefold() == best else DropReason.EXPLANATION,
+        )
         for line, (label, _, value) in zip(lines, fields, strict=True)
     ]
 
 
 def _is_whole(pieces: Sequence[ReplyPart]) -> bool:
-    """True if the last item ends as the others do, in a full stop."""
+    """True if the value of the last item is complete: it ends as the others do, or its explanation has begun."""
     items = [piece.body.rstrip() for piece in pieces if piece.dropped is None]
+    explained = [bool(broken(item.replace("*", ""))[2]) for item in items]
+    if len(items) > 1 and explained[-1] and sum(explained) > 0.5 * len(items):
+        return True  # the value of `3. James Cook - He made three voyages in the Pac` is whole
     return len(items) > 1 and all(item.endswith(".") for item in items)
 
 
@@ -447,14 +479,23 @@ def _paragraphs(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) 
         is_last = position + 1 == len(lines)
         has_values = any(part.dropped is None for part in parts)
         parts += _prose(line.raw, question, cut and is_last, has_values)
-    return [*_with_subjects(parts, question), *(ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[end:])]
+    return [
+        *_with_subjects(parts, question),
+        *(ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[end:]),
+    ]
 
 
-def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
+def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related: bool = False) -> list[ReplyPart]:
     """The parts of a reply whose sentences each begin with another name, of which the question is told."""
+    if (
+        len(parts) > 2
+        and stems(parts[0].raw.partition(" ")[0]) <= question.known_stems
+        and parts[0].dropped is not None
+    ):
+        return [parts[0], *_with_subjects(parts[1:], question, related=True)]  # `Spain has many cities.`
     subjects = [_SUBJECT.match(part.raw) for part in parts]
     names = [match["name"] for match in subjects if match and not _NO_SUBJECT.match(match["name"])]
-    related = bool(parts) and bool(stems(parts[0].raw) & question.known_stems)
+    related = related or (bool(parts) and bool(stems(parts[0].raw) & question.known_stems))
     stated_values = sum(part.dropped is None for part in parts)
     if (
         len(names) < len(parts)
@@ -467,7 +508,9 @@ def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion) -> list[
         or question.is_of_titles
     ):
         return list(parts)
-    return [replace(part, body=match["name"], dropped=None) for part, match in zip(parts, subjects, strict=True) if match]
+    return [
+        replace(part, body=match["name"], dropped=None) for part, match in zip(parts, subjects, strict=True) if match
+    ]
 
 
 def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = False) -> list[ReplyPart]:
@@ -476,14 +519,18 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
     if len(bold) > 1:
         return [ReplyPart(text, name, marked=False) for name in bold]
     parts: list[ReplyPart] = []
-    refused = False
-    own = sentences(text.strip()[:LONGEST_LIST_LINE])
+    refused = is_denied = False
+    own = [_BUT.sub("", sentence) for sentence in sentences(text.strip()[:LONGEST_LIST_LINE])]
+    names = [without_opening(sentence).rstrip(".") for sentence in own]
+    if len(own) > 2 and are_names(names, 3) and not question.numeric and not any(map(_PRONOUN.match, names)):
+        return [ReplyPart(name, name, marked=False) for name in names if name.casefold() not in _VERDICTS]
     for position, sentence in enumerate(own):
-        is_direct = in_template(tidy(sentence), question, whole=has_values) is not None
-        if has_values and not is_direct and not _ORDINAL.match(sentence):
+        is_direct = in_template(without_opening(tidy(sentence)), question, whole=has_values) is not None
+        if is_denied or (has_values and not is_direct and not _ORDINAL.match(sentence)):
             parts.append(ReplyPart(sentence, sentence, DropReason.EXPLANATION))
-        elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence)):
+        elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence) or _denies_all(sentence, question)):
             refused = True
+            is_denied = position == 0 and len(sentence.split()) == 1  # `None. Mercury is the closest planet.`
             parts.append(ReplyPart(sentence, sentence, DropReason.REFUSAL))
         else:
             stated_here = _stated_parts(sentence, question, refused)
@@ -492,6 +539,12 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
                 stated_here[-1] = replace(stated_here[-1], dropped=stated_here[-1].dropped or DropReason.CUT)
             parts += stated_here
     return parts
+
+
+def _denies_all(sentence: str, question: ReplyQuestion) -> bool:
+    """True if a sentence says that no entity of the question is an answer: `No mammals breathe through gills.`"""
+    match = re.match(r"no\s+(?P<what>\w+(?:\s+\w+)?)", sentence, re.IGNORECASE)
+    return match is not None and bool(stems(match["what"]) & question.known_stems)
 
 
 def _bold_names(text: str, question: ReplyQuestion) -> list[str]:
@@ -530,8 +583,8 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
     if len(values) > 1 and is_bare:
         values[0] = novel_name(values[0], question) or values[0]  # `Puccini composed Tosca, Turandot and ...`
     if not question.is_of_titles:
-        values = [_ARTICLE.sub("", value) for value in values]
-        values[0] = _OPENING_ARTICLE.sub("", values[0])
+        values = [_AS.sub("", _ARTICLE.sub("", value)) for value in values]
+        values[0] = OPENING_ARTICLE.sub("", values[0])
     return [ReplyPart(sentence, value, marked=False) for value in values]
 
 
@@ -555,7 +608,8 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     return plain
 
 
-_CROSSES = ("❌", "✗", "✘", "❎", "🚫")
+_CLOSED = re.compile(r"[.!]\W*$")
+_CROSSED_ITEM = re.compile(r"\s*(?:[❌✗✘❎🚫]|[-*+]\s+\[ \]\s)")
 """Bullets of items that are none of the values, beside others that are."""
 _PRONOUN = re.compile(r"(?:it|this|that|these|those|they|he|she|we|i|you|there|here)\b", re.IGNORECASE)
 _NOTES = re.compile(
@@ -576,6 +630,7 @@ def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
         return False
     if _NOTE.match(body):
         return True
+    body = re.sub(r"\s+\([^()]*\)(?=\W*$)", "", body)
     words = body.split()
     opener = _OPENERS.match(body)
     if opener and (not body[opener.end() :].strip() or body[opener.end() - 1 : opener.end()] in "!,。！,"):
@@ -597,11 +652,11 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
     own = list(lines[:end])
     items = _item_positions(own, question)
     first = min(items, default=len(own))
-    all_crossed = all(own[position].raw.lstrip().startswith(_CROSSES) for position in items)
+    crossed = {position for position in items if _CROSSED_ITEM.match(own[position].raw)}
     reasons: list[DropReason | None] = []
     for position, line in enumerate(own):
         if position in items:
-            reasons.append(DropReason.REMARK if line.raw.lstrip().startswith(_CROSSES) and not all_crossed else None)
+            reasons.append(DropReason.REMARK if position in crossed and len(crossed) < len(items) else None)
         elif is_refusal(line.body):
             reasons.append(DropReason.REFUSAL)
         elif position < first:
@@ -681,6 +736,15 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
     """Items of a reply without list marks: its lines in bold if text stands below them, else all that is no talk."""
     names = [position for position in headings if not lines[position].body.rstrip("*_ ").endswith((":", "："))]
     others = [line for line in lines if line.mark is Mark.NONE]
+    short = sum(len(line.body.split()) <= 4 and not line.body.endswith(".") for line in others)
+    sentence = {
+        position
+        for position, line in enumerate(lines)
+        if short > 0.6 * len(others) and len(line.body.split()) > 4 and _CLOSED.search(line.body)
+    }
+    if not any(line.body.endswith("!") for line in others[:-1]) and others and others[-1].body.endswith("!"):
+        sentence.add(max(position for position, line in enumerate(lines) if line.mark is Mark.NONE))
+    title = 0 if lines and stems(lines[0].body) <= question.known_stems and _names_type(lines[0].body, question) else -1
     if (
         names
         and (len(names) > 1 or not others)
@@ -688,8 +752,15 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
     ):
         return set(names)
     return {
-        position for position, line in enumerate(lines) if not _is_talk(line, question) and not is_refusal(line.body)
+        position
+        for position, line in enumerate(lines)
+        if not _is_talk(line, question) and not is_refusal(line.body) and position not in sentence and position != title
     }
+
+
+def _names_type(text: str, question: ReplyQuestion) -> bool:
+    """True if a text of several words holds the data type, as a title of a list does."""
+    return len(text.split()) > 1 and bool(stems(text) & stems(question.data_type))
 
 
 def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]:

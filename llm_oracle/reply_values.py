@@ -51,6 +51,8 @@ _CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
 _BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
 _BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*|\s{3,}")
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z]))")
+OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
+"""The article at the beginning of a sentence, which is no part of a name of several words; `The Hague` keeps it."""
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
 _YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
 _APPOSITION = re.compile(
@@ -64,12 +66,15 @@ _ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.
 
 _LABEL = re.compile(
     r"(?:the\s+)?(?:correct\s+|final\s+|right\s+|possible\s+)*(?:answer|value|name|item|result|example|option|entity|response)s?"
-    r"(?:\s+(?:of|for)\s+\S+)?\s*#?\d{0,3}",
+    r"(?:\s+(?:of|for)\s+\S+)?\s*#?(?:\d{0,3}|\b[a-z])",
     re.IGNORECASE,
 )
 _FORMAT = re.compile(r"(?:value|answer|item|name|entity)\.\s+(?=\S)", re.IGNORECASE)
 """The word for a value in the format that a prompt shows, which small models copy: `1. value. Basil.`"""
-_NOT_SO = re.compile(r"(?:(?:is|are|was|were|does|do|did|has|have|can)\s+)?(?:not|never)\s|(?:no|false|incorrect|wrong)\W*$|(?:isn|aren|doesn|don|wasn)['’]t\s", re.I)
+_NOT_SO = re.compile(
+    r"(?:(?:is|are|was|were|does|do|did|has|have|can)\s+)?(?:not|never)\s|(?:no|false|incorrect|wrong)\W*$|(?:isn|aren|doesn|don|wasn)['’]t\s",
+    re.I,
+)
 """The beginning of an explanation that denies the item."""
 _NOTHING = frozenset(
     [
@@ -226,7 +231,7 @@ _NO_SUBJECT = frozenset(
     ]
 )
 _LEADING_TEXT = re.compile(
-    r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well|so\s+that|in\s+order|to(?=\s+[a-z])|"
+    r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well|so\s+that|in\s+order|to(?=\s+[a-z])|as\s+(?:an?|the|its|their|his|her)(?=\s)|"
     r"for(?=\s+\w+ing\b))\s|;\s|$)",
     re.DOTALL,
 )
@@ -369,6 +374,8 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
     shortened = _shortened(name, question, style, marked)
     if isinstance(shortened, DropReason):
         return shortened
+    if not marked and not question.is_of_titles:
+        shortened = OPENING_ARTICLE.sub("", shortened)
     return _checked(_cleaned(shortened, question, style), question, style)
 
 
@@ -492,6 +499,10 @@ def _without_quotes(text: str) -> str:
     return text.strip(_LONE).strip()
 
 
+_HEDGE = re.compile(
+    r"^(?:possibly|perhaps|maybe|probably|arguably|presumably|sometimes|occasionally|potentially)\s+(?=\w)", re.I
+)
+"""A word of doubt before a value."""
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{2})\*$")
 """An asterisk after a word, as of a footnote or half of an emphasis; names such as `Sagittarius A*` keep theirs."""
 
@@ -507,7 +518,7 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     text = _before_comma(_first_alternative(text), question, style)
     text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
     if not (question.is_of_titles or is_titled(text)):
-        text = _ARTICLE.sub("", text)
+        text = _ARTICLE.sub("", _HEDGE.sub("", text))
     # The sentence has the article itself: "the whole course of the [A]".
     return text[4:] if question.has_article and text[:4].casefold() == "the " else text
 
@@ -578,7 +589,11 @@ def _before_comma(text: str, question: ReplyQuestion, style: ListStyle) -> str:
     if len(parts) == 2 and _DATE.fullmatch(text):
         return text
     belongs = (
-        len(parts) == 2 and not style.places and parts[1][:1].isupper() and len(parts[1].split()) <= 3 and _is_title(parts[1].rstrip("."))
+        len(parts) == 2
+        and not style.places
+        and parts[1][:1].isupper()
+        and len(parts[1].split()) <= 3
+        and _is_title(parts[1].rstrip("."))
     )
     return text if belongs and parts[1].casefold() not in question.sentence.casefold() else parts[0]
 
@@ -588,6 +603,8 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
     if not any(char.isalnum() for char in value):
         return DropReason.EMPTY
     folded = " ".join(value.casefold().split())
+    if re.fullmatch(r"[.…\s]*(?:and\s+)?(?:so\s+on|so\s+forth|many\s+more|more|others?|etc)\W*", folded):
+        return DropReason.SLOT
     name = re.escape(question.variable)
     if re.search(rf"\[{name}\]", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):
         return DropReason.SLOT
