@@ -425,11 +425,13 @@ def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
     is_named = fenced is not None and fenced["language"].casefold() in ("csv", "tsv")
     if fenced is None and any(_LISTED.match(line) for line in lines[:2]):
         return None  # a list whose items hold commas
-    for delimiter in ",;\t":
+    for delimiter in (",", ";", "\t", ""):
         if len(lines) < 2 or not all(delimiter in line for line in lines):
             continue
-        rows = [row for line in lines for row in csv.reader([line], delimiter=delimiter, skipinitialspace=True)]
-        if len(rows) != len(lines) or len({len(row) for row in rows}) > 1:
+        rows = [row for line in lines for row in csv.reader([line], delimiter=delimiter or ",", skipinitialspace=True)]
+        if not delimiter:  # columns of fixed width
+            rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
+        if len(rows) != len(lines) or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
             continue
         has_header = any(wanted.fit(_bare(cell)) > 1 and len(cell.split()) <= 3 for cell in rows[0])
         if not (has_header or is_named):

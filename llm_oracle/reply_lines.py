@@ -48,7 +48,7 @@ _CHECKBOX = re.compile(r"\[[ xX✓]\]\s+")
 _NUMBERED = re.compile(r"[(（]?(?P<number>\d{1,4})(?:[.)][-–]|[.)、．）]|\ufe0f?\u20e3)\**(?:\s+|(?=[^\d\s.])|$)")
 _IDEOGRAPHIC = re.compile(r"[(（]?(?P<number>[一二三四五六七八九十]{1,3})[、.．)）]\s*")
 _CIRCLED = re.compile(r"(?P<number>[①-⑳➀-➉❶-❿])\s*")
-_BULLETED = re.compile(r"(?:[-*+–—−⁃→➤]|[•‣◦▪▫●○■□▸►▶✓✔✅☑·∙]\ufe0f?(?=\s?))\ufe0f?\s+|[•‣◦▪▫●○■□▸►▶✓✔✅☑]\ufe0f?")
+_BULLETED = re.compile(r"(?:[-*+–—−⁃→➤]|[•‣◦▪▫●○■□▸►▶✓✔✅☑·∙]\ufe0f?(?=\s?))\ufe0f?\s+|[・･•‣◦▪▫●○■□▸►▶✓✔✅☑]\ufe0f?")
 _PICTURE = re.compile(
     r"(?P<picture>[^\w\s\"'“”‘’„«»‹›()\[\]{}*_`#$€£¥%&@+\-–—.,:;!?/\\|<>=~^°½¼¾।。、「」『』《》¡¿]{1,8})\s+"
 )

@@ -100,6 +100,7 @@ _MEASURED = re.compile(
 )
 _ASIDE = re.compile(r",?\s+(?:while|whereas|but|although|though|compared)\s.*$", re.DOTALL)
 """The clause of a sentence that states another number, for something else."""
+_ABOUT = re.compile(r"^(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|exactly|just|nearly|almost)\s+)+", re.IGNORECASE)
 _STATED = re.compile(rf"^[^\d]{{3,150}}\b(?:is|was|are|were|equals)\s+(?P<number>{_SIZE})\W*$")
 """A sentence that ends in its only number: `The number of faces is 6.`"""
 _RANGE = re.compile(
@@ -163,6 +164,8 @@ def _slot_readings(text: str, question: ReplyQuestion) -> list[str]:
         measured = _MEASURED.match(_spelled(slot))
         if measured and _names(measured["unit"].casefold()) & _wanted(question) and not _RANGE.match(slot):
             readings.append(measured.group())
+        leading = _LEADING.match(slot)
+        slot = _ABOUT.sub("", slot)
         leading = _LEADING.match(slot)
         readings += [slot, f"{leading['number']}{leading['bc'] or ''}".rstrip(",") if leading else slot]
     lead = LEAD_IN.fullmatch(text) or re.fullmatch(r"(?:it|that)(?:\s+(?:is|was)|['’]s)\s+(?P<rest>.+)", text, re.I)

@@ -164,17 +164,23 @@ class ReplyQuestion:
     @cached_property
     def is_of_titles(self) -> bool:
         """True if the data type has titles as values, which may hold colons and commas."""
-        return bool(self.type_words & (_TITLES | _PHRASES))
+        return bool(self._head_words & (_TITLES | _PHRASES))
 
     @cached_property
     def is_of_phrases(self) -> bool:
         """True if the data type has sentences as values."""
-        return bool(self.type_words & _PHRASES)
+        return bool(self._head_words & _PHRASES)
 
     @cached_property
     def has_compounds(self) -> bool:
         """True if names of the data type often hold `and`."""
         return bool(self.type_words & _COMPOUNDS)
+
+    @cached_property
+    def _head_words(self) -> frozenset[str]:
+        """The noun of the data type, as it is and in the singular: `instrument` of `Musical Instrument`."""
+        words = re.split(r"\s+(?:of|by|from|in|for|with)\s+", self.data_type.casefold())[0].split()
+        return frozenset((words[-1], words[-1].removesuffix("s"))) if words else frozenset()
 
     @cached_property
     def type_words(self) -> frozenset[str]:
@@ -443,7 +449,7 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who)$", re.IGNORECASE)
-_DATED = re.compile(
+DATED = re.compile(
     r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b.*$|"
     r"\s+(?:in|during)\s+the\s+(?:(?:early|mid|late)[\s-]+)?\w+\s+century\b.*$|"
     r",?\s+(?:because|which|where|when|who|since|although|while|though)\s.*$",
@@ -460,7 +466,7 @@ _NOT_A_NAME = re.compile(
 
 
 _ADVERBS = re.compile(
-    r"\s+(?:also|commonly|often|typically|usually|famously|widely|generally|always|sometimes|can|may|will|must)$"
+    r"\s+(?:also|commonly|often|typically|usually|famously|widely|generally|always|sometimes|can|may|will|must|all|both|each)$"
 )
 _MANY = re.compile(r"(?:many|several|various|numerous|a\s+(?:number|variety|range)\s+of)\b", re.IGNORECASE)
 _NO_SLOT = re.compile(
@@ -543,7 +549,7 @@ def _enumerated(text: str, question: ReplyQuestion) -> str | None:
 def _complement(text: str, question: ReplyQuestion) -> str | None:
     """The side of a verb that is not described by words of the question."""
     for match in _COPULA.finditer(text[:LONGEST_PROSE]):
-        left, right = text[: match.start()].strip(), _DATED.sub("", text[match.end() :].strip())
+        left, right = text[: match.start()].strip(), DATED.sub("", text[match.end() :].strip())
         if _RELATIVE.search(left):
             continue  # the verb of a clause: `The metals that are magnetic are iron and nickel`
         if len(left.split()) > MOST_DESCRIBING or _SUBORDINATE.match(left) or left.casefold() == "there":
@@ -607,7 +613,7 @@ _LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|та|i|ja
 """Before the last of three or more values; between two, single letters may belong to a name."""
 _EXPLAINING = re.compile(
     r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
-    r"e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|due\s+to|\w+ed\s+(?:in|by|with|from|of|as|to|for)|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
+    r"have|has|are|is|was|were|can|e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|due\s+to|\w+ed\s+(?:in|by|with|from|of|as|to|for)|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
     r"\s+(?:of|in))\b",
     re.IGNORECASE,
 )

@@ -19,6 +19,7 @@ from hapax.llm_oracle.reply_data import WantedName, read_csv, read_elements, rea
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading, read_lines
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
+    DATED,
     ReplyQuestion,
     are_names,
     in_template,
@@ -335,7 +336,20 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     ]
     if cut and not text.endswith("\n") and pieces[-1].dropped is None and not _is_whole(pieces):
         pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
-    return _with_members(_with_listed_values(pieces, question), question)
+    return _with_members(_with_slots(_with_listed_values(pieces, question), question), question)
+
+
+def _with_slots(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
+    """The pieces, with the values apart where an item repeats the template with several in its slot."""
+    result: list[ReplyPart] = []
+    for piece in pieces:
+        slot = None if piece.dropped or question.numeric else in_template(tidy(piece.body), question)
+        parts = [] if slot is None else listed(slot, question)
+        if len(parts) > 1 and are_names(parts, 4) and not question.is_of_titles and not any(map(is_sentence, parts)):
+            result += [replace(piece, body=part) for part in parts]
+        else:
+            result.append(piece)
+    return result
 
 
 def _with_members(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
@@ -530,7 +544,8 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
             parts.append(ReplyPart(sentence, sentence, DropReason.EXPLANATION))
         elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence) or _denies_all(sentence, question)):
             refused = True
-            is_denied = position == 0 and len(sentence.split()) == 1  # `None. Mercury is the closest planet.`
+            # `None. Mercury is the closest planet.`
+            is_denied = position == 0 and (len(sentence.split()) == 1 or _denies_all(sentence, question))
             parts.append(ReplyPart(sentence, sentence, DropReason.REFUSAL))
         else:
             stated_here = _stated_parts(sentence, question, refused)
@@ -573,6 +588,8 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         named = novel_name(body, question) or _bare(body, question)
     if named is None:
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
+    if not is_bare and not question.is_of_titles:
+        named = DATED.sub("", re.sub(r"\s+\([^()]*\)", "", named))
     values = listed(named, question)
     if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):
         values[-1] = _ADJUNCT.sub("", values[-1])  # `malaria, dengue and Zika to humans`
@@ -608,6 +625,7 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     return plain
 
 
+_QUOTED_LINE = re.compile(r"[\"“«„][^\"“”«»]{2,}[\"”»“][.,;]?")
 _CLOSED = re.compile(r"[.!]\W*$")
 _CROSSED_ITEM = re.compile(r"\s*(?:[❌✗✘❎🚫]|[-*+]\s+\[ \]\s)")
 """Bullets of items that are none of the values, beside others that are."""
@@ -616,7 +634,7 @@ _NOTES = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?|resources?|why|how)\b",
     re.IGNORECASE,
 )
-_FURTHER = re.compile(r"\b(?:also|other|others|more|additional|further|less|examples?|others|lists?)\b", re.IGNORECASE)
+_FURTHER = re.compile(r"\b(?:also|other|others|more|additional|further|less|examples?|others|lists?|cases|mentions|borderline|possible|debatable)\b", re.IGNORECASE)
 _NOTE = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|caveats?|explanation|reasoning)\**\s*[:：]",
     re.IGNORECASE,
@@ -630,6 +648,8 @@ def _is_talk(line: ReplyLine, question: ReplyQuestion) -> bool:
         return False
     if _NOTE.match(body):
         return True
+    if body.startswith((":", "：")):
+        return True  # the explanation in a list of definitions
     body = re.sub(r"\s+\([^()]*\)(?=\W*$)", "", body)
     words = body.split()
     opener = _OPENERS.match(body)
@@ -652,6 +672,8 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
     own = list(lines[:end])
     items = _item_positions(own, question)
     first = min(items, default=len(own))
+    if first < len(own) and _declines_all(own[:first], question):
+        return [DropReason.REFUSAL] * len(lines)
     crossed = {position for position in items if _CROSSED_ITEM.match(own[position].raw)}
     reasons: list[DropReason | None] = []
     for position, line in enumerate(own):
@@ -668,6 +690,16 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
         else:
             reasons.append(DropReason.EXPLANATION)
     return [*reasons, *[DropReason.REMARK] * (len(lines) - end)]
+
+
+def _declines_all(before: Sequence[ReplyLine], question: ReplyQuestion) -> bool:
+    """True if a refusal stands before a list that is introduced without a word of the question: advice, for example."""
+    if not before or not (is_refusal(before[0].body) or _DECLINES.search(before[0].body)):
+        return False
+    introduction = sentences(before[-1].body)[-1]
+    if re.match(r"(?:here|below)\b", introduction, re.IGNORECASE):
+        return False
+    return introduction != sentences(before[0].body)[0] and not stems(introduction) & question.known_stems
 
 
 def _own_end(lines: Sequence[ReplyLine], question: ReplyQuestion) -> int:
@@ -735,6 +767,9 @@ def _heads_marked(lines: Sequence[ReplyLine], position: int) -> bool:
 def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], question: ReplyQuestion) -> set[int]:
     """Items of a reply without list marks: its lines in bold if text stands below them, else all that is no talk."""
     names = [position for position in headings if not lines[position].body.rstrip("*_ ").endswith((":", "："))]
+    quoted = {position for position, line in enumerate(lines) if _QUOTED_LINE.fullmatch(line.body.strip())}
+    if len(quoted) > 1 and len(quoted) >= 0.5 * len(lines):
+        return quoted
     others = [line for line in lines if line.mark is Mark.NONE]
     short = sum(len(line.body.split()) <= 4 and not line.body.endswith(".") for line in others)
     sentence = {

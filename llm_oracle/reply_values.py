@@ -230,6 +230,10 @@ _NO_SUBJECT = frozenset(
         "when",
     ]
 )
+_REASONED = re.compile(
+    r"(?P<name>\S+(?:\s+\S+){0,4}?),?\s+(?:because|since|as\s+(?:it|they)|although|while|when|so\s+that|due\s+to)\s"
+)
+"""A name with the reason behind it: `Pilot since they must see far`."""
 _LEADING_TEXT = re.compile(
     r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well|so\s+that|in\s+order|to(?=\s+[a-z])|as\s+(?:an?|the|its|their|his|her)(?=\s)|"
     r"for(?=\s+\w+ing\b))\s|;\s|$)",
@@ -248,13 +252,16 @@ class ListStyle:
     """Common form of the items of a reply.
 
     `stops`: they end in full stops. `bylines`: they name the author after a title. `short`: they are single letters or
-    two. `places`: a name follows after a comma in nearly all. `labels`: words that begin more than one item, before a colon or a dash.
+    two. `places`: a name follows after a comma in nearly all. `articles`: they begin with `The`. `calls`: they end in
+    exclamation marks. `labels`: words that begin more than one item, before a colon or a dash.
     """
 
     stops: bool = False
     bylines: bool = False
     short: bool = False
     places: bool = False
+    articles: bool = False
+    calls: bool = False
     labels: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -280,17 +287,19 @@ def style_of(bodies: list[str]) -> ListStyle:
         bylines > 1 and bylines >= 0.5 * len(plain),
         short > 1 and short >= 0.5 * len(plain),
         _are_placed(plain),
+        sum(text.startswith("The ") for text in plain) >= max(2, 0.6 * len(plain)),
+        sum(text.endswith("!") for text in plain) >= max(2, 0.6 * len(plain)),
         labels if len(rights) > 1 else frozenset(),
     )
 
 
 def _are_placed(texts: list[str]) -> bool:
     """True if nearly all texts are a name and its place, not a surname and first names."""
-    matches = [match for text in texts if (match := _PLACED.fullmatch(text.rstrip(".")))]
+    matches = [match for text in texts if (match := _PLACED.fullmatch(_PARENTHESES.sub("", text).rstrip(".")))]
     if len(matches) < max(3, 0.8 * len(texts)):
         return False
     recurs = len({match["place"] for match in matches}) < len(matches)
-    return recurs or sum(" " in match["name"] for match in matches) > 0.5 * len(matches)
+    return recurs or sum(" " in match["name"] for match in matches) >= 0.5 * len(matches)
 
 
 def broken(text: str) -> tuple[str, str, str]:
@@ -355,7 +364,7 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
     if is_refusal(text) and not (marked and question.is_of_titles and not _DECLINED.search(text)):
         return DropReason.REFUSAL
-    if _DENIED.search(text) and not is_titled(text):
+    if _DENIED.search(text) and not is_titled(text) and not question.is_of_phrases:
         return DropReason.REMARK
     if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
         return DropReason.SLOT
@@ -375,7 +384,7 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
     if isinstance(shortened, DropReason):
         return shortened
     if not marked and not question.is_of_titles:
-        shortened = OPENING_ARTICLE.sub("", shortened)
+        shortened = OPENING_ARTICLE.sub("", shortened).rstrip("! ")
     return _checked(_cleaned(shortened, question, style), question, style)
 
 
@@ -385,11 +394,17 @@ def _shortened(name: str, question: ReplyQuestion, style: ListStyle, marked: boo
         name = _APPOSITION.sub("", name)
         if len(_PARENTHESES.sub("", name).split()) > MOST_WORDS and not is_sentence(name):
             return DropReason.TOO_LONG
+        reasoned = _REASONED.match(name)
+        name = reasoned["name"] if reasoned and not is_titled(name) else name
     is_name = question.is_of_phrases or (question.is_of_titles and is_titled(name))
     if not marked or is_name or not is_sentence(name):
         return name
     subject = _subject(name, question, style)
-    return DropReason.REMARK if subject is None else subject
+    if subject is None:
+        return DropReason.REMARK
+    words = subject.split()
+    has_article = words[0] == "The" and len(words) > 1 and (style.articles or len(words) > 2)
+    return " ".join(words[1:]) if has_article else subject
 
 
 def _leading(slot: str, question: ReplyQuestion, style: ListStyle) -> str:
@@ -500,7 +515,8 @@ def _without_quotes(text: str) -> str:
 
 
 _HEDGE = re.compile(
-    r"^(?:possibly|perhaps|maybe|probably|arguably|presumably|sometimes|occasionally|potentially)\s+(?=\w)", re.I
+    r"^(?:possibly|perhaps|maybe|probably|arguably|presumably|sometimes|occasionally|potentially|mainly|mostly|also|even|"
+    r"usually|often|especially|typically|commonly)\s+(?=\w)", re.I
 )
 """A word of doubt before a value."""
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{2})\*$")
@@ -517,8 +533,9 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     text = _unstopped(text, style) if not style.stops else text.rstrip(",; ")
     text = _before_comma(_first_alternative(text), question, style)
     text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
-    if not (question.is_of_titles or is_titled(text)):
-        text = _ARTICLE.sub("", _HEDGE.sub("", text))
+    if not question.is_of_titles:
+        text = _HEDGE.sub("", text.rstrip("! ") if style.calls else text)
+        text = text if is_titled(text) else _ARTICLE.sub("", text)
     # The sentence has the article itself: "the whole course of the [A]".
     return text[4:] if question.has_article and text[:4].casefold() == "the " else text
 
