@@ -100,7 +100,9 @@ _MEASURED = re.compile(
 )
 _ASIDE = re.compile(r",?\s+(?:while|whereas|but|although|though|compared)\s.*$", re.DOTALL)
 """The clause of a sentence that states another number, for something else."""
-_ABOUT = re.compile(r"^(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|exactly|just|nearly|almost)\s+)+", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"^(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|exactly|just|nearly|almost)\s+)+", re.IGNORECASE
+)
 _STATED = re.compile(rf"^[^\d]{{3,150}}\b(?:is|was|are|were|equals)\s+(?P<number>{_SIZE})\W*$")
 """A sentence that ends in its only number: `The number of faces is 6.`"""
 _RANGE = re.compile(

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from os.path import commonprefix
+from itertools import takewhile
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
@@ -43,7 +43,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 4
+READER_VERSION = 5
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -401,13 +401,19 @@ def _without_frame(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[
     framed = [line.body for line in lines if tuple(line.body.split()[:2]) == start]
     if count < 3 or count < 0.6 * len(lines) or any(in_template(tidy(body), question) is not None for body in framed):
         return list(lines)
-    frame = commonprefix([body.split() for body in framed])
+    frame = _common_beginning([body.split() for body in framed])
     if not is_sentence(" ".join([*frame, "x", "x"])) or any(len(body.split()) == len(frame) for body in framed):
         return list(lines)
     return [
         replace(line, body=_ADJUNCT.sub("", " ".join(line.body.split()[len(frame) :]))) if line.body in framed else line
         for line in lines
     ]
+
+
+def _common_beginning(texts: Sequence[Sequence[str]]) -> list[str]:
+    """The words with which all texts begin."""
+    columns = takewhile(lambda words: len(set(words)) == 1, zip(*texts, strict=False))
+    return [words[0] for words in columns]
 
 
 def _records(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyPart]:
@@ -590,11 +596,7 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
     if not is_bare and not question.is_of_titles:
         named = DATED.sub("", re.sub(r"\s+\([^()]*\)", "", named))
-    values = listed(named, question)
-    if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):
-        values[-1] = _ADJUNCT.sub("", values[-1])  # `malaria, dengue and Zika to humans`
-    if len(values) > 1 and not are_names(values, 8):
-        values = [named]
+    values = _names_in(named, question, is_bare)
     if len(values) == 1 and named == body:
         values = [sentence]
     if len(values) > 1 and is_bare:
@@ -603,6 +605,14 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         values = [_AS.sub("", _ARTICLE.sub("", value)) for value in values]
         values[0] = OPENING_ARTICLE.sub("", values[0])
     return [ReplyPart(sentence, value, marked=False) for value in values]
+
+
+def _names_in(named: str, question: ReplyQuestion, is_bare: bool) -> list[str]:
+    """The values that a part of a sentence lists; the part itself if it lists none."""
+    values = listed(named, question)
+    if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):
+        values[-1] = _ADJUNCT.sub("", values[-1])  # `malaria, dengue and Zika to humans`
+    return [named] if len(values) > 1 and not are_names(values, 8) else values
 
 
 def _bare(text: str, question: ReplyQuestion) -> str | None:
@@ -634,7 +644,10 @@ _NOTES = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?|resources?|why|how)\b",
     re.IGNORECASE,
 )
-_FURTHER = re.compile(r"\b(?:also|other|others|more|additional|further|less|examples?|others|lists?|cases|mentions|borderline|possible|debatable)\b", re.IGNORECASE)
+_FURTHER = re.compile(
+    r"\b(?:also|other|others|more|additional|further|less|examples?|others|lists?|cases|mentions|borderline|possible|debatable)\b",
+    re.IGNORECASE,
+)
 _NOTE = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|caveats?|explanation|reasoning)\**\s*[:：]",
     re.IGNORECASE,

@@ -436,22 +436,32 @@ def _named(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | 
     if lead:
         text = lead["rest"]
     bold = _LEADING_BOLD.match(text) or _LEADING_ITALIC.match(text)
-    if bold:
-        inner, rest = bold["text"].strip(), bold["rest"].strip()
-        separated = inner.endswith((":", "：")) or bool(re.match(r"[:：=]|[-–—]+\s", rest))
-        after = re.sub(r"^(?:[:：=]|[-–—]+)\s*", "", rest)
-        inner = inner.rstrip(":： ")
-        if separated and _denies(after, question):
-            return None, False
-        if separated and after and is_label(inner, question, style):
-            return _named(after, question, style)
-        if (
-            re.match(r"[\w'’]", rest)
-            and not bold["text"].endswith((":", "："))
-            and not bold["rest"].startswith((" ", "\t"))
-        ):
-            return text.replace(bold["sign"], ""), False  # a part of a word is bold
-        return inner, _is_quoted(inner)
+    return _named_in_bold(text, bold, question, style) if bold else _named_plainly(text, question, style)
+
+
+def _named_in_bold(
+    text: str, bold: re.Match[str], question: ReplyQuestion, style: ListStyle
+) -> tuple[str | None, bool]:
+    """As `_named`, of an entry that begins in bold or italics."""
+    inner, rest = bold["text"].strip(), bold["rest"].strip()
+    separated = inner.endswith((":", "：")) or bool(re.match(r"[:：=]|[-–—]+\s", rest))
+    after = re.sub(r"^(?:[:：=]|[-–—]+)\s*", "", rest)
+    inner = inner.rstrip(":： ")
+    if separated and _denies(after, question):
+        return None, False
+    if separated and after and is_label(inner, question, style):
+        return _named(after, question, style)
+    if (
+        re.match(r"[\w'’]", rest)
+        and not bold["text"].endswith((":", "："))
+        and not bold["rest"].startswith((" ", "\t"))
+    ):
+        return text.replace(bold["sign"], ""), False  # a part of a word is bold
+    return inner, _is_quoted(inner)
+
+
+def _named_plainly(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | None, bool]:
+    """As `_named`, of an entry without emphasis at its beginning."""
     quoted = _quoted_beginning(text)
     if quoted is not None:
         return quoted, True
@@ -516,9 +526,12 @@ def _without_quotes(text: str) -> str:
 
 _HEDGE = re.compile(
     r"^(?:possibly|perhaps|maybe|probably|arguably|presumably|sometimes|occasionally|potentially|mainly|mostly|also|even|"
-    r"usually|often|especially|typically|commonly)\s+(?=\w)", re.I
+    r"usually|often|especially|typically|commonly)\s+(?=\w)",
+    re.I,
 )
 """A word of doubt before a value."""
+_TYPE_BEFORE = r"(?:the\s+)?(?:[^\W\d_]+\s+)?(?:{type})\s+of\s+(?P<name>[^\W\d_a-z].*)"
+"""The data type before a name: `the European country of Austria`."""
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{2})\*$")
 """An asterisk after a word, as of a footnote or half of an emphasis; names such as `Sagittarius A*` keep theirs."""
 
@@ -536,6 +549,9 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     if not question.is_of_titles:
         text = _HEDGE.sub("", text.rstrip("! ") if style.calls else text)
         text = text if is_titled(text) else _ARTICLE.sub("", text)
+    types = "|".join(map(re.escape, sorted(question.type_words)))
+    of_type = re.match(_TYPE_BEFORE.format(type=types), text)
+    text = of_type["name"] if of_type and not question.is_of_titles else text
     # The sentence has the article itself: "the whole course of the [A]".
     return text[4:] if question.has_article and text[:4].casefold() == "the " else text
 
