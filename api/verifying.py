@@ -11,6 +11,8 @@ from hapax.api.tabular import Tabular
 from hapax.grammar.arguments import checked
 
 if TYPE_CHECKING:
+    from hapax.kb.roots import Roots
+    from hapax.kb.seals import Seal
     from hapax.kb.store import KnowledgeBase
     from hapax.kb.verification import Damage
 
@@ -20,13 +22,16 @@ class Verification(Tabular):
     """Damages of a knowledge base, with the numbers of rows and of stored proofs that were checked.
 
     `rewritten`: rules that were rewritten after their statements were derived. The proofs of these were compared with
-    the facts only.
+    the facts only. `roots`: Merkle roots of the rows by run, None for a file that SQLite cannot read. `seal`: the seal
+    beside the file, if it has one whose signature is good.
     """
 
     rows: int
     damages: Sequence[Damage]
     proofs: int = 0
     rewritten: Sequence[str] = ()
+    roots: Roots | None = None
+    seal: Seal | None = None
     columns = ("table", "row", "reason", "content")
 
     @property
@@ -46,17 +51,25 @@ class Verification(Tabular):
             "proofs": self.proofs,
             "rewritten": list(self.rewritten),
             "damages": [asdict(damage) for damage in self.damages],
+            "root": self.roots.root if self.roots else None,
+            "runs": [asdict(run) for run in self.roots.runs] if self.roots else [],
+            "seal": {"root": self.seal.roots.root, "key": self.seal.key, "signer": self.seal.signer}
+            if self.seal
+            else None,
         }
 
 
 @checked
-def verify(kb: KnowledgeBase) -> Verification:
+def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verification:
     """Check SQLite's structures, hash the identity of every row again, follow every reference between tables, and
-    replay the stored proofs with the facts and rules of the knowledge base.
+    replay the stored proofs with the facts and rules of the knowledge base. If it has a seal, check that, too.
+
+    `signers`: file of those whose seals count, in the format ALLOWED SIGNERS of ssh-keygen; None: anybody's.
     """
     from hapax.api.kept_rules import kept_rules
     from hapax.engine.inference.replay import Replay
     from hapax.grammar.errors import HapaxError
+    from hapax.kb.roots import roots_of
     from hapax.kb.verification import damages
 
     found = list(damages(kb))
@@ -68,7 +81,52 @@ def verify(kb: KnowledgeBase) -> Verification:
         library = None  # rules of an older version of the language: proofs are compared with the facts
     replay = Replay(kb, library)
     found += replay.damages()
-    return Verification(sum(kb.row_counts().values()), found, replay.statements, sorted(replay.rewritten))
+    roots = roots_of(kb)
+    sealed, broken = _checked_seal(kb, roots, None if signers is None else Path(signers))
+    rows = sum(kb.row_counts().values())
+    return Verification(rows, [*found, *broken], replay.statements, sorted(replay.rewritten), roots, sealed)
+
+
+def _checked_seal(kb: KnowledgeBase, roots: Roots, signers: Path | None) -> tuple[Seal | None, list[Damage]]:
+    """The seal beside a knowledge base, and what does not agree with it."""
+    from hapax.grammar.errors import HapaxError
+    from hapax.kb.seals import read, seal_path
+    from hapax.kb.verification import Damage
+
+    path = seal_path(kb.path) if kb.path else None
+    if path is None or not path.exists():
+        missing = "it has no seal" if signers is not None else ""
+        return None, [Damage("seal", "", missing)] if missing else []
+    try:
+        sealed = read(path, signers)
+    except HapaxError as fault:
+        return None, [Damage("seal", "", str(fault))]
+    return sealed, [Damage("seal", run or "rows of no run", why) for run, why in roots.changed_since(sealed.roots)]
+
+
+@checked
+def seal(kb: KnowledgeBase, key: str | Path) -> Verification:
+    """Verify a knowledge base in a file, and sign the Merkle roots of its rows with an SSH key.
+
+    `key`: a private key, or the public key of one that an agent holds. The seal and its signature are written beside
+    the file, in place of earlier ones. Raises HapaxError if anything is damaged.
+    """
+    from dataclasses import replace
+
+    from hapax.grammar.errors import HapaxError
+    from hapax.kb.seals import seal_path, sign
+
+    if kb.path is None:
+        raise HapaxError("A knowledge base in memory cannot be sealed. Write it to a file.")
+    verified = verify(kb)
+    damaged = [damage for damage in verified.damages if damage.table != "seal"]
+    if damaged or verified.roots is None:
+        first = damaged[0]
+        raise HapaxError(
+            f"{kb.place}: it is damaged and was not sealed; the first damage: {first.table} {first.row}: "
+            f"{first.reason.rstrip('.')}. See all with `hapax verify`."
+        )
+    return replace(verified, damages=[], seal=sign(verified.roots, seal_path(kb.path), Path(key)))
 
 
 @checked

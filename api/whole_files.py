@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
+from hapax.kb.unfinished import unfinished
 
 STDOUT = "-"
 
@@ -23,56 +25,77 @@ def atomic_text_file(name: str) -> Iterator[IO[str]]:
     output are written directly. Raises HapaxError if the file cannot be written.
     """
     if name == STDOUT:
-        yield sys.stdout
+        with _exact_output():
+            yield sys.stdout
         return
     with atomic_path(name) as path, path.open("w", encoding="utf-8") as stream:
         yield stream
 
 
 @contextmanager
+def _exact_output() -> Iterator[None]:
+    """Raise HapaxError for text that the encoding of standard output does not have, in place of any substitute."""
+    stream = sys.stdout
+    if not isinstance(stream, TextIOWrapper):
+        yield
+        return
+    errors = stream.errors
+    stream.reconfigure(errors="strict")
+    try:
+        yield
+        stream.flush()
+    except UnicodeEncodeError as fault:
+        raise HapaxError(
+            f"Standard output is encoded in {stream.encoding}, which lacks {fault.object[fault.start]!a}. "
+            "Set PYTHONIOENCODING=utf-8, or write to a file."
+        ) from fault
+    finally:
+        stream.reconfigure(errors=errors)
+
+
+@contextmanager
 def atomic_path(name: str | Path) -> Iterator[Path]:
     """Temporary path with the same suffix, whose file takes this name when the block ends; otherwise as above."""
-    path = Path(name).resolve()
-    is_ordinary = path.is_file() or not path.exists()  # a device such as /dev/null must not be replaced
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
     with _translated_errors(name):
-        try:
-            yield temporary if is_ordinary else path
-            if is_ordinary:
-                _replace(path, temporary)
-        finally:
-            temporary.unlink(missing_ok=True)
+        path = Path(name).resolve()
+        if path.exists() and not path.is_file():  # a device such as /dev/null must not be replaced
+            yield path
+            return
+        with unfinished(path) as temporary:
+            yield temporary
+            _replace(path, temporary)
 
 
 @contextmanager
 def atomic_folder(name: str | Path) -> Iterator[Path]:
     """Temporary folder, whose files move to the folder of this name when the block ends; otherwise as above."""
-    folder = Path(name).resolve()
-    temporary = folder.with_name(f".{os.getpid()}.{folder.name}")
     with _translated_errors(name):
-        try:
-            temporary.mkdir(parents=True)
+        folder = Path(name).resolve()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(folder) as temporary:
+            temporary.mkdir()
             yield temporary
             folder.mkdir(exist_ok=True)
             for file in sorted(temporary.iterdir()):
                 _replace(folder / file.name, file)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _replace(path: Path, written: Path) -> None:
     """Rename a written file to `path`, with the permissions of the file it replaces."""
-    with written.open("rb+") as stream:
-        os.fsync(stream.fileno())  # a rename may reach the disk before the content does
+    system.sync_path(written)  # a rename may reach the disk before the content does
     if path.exists():
         shutil.copymode(path, written)
-    written.replace(path)
+    system.rename(written, path)
 
 
 @contextmanager
 def _translated_errors(name: str | Path) -> Iterator[None]:
     try:
         yield
+    except RuntimeError as error:
+        if "Symlink loop" not in str(error):
+            raise
+        raise HapaxError(f"{name}: the path cannot be followed ({error}). Name another file.") from error
     except FileNotFoundError as error:
         raise HapaxError(
             f"{name}: there is no folder {Path(name).resolve().parent}. Create it, or name a file in another folder."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
+import os
 import re
 import signal
 import sys
@@ -12,7 +14,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from io import TextIOWrapper
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,6 +55,35 @@ def visible(text: str) -> str:
 
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
+
+def _open_streams() -> None:
+    """Give each standard stream that the caller closed the null device, and let narrow encodings print escapes.
+
+    A closed stream's number would go to the next file that is opened, and texts for the stream into that file.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w" if number else "r", encoding="utf-8"))  # noqa: SIM115  for good
+    codecs.register_error("json escapes", _json_escapes)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="json escapes")
+
+
+def _json_escapes(fault: UnicodeError) -> tuple[str, int]:
+    """Escapes, as in JSON, for signs that the encoding of a stream does not have."""
+    if not isinstance(fault, UnicodeEncodeError):
+        raise fault
+    units = fault.object[fault.start : fault.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)), fault.end
+
+
+_open_streams()
 
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 1_000_000)

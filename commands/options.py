@@ -298,8 +298,7 @@ class Queueing:
             if is_done or is_stopped:
                 self.queue.land()
         finally:
-            # After `land` no temporary file is left; after a failure this removes them.
-            self.queue.discard()
+            self.queue.discard()  # of a queue that has landed nothing is left
         if not (is_done or is_stopped):
             return
         for line in self.queue.summary():

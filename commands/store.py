@@ -60,24 +60,49 @@ def stats(database: str, as_json: bool) -> None:
 
 @click.command()
 @with_database
+@click.option(
+    "--seal",
+    "key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="KEY",
+    help="Sign the root with this private SSH key (or the public one of a key in ssh-agent); the seal lies beside DB.",
+)
+@click.option(
+    "--signers",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Accept only a seal of somebody in this file, in ssh-keygen's format ALLOWED SIGNERS.",
+)
 @with_json
-def verify(database: str, as_json: bool) -> None:
+def verify(database: str, key: Path | None, signers: Path | None, as_json: bool) -> None:
     """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
 
     SQLite checks its structures, the identity of every row is hashed again from its content, every reference
     between tables is followed, and the proof of every stored statement is replayed with the facts and rules. A changed
     row is listed with its table, key and content, a wrong proof with the id and text of its statement.
 
+    The root is a hash over all rows, made of one for each run. A seal is a signed root: once there is one, every later
+    change of any row shows, with the run that it belongs to. docs/faults.md has an example.
+
     \b
     hapax verify --db hapax.db
+    hapax verify --db hapax.db --seal ~/.ssh/id_ed25519
+    hapax verify --db hapax.db --signers signers.txt
     """
+    if key is not None and signers is not None:
+        raise click.UsageError("--seal makes a seal and --signers checks one. Give them one after the other.")
     with open_kb(database, read_only=True) as kb:
-        checked = hapax.verify(kb)
+        checked = hapax.verify(kb, signers=signers) if key is None else hapax.seal(kb, key)
     if as_json:
         click.echo(json.dumps(checked.to_json(), ensure_ascii=False))
     elif checked.is_clean:
         proofs = f" and {counted(checked.proofs, 'proof')} replayed" if checked.proofs else ""
         click.echo(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
+        if checked.roots is not None:
+            runs = counted(sum(bool(run.run) for run in checked.roots.runs), "run")
+            click.echo(f"root {checked.roots.root} of {runs}")
+        if checked.seal is not None:
+            by = f"{checked.seal.signer}, " if checked.seal.signer else ""
+            click.echo(f"sealed by {by}{checked.seal.key}")
     else:
         print_table(checked.columns, checked.cells())
     if checked.rewritten and not as_json:

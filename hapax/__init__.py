@@ -129,7 +129,7 @@ if TYPE_CHECKING:
     )
     from hapax.api.sheets import export_sheets, import_sheets
     from hapax.api.spending import Reconciliation, SpendingLedger, ledger, reconcile
-    from hapax.api.verifying import Verification, backup, restore_backup, verify
+    from hapax.api.verifying import Verification, backup, restore_backup, seal, verify
     from hapax.engine.certificates import Promise
     from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.expansion.propose import ExpansionSettings
@@ -298,7 +298,7 @@ _HOMES = {
     ),
     "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
     "hapax.api.browsing": ("datasette_metadata",),
-    "hapax.api.verifying": ("Verification", "backup", "restore_backup", "verify"),
+    "hapax.api.verifying": ("Verification", "backup", "restore_backup", "seal", "verify"),
     "hapax.api.results": (
         "Answers",
         "Derivation",
@@ -547,6 +547,7 @@ __all__ = [
     "retract",
     "reword_schemas",
     "score_entailments",
+    "seal",
     "search",
     "split_entailments",
     "stats",

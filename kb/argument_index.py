@@ -17,7 +17,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb import rows
 from hapax.kb.connection import translated
-from hapax.kb.loading import cells_of
+from hapax.kb.loading import cells_of, check_identity
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -38,6 +38,8 @@ _KEY = (
     "CASE json_type(arguments, '$[{0}]') WHEN 'object' THEN CAST(json_extract(arguments, '$[{0}].decimal') AS REAL) "
     "ELSE json_extract(arguments, '$[{0}]') END"
 )
+
+_SELECT = "SELECT rowid, id, arguments FROM facts WHERE predicate = ?"
 
 
 class ArgumentIndex:
@@ -89,13 +91,20 @@ class ArgumentIndex:
         keys = [(place, value) for place, value in bound.items() if place < INDEXED_PLACES]
         with translated(self._kb.place):
             if state is None or not keys:
-                found = self._conn.execute("SELECT rowid, arguments FROM facts WHERE predicate = ?", (name,)).fetchall()
+                found = self._conn.execute(_SELECT, (name,)).fetchall()
             else:
                 found = self._looked_up(name, state, keys)
-        cells = ((ref, cells_of(name, text)) for ref, text in sorted(set(found)))
-        return [(ref, values) for ref, values in cells if len(values) == int(arity)]
+        matching = []
+        for ref, identity, text in sorted(set(found)):
+            check_identity(identity, name, text)
+            values = cells_of(name, text)
+            if len(values) == int(arity):
+                matching.append((ref, values))
+        return matching
 
-    def _looked_up(self, name: str, state: tuple[int, int], keys: list[tuple[int, Value]]) -> list[tuple[int, str]]:
+    def _looked_up(
+        self, name: str, state: tuple[int, int], keys: list[tuple[int, Value]]
+    ) -> list[tuple[int, str, str]]:
         number, seen = state
         conditions: list[str] = []
         parameters: list[Any] = []
@@ -105,7 +114,7 @@ class ArgumentIndex:
                 "rowid IN (SELECT ref FROM argument_index WHERE number = ? AND place = ? AND key BETWEEN ? AND ?)"
             )
             parameters += [number, place, low, high]
-        select = "SELECT rowid, arguments FROM facts WHERE predicate = ? AND "
+        select = f"{_SELECT} AND "
         found = self._conn.execute(select + " AND ".join(conditions), (name, *parameters)).fetchall()
         for since, more in (("rowid > ?", (seen,)), ("rowid IN (SELECT ref FROM unindexed_facts)", ())):
             found += self._conn.execute(select + since, (name, *more)).fetchall()

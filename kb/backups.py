@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
@@ -12,6 +13,7 @@ from hapax.kb import system
 from hapax.kb.asking import asking
 from hapax.kb.connection import reading_uri, translated
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.unfinished import unfinished
 from hapax.kb.verification import damages
 
 COPIED_PAGES = 2_000
@@ -33,15 +35,11 @@ def copy_verified(source: Path, target: Path) -> int:
         raise HapaxError(f"{source}: there is no such knowledge base. Name an existing file.")
     if target.exists():
         raise HapaxError(f"{target}: this file exists. Name another file, or remove this one first.")
-    partial = target.with_name(f".{system.process_id()}.{target.name}")
-    try:
+    with _beside(target) as partial:
         with KnowledgeBase(source, read_only=True):  # it is one, and of this version
             _copy(source, partial)
         rows = _verified(partial, source)
         _publish(partial, target)
-    finally:
-        for name in (partial.name, f"{partial.name}-wal", f"{partial.name}-shm"):
-            system.remove(partial.with_name(name))
     return rows
 
 
@@ -54,18 +52,14 @@ def put_back(backup: Path, database: Path) -> Path | None:
     if not database.exists():
         copy_verified(backup, database)
         return None
-    with asking(database, WAITED_SECONDS):
-        restored = database.with_name(f".{system.process_id()}.restored.{database.name}")
-        try:
-            copy_verified(backup, restored)
-            kept = _free_name(database)
-            _keep(database, kept)
-            # Old logs would be read as those of the new file.
-            for ending in ("-wal", "-shm"):
-                system.remove(database.with_name(database.name + ending))
-            _publish(restored, database)
-        finally:
-            system.remove(restored)
+    with asking(database, WAITED_SECONDS), _beside(database) as restored:
+        copy_verified(backup, restored)
+        kept = _free_name(database)
+        _keep(database, kept)
+        # Old logs would be read as those of the new file.
+        for ending in ("-wal", "-shm"):
+            system.remove(database.with_name(database.name + ending))
+        _publish(restored, database)
     return kept
 
 
@@ -83,15 +77,27 @@ def _copy(source: Path, target: Path) -> None:
 
 def _keep(database: Path, kept: Path) -> None:
     """Copy the file that is to be replaced, even if it is damaged."""
-    partial = kept.with_name(f".{kept.name}")
+    with _beside(kept) as partial:
+        try:
+            _copy(database, partial)
+        except HapaxError:
+            # SQLite cannot read it; its bytes are kept as they are.
+            system.remove(partial)
+            partial.write_bytes(database.read_bytes())
+        _publish(partial, kept)
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """As `unfinished`. Raises HapaxError if nothing can be written there."""
     try:
-        _copy(database, partial)
-        _publish(partial, kept)
-    except HapaxError:
-        # SQLite cannot read it; its bytes are kept as they are.
-        system.remove(partial)
-        partial.write_bytes(database.read_bytes())
-        _publish(partial, kept)
+        with unfinished(target.resolve()) as path:
+            yield path
+    except OSError as error:
+        raise HapaxError(
+            f"{target}: it cannot be written ({error.strerror or error}). Free some space, allow writing, or name "
+            "another file."
+        ) from error
 
 
 def _verified(path: Path, source: Path) -> int:

@@ -17,6 +17,7 @@ from sqlite_utils import Database
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import rows, schema, system
+from hapax.kb.unfinished import unfinished
 
 BUSY_SECONDS = 60.0
 
@@ -136,9 +137,7 @@ def rescued(connection: sqlite3.Connection, path: Path) -> Path:
     copy of this process replaces the earlier one. Raises HapaxError if it cannot be written.
     """
     copy = path.with_name(f"{path.stem}-rescued-{system.process_id()}{path.suffix}")
-    with _RESCUING:
-        partial = copy.with_name(f".{copy.name}.part")
-        system.remove(partial)
+    with _RESCUING, unfinished(copy) as partial:
         with translated(str(copy)):
             connection.execute("VACUUM INTO ?", (str(partial),))
         system.rename(partial, copy)

@@ -7,6 +7,7 @@ shortcut would be wrong are read one at a time, with the same result.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -16,6 +17,8 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import MAXIMUM_POWER
 from hapax.grammar.terms import Value
 from hapax.kb import values
+from hapax.kb.records import canonical_text, content_id
+from hapax.kb.rows import OTHER_CONTENT, RESTORE
 from hapax.kb.symbols import NumberExtent, Symbols, canonical, extent_of
 
 MOST_ARGUMENTS = 100
@@ -50,13 +53,14 @@ class FactLoader:
     def load(self, where: str, parameters: Sequence[object]) -> int:
         """Read the facts that match the SQL condition; returns their number. Raises HapaxError for a damaged fact."""
         load = _Load(self._conn, self._symbols)
-        sql = f"SELECT predicate, arguments, rowid FROM facts WHERE {where}"  # noqa: S608  ours
+        sql = f"SELECT predicate, arguments, rowid, id FROM facts WHERE {where}"  # noqa: S608  ours
         cursor = self._conn.execute(sql, parameters)
         read = 0
         waiting: dict[str, list[tuple[str, str, int]]] = {}
         while batch := cursor.fetchmany(_FACTS_PER_BATCH):
-            for row in batch:
-                waiting.setdefault(row[0], []).append(row)
+            for predicate, arguments, ref, identity in batch:
+                check_identity(identity, predicate, arguments)
+                waiting.setdefault(predicate, []).append((predicate, arguments, ref))
             read += len(batch)
             self._between()
             enough = 1 if read % _FACTS_WAITING == 0 else _FACTS_PER_BATCH
@@ -174,6 +178,19 @@ def _columns(texts: Sequence[str]) -> list[list[Value]] | None:
     return columns if Decimal not in types or all(map(is_sayable, columns)) else None
 
 
+def check_identity(identity: str, predicate: str, arguments: str) -> None:
+    """Raise HapaxError unless the row of `facts` with this id was stored with these arguments, given as JSON."""
+    # Nearly all arguments are stored in the very form that is hashed, so they need not be parsed.
+    hashed = f'["fact",{canonical_text(predicate)},{arguments}]'.encode("utf-8", "surrogatepass")
+    if hashlib.sha256(hashed).hexdigest()[:32] == identity:
+        return
+    if content_id("fact", predicate, list(cells_of(predicate, arguments))) != identity:
+        raise HapaxError(
+            f"facts.id: the cell {str(identity)[:60]!r} was not written by Hapax ({OTHER_CONTENT}: "
+            f"{predicate}, {arguments[:90]}). {RESTORE}"
+        )
+
+
 def cells_of(predicate: str, arguments: str) -> tuple[Value, ...]:
     """The arguments of a fact. Raises HapaxError where the database's cell is damaged."""
     try:
@@ -183,8 +200,7 @@ def cells_of(predicate: str, arguments: str) -> tuple[Value, ...]:
         raise ValueError("an argument is missing")
     except (ValueError, TypeError) as fault:
         raise HapaxError(
-            f"facts.arguments: the cell {arguments[:60]!r} of {predicate} was not written by Hapax ({fault}). "
-            "Restore the file from a copy, or delete the row."
+            f"facts.arguments: the cell {arguments[:60]!r} of {predicate} was not written by Hapax ({fault}). {RESTORE}"
         ) from fault
 
 

@@ -47,6 +47,10 @@ from hapax.kb.records import (
     content_id,
 )
 
+OTHER_CONTENT = "the identity belongs to other content"
+
+RESTORE = "Restore the file from a copy, or delete the row; `hapax verify` lists all such rows."
+
 SqlValue: TypeAlias = str | int | float | None
 R = TypeVar("R")
 
@@ -182,14 +186,21 @@ class TableSchema(Generic[R]):
         return f"SELECT {', '.join(fields)} FROM {self.name}{join}"  # noqa: S608 - names are ours
 
     def read(self, row: tuple[Any, ...]) -> R:
-        """The record of a row from `select`. Raises HapaxError for a cell that another program changed."""
+        """The record of a row from `select`. Raises HapaxError for a cell that another program changed.
+
+        An identity is a hash of content, so a change of that content shows in it.
+        """
         fields: dict[str, Any] = {}
         for (name, decode), cell in zip(self._decoders, row[len(self.computed) :], strict=True):
             try:
                 fields[name] = None if cell is None else decode(cell)
             except (ValueError, TypeError, HapaxError) as error:
                 raise self._foreign_cell(name, cell, str(error), row) from error
-        return self.record(**fields)
+        record = self.record(**fields)
+        for (name, compute), cell in zip(self.computed.items(), row, strict=False):
+            if compute(record) != cell:
+                raise self._foreign_cell(name, cell, OTHER_CONTENT, row)
+        return record
 
     @cached_property
     def _decoders(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
@@ -201,16 +212,14 @@ class TableSchema(Generic[R]):
         record = self.read(row)
         for table in self.tables:
             table.row(record)
-        for (name, compute), cell in zip(self.computed.items(), row[: len(self.computed)], strict=True):
-            if compute(record) != cell:
-                raise self._foreign_cell(name, cell, "the identity belongs to other content", row)
 
     def _foreign_cell(self, column: str, cell: object, fault: str, row: tuple[Any, ...]) -> HapaxError:
         cells = dict(zip(self.all_columns, row, strict=False))
         key = ", ".join(f"{name} {str(cells[name])[:60]!r}" for name in self.key)
+        content = [str(cells[name])[:60] for name in self.columns if cells.get(name) is not None]
         return HapaxError(
-            f"{self.name}.{column}: the cell {str(cell)[:60]!r} was not written by Hapax ({fault}; row with {key}). "
-            "Restore the file from a copy, or delete the row."
+            f"{self.name}.{column}: the cell {str(cell)[:60]!r} was not written by Hapax ({fault}; row with {key}: "
+            f"{', '.join(content)[:120]}). {RESTORE}"
         )
 
     def insert(self, on_conflict: OnConflict, source: str | None = None) -> str:

@@ -18,7 +18,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
-from hapax.kb import asking, connection, rows, spill, system
+from hapax.kb import asking, connection, rows, spill, system, unfinished
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.connection import translated
 from hapax.kb.record_store import FileMoved, RecordStore
@@ -120,7 +120,8 @@ class KnowledgeBase(RecordStore):
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         super().__init__(path, read_only=read_only)
-        if not read_only:
+        if self.path is not None and not read_only:
+            unfinished.sweep(self.path.resolve().parent)
             # If the file is locked again, or a process is asking for it, they come home later.
             with suppress(HapaxError):
                 self.bring_home(0.0)

@@ -409,6 +409,26 @@ def test_changed_metadata_are_refused(kitchen: Path) -> None:
     assert hapax.load_dataset(folder).rankers
 
 
+def test_a_dataset_carries_the_seal_of_its_knowledge_base(kitchen: Path, tmp_path: Path) -> None:
+    """The root is in the metadata, and seal and signature lie beside them, unless rows came later."""
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    with KnowledgeBase(kitchen, read_only=True) as kb:
+        hapax.seal(kb, key)
+    folder = made(kitchen, "--format", "jsonl")
+    whole = metadata(folder)
+    command = ["ssh-keygen", "-Y", "check-novalidate", "-n", "hapax", "-s", str(folder / "seal.sig")]
+    said = subprocess.run(command, input=(folder / "seal").read_bytes(), capture_output=True, check=True).stdout
+
+    assert f"root {whole['root']}\n" in (folder / "seal").read_text()
+    assert whole["sealed_by"] in said.decode()
+    with KnowledgeBase(kitchen) as kb:
+        kb.start_run(RunRecord("later", "search", {}, "later", "2026-01-01"))
+    later = made(kitchen, "--format", "jsonl", folder="later")
+    assert metadata(later)["sealed_by"] is None
+    assert not (later / "seal").exists()
+
+
 def test_a_dataset_of_an_older_version_is_refused(kitchen: Path) -> None:
     """It has repeats and no checksum; the message says so and what to do."""
     folder = made(kitchen, "--format", "jsonl")
@@ -900,8 +920,15 @@ def test_a_folder_with_something_in_it_is_left_alone(kitchen: Path) -> None:
     assert "holds no dataset" in fault(kitchen, "--force", folder="mine")
     assert files(kitchen.parent / "mine") == {"note": b"mine"}
     assert made(kitchen, folder="empty")
-    assert "already holds a dataset" in fault(kitchen, folder="empty")
+    assert "already holds another dataset" in fault(kitchen, "--rule", "before", folder="empty")
     assert "its folder does not exist" in fault(kitchen, folder="a/b")
+
+
+def test_the_same_command_may_be_given_again(kitchen: Path) -> None:
+    """Killed when all was written, a dataset does not refuse its own command."""
+    old = files(made(kitchen))
+
+    assert files(made(kitchen)) == old
 
 
 def test_force_replaces_the_whole_dataset(kitchen: Path) -> None:

@@ -41,7 +41,8 @@ def test_an_untouched_file_is_clean(database: Path) -> None:
     """Nothing is listed for a file as Hapax wrote it."""
     result = invoke("verify", "--db", database)
 
-    assert (result.exit_code, result.stdout.partition(" ")[2]) == (0, "rows checked, none damaged.\n")
+    assert result.exit_code == 0
+    assert result.stdout.partition(" ")[2].startswith("rows checked, none damaged.\nroot ")
 
 
 def test_a_changed_row_is_named(database: Path) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
-from hapax.kb.records import Distribution
+from hapax.kb.loading import check_identity
+from hapax.kb.records import Distribution, statement_id
+from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.values import refusal
 
@@ -235,7 +238,19 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     select.where(f"NOT EXISTS (SELECT 1 FROM statements AS earlier WHERE {repeated})")  # noqa: S608  ours
     select.where(STANDING)
     count = kb.query("SELECT count(*) FROM statements")[0][0] if is_whole else None
-    return select.table(kb, columns, page, count)
+    table = select.table(kb, columns, page, count)
+    _name_changed_statements(kb, [row[0] for row in table.rows])
+    return table
+
+
+def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> None:
+    """Name those of these statements whose values another program changed."""
+    sql = "SELECT id, rule, substitution FROM statements WHERE id IN (SELECT value FROM json_each(?))"
+    for identity, rule, cell in kb.query(sql, (json.dumps(identities),)):
+        with suppress(ValueError, TypeError):  # a cell that cannot be read is named where it is shown
+            if statement_id(rule, BINDINGS.decode(cell)) != identity:
+                fault = f"statements.id: {identity} was not written by Hapax ({OTHER_CONTENT}: {cell}). {RESTORE}"
+                kb.leave_out(HapaxError(fault))
 
 
 def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
@@ -244,7 +259,7 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     is_ranked = wanted.is_of_popularity or page.column == "popularity"
     columns = ["predicate", "arguments", "probability", "source", "basis", *(["popularity"] if is_ranked else [])]
     select = _Select(
-        "predicate, arguments, probability, source, basis" + (f", {popularity}" if is_ranked else ""),
+        "predicate, arguments, probability, source, basis" + (f", {popularity}" if is_ranked else "") + ", id",
         "facts",
         "predicate, facts.rowid",
         {name: name for name in columns[:5]} | {"popularity": popularity},
@@ -268,8 +283,19 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     select.between("probability", wanted.least, wanted.most)
     select.between(popularity, wanted.rare, wanted.common)
     table = select.table(kb, columns, page)
-    rows = [(name, _texts(arguments), *rest) for name, arguments, *rest in table.rows]
-    return replace(table, rows=rows)
+    return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
+
+
+def _fact_row(kb: KnowledgeBase, row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row of a table of facts, from one that ends with the fact's id; one that another program changed is named."""
+    name, arguments, *rest, identity = row
+    texts = _texts(arguments)
+    try:
+        check_identity(identity, name, arguments)
+    except HapaxError as fault:
+        kb.leave_out(fault)
+        texts = (_unreadable(arguments),)
+    return (name, texts, *rest)
 
 
 _JUDGES = "SELECT model FROM assessments WHERE id IN (SELECT value FROM json_each(decisions.assessment_ids))"

@@ -16,6 +16,7 @@ from hapax.engine.entailment.graph import ENTAILS, Edge, stored_edge
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.kb import rows
+from hapax.kb.loading import check_identity
 from hapax.kb.store import KnowledgeBase
 
 PREMISE, HYPOTHESIS = 0, 1
@@ -76,9 +77,10 @@ class StoredEdges:
 
     def _at(self, place: int, predicate: str, at_least: float) -> list[Edge]:
         # The name of the predicate is written out: SQLite uses a partial index for its own condition only.
-        sql = f"SELECT arguments FROM facts WHERE predicate = '{ENTAILS}' AND {_NAMES[place]} = ?"  # noqa: S608
+        sql = f"SELECT id, arguments FROM facts WHERE predicate = '{ENTAILS}' AND {_NAMES[place]} = ?"  # noqa: S608
         found: dict[str, list[tuple[Value | None, ...]]] = {}
-        for (text,) in self._kb.query(sql, (predicate,)):
+        for identity, text in self._kb.query(sql, (predicate,)):
+            check_identity(identity, ENTAILS, text)
             arguments = rows.VALUES.decode(text)
             partner = str(arguments[1 - place]).partition("(")[0]
             found.setdefault(partner, []).append(arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TextIO
 from hapax.engine.expansion.propose import Proposal
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
+from hapax.kb.unfinished import unfinished
 
 ACCEPT, REJECT, WAITING = "accept", "reject", ""
 _READ_AS = {"": "", "accept": ACCEPT, "accepted": ACCEPT, "reject": REJECT, "rejected": REJECT}
@@ -128,8 +129,13 @@ class ReviewSheet:
     def write(self) -> None:
         """Replace the file atomically: a kill leaves the old one or the new one."""
         table = [entries_of(row) for row in self.rows]
-        beside = self.path.with_name(f"{self.path.name}.new")
-        with beside.open("w", encoding="utf-8", newline="") as file:
+        with unfinished(self.path.resolve()) as beside:
+            self._write(table, beside)
+            system.sync_path(beside)  # a rename may reach the disk before the content does
+            system.rename(beside, self.path.resolve())
+
+    def _write(self, table: Sequence[Mapping[str, str]], path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
             if self._is_jsonl:
                 file.writelines(json.dumps(entries, ensure_ascii=False) + "\n" for entries in table)
             else:
@@ -138,8 +144,6 @@ class ReviewSheet:
                 writer = csv.DictWriter(file, columns, restval="")
                 writer.writeheader()
                 writer.writerows(table)
-        system.sync_path(beside)  # a rename may reach the disk before the content does
-        system.rename(beside, self.path)
 
 
 def entries_of(row: ReviewedProposal) -> dict[str, str]:

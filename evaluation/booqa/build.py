@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable, json_value
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.kb.unfinished import unfinished
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
 UNLIKE = "negative of a far other frequency"
@@ -146,8 +146,9 @@ def build_into(folder: Path, paths: Sequence[Path], words: HyponymSource, settin
     """Build, and write `dev.jsonl`, `test.jsonl` and `report.json`. The files of the slices are temporary."""
     folder.mkdir(parents=True, exist_ok=True)
     # Beside the output: a corpus may be too large for the system's temporary folder.
-    with tempfile.TemporaryDirectory(dir=folder, prefix="slices-") as scratch:
-        built = build(paths, words, settings, Path(scratch))
+    with unfinished(folder / "slices") as scratch:
+        scratch.mkdir()
+        built = build(paths, words, settings, scratch)
     for name, questions in built.sets.items():
         write_questions(questions, folder / f"{name}.jsonl", settings.language)
     text = json.dumps(json_value(built.result(settings).figures), ensure_ascii=False, indent=2)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from filecmp import cmp
 from pathlib import Path
+from shutil import copyfile
 
 from hapax.evaluation.dataset.formats import FORMATS, Target
 from hapax.evaluation.dataset.frozen import METADATA, Checksum
@@ -20,8 +20,13 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.printing import format_library
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
+from hapax.kb.seals import seal_path, signature_path
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.unfinished import exchange, unfinished
 from hapax.kb.values import encode_tree
+
+SEAL = "seal"
+"""The seal of the knowledge base, with the signature in `seal.sig`."""
 
 
 def build(
@@ -31,10 +36,11 @@ def build(
 
     Raises HapaxError if the folder holds anything but a dataset to replace, and if no statement is left to write.
     """
-    _check_folder(target)
+    may_be_there = _check_folder(target)
     source = DatasetSource(kb, select(kb, options))
     formats = tuple(name for name in FORMATS if name in target.formats)
-    with _new_folder(target.folder.resolve()) as folder:
+    place = target.folder.resolve()
+    with _new_folder(place) as folder:
         sinks = open_sinks(formats, folder, target.name)
         counter, checksum = RowCounter(), Checksum()
         total = len(source.selection.texts)
@@ -63,7 +69,21 @@ def build(
         tree = json.loads(encode_tree(summary.to_json()))
         _write(folder / METADATA, json.dumps(tree, ensure_ascii=False, indent=2) + "\n")
         _write(folder / "rules.rules", rules_text(source.library))
+        _copy_seal(source, folder)
+        if may_be_there and not _is_same(folder, place):
+            raise HapaxError(
+                f"{target.folder}: the folder already holds another dataset. Name another one, or replace it with "
+                "--force."
+            )
     return summary
+
+
+def _copy_seal(source: DatasetSource, folder: Path) -> None:
+    """Copy the seal of the knowledge base, if it has one that fits."""
+    if source.seal is not None and source.kb.path is not None:
+        sealed = seal_path(source.kb.path)
+        copyfile(sealed, folder / SEAL)
+        copyfile(signature_path(sealed), signature_path(folder / SEAL))
 
 
 def _write(path: Path, text: str) -> None:
@@ -107,44 +127,43 @@ def _inferred_subtypes(library: Library) -> set[tuple[str, str]]:
     return subtypes
 
 
-def _check_folder(target: Target) -> None:
-    """Raises HapaxError unless the folder is new, empty, or a dataset that is to be replaced."""
+def _check_folder(target: Target) -> bool:
+    """True if the folder holds a dataset that may only be replaced by the same one.
+
+    Raises HapaxError for one that is neither new nor empty and holds none.
+    """
     folder = target.folder
     if not folder.resolve().parent.is_dir():
         raise HapaxError(f"{folder}: its folder does not exist. Create {folder.resolve().parent} first.")
     if folder.exists() and not folder.is_dir():
         raise HapaxError(f"{folder}: this is a file. Name a new or empty folder.")
     if not folder.exists() or not any(folder.iterdir()):
-        return
+        return False
     # --force must never delete a folder that is not a dataset.
     if not (folder / METADATA).is_file():
         raise HapaxError(f"{folder}: the folder is not empty and holds no dataset. Name a new or empty folder.")
-    if not target.force:
-        raise HapaxError(f"{folder}: the folder already holds a dataset. Name another one, or replace it with --force.")
+    return not target.force
+
+
+def _is_same(new: Path, place: Path) -> bool:
+    """True if two folders hold the same files, as after a command that was killed when all was written."""
+    names = [{path.relative_to(folder) for path in folder.rglob("*")} for folder in (new, place)]
+    if names[0] != names[1]:
+        return False
+    files = (name for name in names[0] if (new / name).is_file())
+    return all(cmp(new / name, place / name, shallow=False) for name in files)
 
 
 @contextmanager
 def _new_folder(place: Path) -> Iterator[Path]:
     """An empty folder that takes the place's name when the block succeeds, and is removed when it fails."""
     try:
-        # On the same file system as the place, so that a rename suffices.
-        waiting = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        with unfinished(place) as new:
+            new.mkdir()
+            yield new
+            exchange(new, place)
     except OSError as fault:
         raise HapaxError(
             f"{place.parent}: the dataset cannot be written there ({fault.strerror}). Make the folder writable, or "
             "name another one."
         ) from fault
-    try:
-        new, old = waiting / "new", waiting / "old"
-        new.mkdir()
-        yield new
-        if place.exists():
-            place.rename(old)
-        new.rename(place)
-    except BaseException:
-        # The second rename failed: put the older dataset back.
-        if not place.exists() and (waiting / "old").exists():
-            (waiting / "old").rename(place)
-        raise
-    finally:
-        shutil.rmtree(waiting, ignore_errors=True)

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components  # type: ignore[import-unt
 from hapax.engine.entailment.graph import ENTAILS, Edge, stored_edge
 from hapax.grammar.terms import Atom
 from hapax.kb import rows
+from hapax.kb.loading import check_identity
 from hapax.kb.store import KnowledgeBase
 
 _BATCH = 50_000
@@ -84,11 +85,12 @@ def _edges(kb: KnowledgeBase) -> Iterator[Edge]:
     """The stored entailments, read in batches."""
     last = 0
     while True:
-        selection = "SELECT rowid, arguments FROM facts WHERE predicate = ? AND rowid > ? ORDER BY rowid LIMIT ?"
+        selection = "SELECT rowid, id, arguments FROM facts WHERE predicate = ? AND rowid > ? ORDER BY rowid LIMIT ?"
         found = kb.query(selection, (ENTAILS, last, _BATCH))
         if not found:
             return
-        for last, arguments in found:  # noqa: B007  the last row number begins the next batch
+        for last, identity, arguments in found:  # noqa: B007  the last row number begins the next batch
+            check_identity(identity, ENTAILS, arguments)
             yield stored_edge(rows.VALUES.decode(arguments))
 
 

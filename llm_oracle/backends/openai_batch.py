@@ -4,7 +4,7 @@ A request is identified by a hash of its server, path and body, so that a result
 Answers go through the journal like any other; a request without a result is queued and its question stays open.
 
 A batch is for one server, endpoint and model, and has OpenAI's maximum size, so a queue may be several files: the named
-one and others beside it, with -2, -3 ... after its name. They are written under temporary names and moved into place at
+one and others beside it, with -2, -3 ... after its name. They are written in a hidden folder and moved into place at
 the end, so that a command that fails leaves the earlier queue unchanged.
 """
 
@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import content_id
+from hapax.kb.unfinished import unfinished
 from hapax.llm_oracle.backends.openai_transport import (
     Answer,
     ReadReply,
@@ -58,9 +59,13 @@ class Queued(Deferred):
 
 @dataclass
 class QueueFile:
-    """One batch: requests to one endpoint and model of one server. `path`: its place once the queue has landed."""
+    """One batch: requests to one endpoint and model of one server.
+
+    `path`: its place once the queue has landed; `temporary`: where it is written until then.
+    """
 
     path: Path
+    temporary: Path
     place: str
     url: str
     model: str
@@ -72,11 +77,6 @@ class QueueFile:
 
     def has_room(self, line: bytes) -> bool:
         return self.count < MOST_REQUESTS and self.size + len(line) <= MOST_BYTES
-
-    @property
-    def temporary(self) -> Path:
-        """Path at which it is written until then."""
-        return _temporary(self.path)
 
     def add(self, line: bytes) -> None:
         with _writing(self.path), self.temporary.open("ab") as file:
@@ -104,26 +104,37 @@ class BatchQueue:
         for file in results:
             self._results.update(_results(file))
         self._queued: set[str] = set()
+        self._folder: Path | None = None
+        self._writing = ExitStack()
         self._check_writable(path)
 
     def land(self) -> None:
         """Move the files into place, over those of an earlier queue. A queue without requests is one empty file."""
         with _writing(self.path):
             if not self.files:
-                _temporary(self.path).touch()
+                self._temporary(self.path).touch()
             for path in [file.path for file in self.files] or [self.path]:
+                temporary = self._temporary(path)
                 if path.exists():  # keep the permissions that the user gave it
-                    shutil.copymode(path, _temporary(path))
-                system.rename(_temporary(path), path)
+                    shutil.copymode(path, temporary)
+                system.rename(temporary, path)
             # An earlier queue may have had more files. Leave files alone that only look like one of them.
             for earlier in set(_numbered(self.path)) - {file.path for file in self.files}:
                 if _beginning(earlier) == BEGINS and earlier.resolve() not in self._inputs:
                     system.remove(earlier)
+        self.discard()
 
     def discard(self) -> None:
         """Delete the files written so far; the earlier queue is unchanged."""
-        for file in self.files:
-            system.remove(file.temporary)
+        self._writing.close()
+        self._folder = None
+
+    def _temporary(self, path: Path) -> Path:
+        """Where the file of this path is written until the queue lands."""
+        if self._folder is None:
+            with _writing(path):
+                self._folder = self._writing.enter_context(unfinished(self.path.absolute())).parent
+        return self._folder / path.name
 
     @property
     def count(self) -> int:
@@ -153,7 +164,8 @@ class BatchQueue:
         # Only the last of them can have room, since files are filled one after the other.
         matching = [file for file in self.files if (file.place, file.url, file.model) == (place, url, model)]
         if not matching or not matching[-1].has_room(line):
-            matching.append(QueueFile(self._next_path(), place, url, model))
+            path = self._next_path()
+            matching.append(QueueFile(path, self._temporary(path), place, url, model))
             self.files.append(matching[-1])
         matching[-1].add(line)
 
@@ -219,11 +231,6 @@ def _numbered(path: Path) -> Iterator[Path]:
         for file in path.parent.iterdir():
             if named.fullmatch(file.name) and file.is_file():
                 yield file
-
-
-def _temporary(path: Path) -> Path:
-    # In the same folder, so that it can be renamed; with the process number, so that two commands do not collide.
-    return path.with_name(f".{path.name}.{system.process_id()}")
 
 
 @contextmanager

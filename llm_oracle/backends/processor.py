@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hapax.kb import system
+from hapax.kb.unfinished import unfinished
 from hapax.llm_oracle.backends.cache import cache_folder
 
 ROWS, WIDTH, INNER = 256, 576, 1536
@@ -61,10 +61,9 @@ def processor_speed() -> ProcessorSpeed:
     # A cache that cannot be written costs a measurement per process, no more.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(asdict(measured), stream)
-        system.rename(Path(name), path)
+        with unfinished(path) as written:
+            written.write_text(json.dumps(asdict(measured)), "utf-8")
+            system.rename(written, path)
     return measured
 
 

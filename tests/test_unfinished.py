@@ -1,0 +1,125 @@
+"""What a killed process leaves beside its output is removed by the next command, and what a living one writes stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hapax.api.whole_files import atomic_path
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.unfinished import exchange, sweep, unfinished
+
+WRITER = """
+import sys
+from pathlib import Path
+from hapax.kb.unfinished import unfinished
+
+place = Path(sys.argv[1])
+with unfinished(place) as new:
+    new.mkdir()
+    (new / "file").write_text("new")
+    if sys.argv[2] == "exchange":
+        (new.parent / "earlier").mkdir()
+        place.replace(new.parent / "earlier" / place.name)
+    print("ready", flush=True)
+    input()
+"""
+
+
+def writer(place: Path, step: str = "write") -> subprocess.Popen[str]:
+    """A process that waits amid its writing."""
+    command = [sys.executable, "-c", WRITER, str(place), step]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def end(process: subprocess.Popen[str], number: int) -> None:
+    os.kill(process.pid, number)
+    process.communicate()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    """A hidden folder outlives SIGKILL, and is gone when a file is written beside it."""
+    end(writer(tmp_path / "out"), signal.SIGKILL)
+    left = names(tmp_path)
+    with atomic_path(tmp_path / "other.txt") as path:
+        path.write_text("whole")
+
+    assert len(left) == 1
+    assert names(tmp_path) == {"other.txt"}
+
+
+def test_opening_a_knowledge_base_removes_it_too(tmp_path: Path) -> None:
+    """A command that opens a knowledge base for writing sweeps its folder."""
+    end(writer(tmp_path / "out"), signal.SIGKILL)
+    with KnowledgeBase(tmp_path / "kb.db"):
+        pass
+
+    assert names(tmp_path) == {"kb.db"}
+
+
+def test_what_a_living_process_writes_stays(tmp_path: Path) -> None:
+    """A folder that is locked is not swept."""
+    process = writer(tmp_path / "out")
+    before = names(tmp_path)
+    sweep(tmp_path)
+    after = names(tmp_path)
+    end(process, signal.SIGKILL)
+
+    assert before == after != set()
+
+
+def test_a_folder_that_was_being_replaced_is_put_back(tmp_path: Path) -> None:
+    """Killed between its two renames, an exchange leaves the earlier folder after the next sweep."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "file").write_text("old")
+    end(writer(tmp_path / "out", "exchange"), signal.SIGKILL)
+    assert not (tmp_path / "out").exists()
+    sweep(tmp_path)
+
+    assert names(tmp_path) == {"out"}
+    assert (tmp_path / "out" / "file").read_text() == "old"
+
+
+def test_an_exchange_replaces_the_whole_folder(tmp_path: Path) -> None:
+    """Nothing of the earlier folder is left."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    with unfinished(tmp_path / "out") as new:
+        new.mkdir()
+        (new / "new").write_text("new")
+        exchange(new, tmp_path / "out")
+
+    assert names(tmp_path / "out") == {"new"}
+    assert names(tmp_path) == {"out"}
+
+
+def test_a_failure_puts_the_earlier_folder_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the second rename fails, the place has its earlier folder."""
+    (tmp_path / "out").mkdir()
+    real = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        if path.name == "out" and path.parent.name.startswith(".") and target.parent == tmp_path:
+            monkeypatch.undo()
+            raise OSError("no")
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with suppress(OSError), unfinished(tmp_path / "out") as new:
+        new.mkdir()
+        exchange(new, tmp_path / "out")
+
+    assert names(tmp_path) == {"out"}
