@@ -704,25 +704,36 @@ def why(
     *,
     assume: str | Sequence[str] = (),
     probability: ProbabilityOptions | None = None,
+    seconds: float = 60,
 ) -> Explanation:
     """Explain why a statement, given itself or by text or id, or an atom holds, down to prompts and thresholds.
 
     `probability`: first the probability of the atom, or of what the statement's rule needs, with its best proofs.
+    `seconds`: the time limit of each goal that this needs, after which LimitExceeded is raised.
     """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why as explain
+    from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
 
     refuse_faulty(rules)
     named = text if isinstance(text, str) else text.id
-    return Explanation(explain(Theory(rules, kb, _texts(assume)), named, probability=probability))
+    with PrologSession(seconds) as session:
+        return Explanation(explain(Theory(rules, kb, _texts(assume)), named, session, probability=probability))
 
 
-def why_not(atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> Explanation:
-    """Explain which gate stopped a value, or which premise of which rule failed."""
+def why_not(
+    atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = (), seconds: float = 60
+) -> Explanation:
+    """Explain which gate stopped a value, or which premise of which rule failed.
+
+    `seconds`: the time limit of each goal that this needs, after which LimitExceeded is raised.
+    """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why_not as explain_failure
+    from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
 
     refuse_faulty(rules)
-    return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom))
+    with PrologSession(seconds) as session:
+        return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom, session))

@@ -41,7 +41,8 @@ class Contents(Tabular):
     """Counts of a knowledge base, with a row for each of its tables.
 
     `derived`: statements stored by `derive`, by rule. `calls`: journaled calls by the role of the model.
-    `refused`: role, reason and number of the calls that a model refused.
+    `refused`: role, reason and number of the calls that a model refused. `outdated`: rules whose derived statements are
+    from before facts changed.
     """
 
     counts: Mapping[str, int]
@@ -49,6 +50,7 @@ class Contents(Tabular):
     calls: Mapping[str, int]
     refused: Sequence[tuple[str, str, int]]
     withdrawn: Withdrawn = Withdrawn()
+    outdated: Sequence[str] = ()
     columns = ("table", "rows")
 
     def cells(self) -> list[tuple[Any, ...]]:
@@ -61,6 +63,7 @@ class Contents(Tabular):
         return {
             **self.counts,
             "derived": self.derived,
+            "outdated": list(self.outdated),
             "calls_by_role": self.calls,
             "refused": refused,
             "withdrawn": asdict(self.withdrawn),
@@ -69,9 +72,12 @@ class Contents(Tabular):
 
 def stats(kb: KnowledgeBase) -> Contents:
     """Count the contents of a knowledge base."""
+    from hapax.engine.inference.bulk_derivation import outdated_rules
+
     fallen = len({statement.id for statement in kb.fallen_statements()})
     withdrawn = Withdrawn(len(kb.withdrawals()), fallen)
-    return Contents(kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals(), withdrawn)
+    outdated = outdated_rules(kb)
+    return Contents(kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals(), withdrawn, outdated)
 
 
 @dataclass(frozen=True)

@@ -395,6 +395,14 @@ with_at_least = click.option(
     "--at-least", type=Finite(0, 1), metavar="P", help="Leave out what is less probable, by the lower bound."
 )
 
+with_goal_seconds = click.option(
+    "--seconds",
+    type=Finite(0, MOST_SECONDS, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Time limit of each goal that the explanation needs.",
+)
+
 with_limits = together(
     click.option(
         "--seconds",

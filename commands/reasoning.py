@@ -29,6 +29,7 @@ from hapax.commands.options import (
     with_at_least,
     with_budget,
     with_database,
+    with_goal_seconds,
     with_json,
     with_limits,
     with_models,
@@ -119,6 +120,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
 @with_assume
 @with_entail
 @with_probability
+@with_goal_seconds
 @with_json
 def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Explain why a statement (by text or id) or an atom holds: its proof, and the prompt and scores of each fact.
@@ -133,7 +135,8 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(read_library(paths, database), kb, options["entail"], text)
         probability = probability_options(options)
-        explanation = operations.why(text, rules, kb, assume=options["assume"], probability=probability)
+        assume, seconds = options["assume"], options["seconds"]
+        explanation = operations.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
         _print_explanation(explanation, options["as_json"])
 
 
@@ -143,6 +146,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
 @with_database
 @with_assume
 @with_entail
+@with_goal_seconds
 @with_json
 def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Explain why an atom does not hold: the gate that rejected it, or the premise of each rule that fails.
@@ -152,7 +156,8 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     """
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(read_library(paths, database), kb, options["entail"], atom)
-        _print_explanation(operations.why_not(atom, rules, kb, assume=options["assume"]), options["as_json"])
+        explanation = operations.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
+        _print_explanation(explanation, options["as_json"])
 
 
 def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None, goal: str) -> Library:

@@ -46,6 +46,9 @@ def stats(database: str, as_json: bool) -> None:
     if contents.derived:
         statements = counted(sum(contents.derived.values()), "statement")
         out.print(f"\n{statements} of {counted(len(contents.derived), 'rule')}, stored by hapax derive.")
+    if contents.outdated:
+        names = escape(", ".join(contents.outdated))
+        out.print(f"Facts have changed since {names} was derived: run `hapax derive` again.", soft_wrap=True)
     if contents.withdrawn.facts:
         fallen = counted(contents.withdrawn.statements, "stored statement")
         tail = f", so {fallen} no longer hold" if contents.withdrawn.statements else ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
+from hapax.engine.inference.bulk_derivation import find_statement
 from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, derivations, fact_key
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
@@ -108,6 +110,8 @@ def why(
     worded = with_stored_predicates(theory)
     # First as a statement: a sentence can never be read as an atom.
     statement = _statement(theory.kb, text)
+    if statement is None and not _ATOM.match(text):
+        statement = find_statement(theory.kb, theory.library, _named(text), session)
     if statement is not None:
         _refuse_fallen(worded, statement)
         story = why_statement(worded, statement)
@@ -200,13 +204,25 @@ def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
     return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
 
 
+_ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
+"""The beginning of an atom, which no sentence has."""
+
+
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
-    """The statement of that id or text; case, blanks and the full stop are ignored."""
-    wanted = _plain(text)
+    """The statement of a search by id or text; case, blanks and the full stop are ignored."""
+    if _ATOM.match(text):
+        return None
+    is_wanted = _named(text)
     for statement in chain(kb.statements(), kb.fallen_statements()):
-        if statement.id == text.strip() or _plain(statement.text) == wanted:
+        if is_wanted(statement.id, statement.text):
             return statement
     return None
+
+
+def _named(text: str) -> Callable[[str, str], bool]:
+    """A test of a statement's id and sentence."""
+    identity, wanted = text.strip(), _plain(text)
+    return lambda found, sentence: found == identity or _plain(sentence) == wanted
 
 
 def _plain(text: str) -> str:

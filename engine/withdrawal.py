@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hapax.engine.inference.bulk_derivation import derive_all, followed_rules
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements, fact_key
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
 from hapax.kb.records import USER, FactRecord, Source, StatementRecord
 from hapax.kb.rows import statement_key
@@ -30,6 +31,8 @@ class FactChange:
     """Statements that hold by another proof, which is now stored with them."""
     risen: tuple[StatementRecord, ...] = ()
     """Statements that hold again."""
+    derived: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Numbers of the statements that `derive` stored, before and now, by rule, where they differ."""
 
     def to_json(self) -> dict[str, Any]:
         """Atoms of the facts, and id and text of the statements."""
@@ -37,6 +40,7 @@ class FactChange:
         for name in ("fallen", "reproved", "risen"):
             texts = {statement.id: statement.text for statement in getattr(self, name)}
             changed[name] = [{"id": identity, "text": text} for identity, text in texts.items()]
+        changed["derived"] = {rule: {"before": before, "now": now} for rule, (before, now) in self.derived.items()}
         return changed
 
 
@@ -56,9 +60,10 @@ def withdraw_facts(
         by_id[fact.id] = fact
     facts = tuple(by_id.values())
     with open_session(session) as prolog, kb.transaction():
-        before = _fallen(kb)
+        before, followed = _fallen(kb), followed_rules(kb, theory.library)
         kb.withdraw([fact.id for fact in facts], reason.strip(), USER)
-        return replace(_revised(theory, before, prolog), facts=facts)
+        change = _revised(theory, before, prolog)
+        return replace(change, facts=facts, derived=_derived_again(theory, followed, prolog))
 
 
 def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
@@ -72,9 +77,20 @@ def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
             raise HapaxError(f"{kb.place}: {text} is not withdrawn. Run `hapax stats` to see whether any fact is.")
         facts[fact.id] = fact
     with open_session(None) as prolog, kb.transaction():
-        before = _fallen(kb)
+        before, followed = _fallen(kb), followed_rules(kb, theory.library)
         kb.restore(facts)
-        return replace(_revised(theory, before, prolog), facts=tuple(facts.values()))
+        change = _revised(theory, before, prolog)
+        return replace(change, facts=tuple(facts.values()), derived=_derived_again(theory, followed, prolog))
+
+
+def _derived_again(theory: Theory, rules: Sequence[Rule], session: PrologSession) -> dict[str, tuple[int, int]]:
+    """Let the statements that `derive` stored follow a change of the facts; the numbers that differ, by rule."""
+    if not rules:
+        return {}
+    before = theory.kb.derived_counts()
+    derive_all(theory.kb, theory.library, rules, session=session)
+    now = theory.kb.derived_counts()
+    return {rule.name: (before[rule.name], now[rule.name]) for rule in rules if before[rule.name] != now[rule.name]}
 
 
 def revise_statements(library: Library, kb: KnowledgeBase) -> FactChange:

@@ -315,3 +315,15 @@ def test_an_abort_is_told_as_an_abort(worker: PrologSession) -> None:
     assert raised.value.kind == "aborted"
     with pytest.raises(LimitExceeded, match="1000 MB"):
         _answers(b"", {"kind": "done", "signal": signal.SIGABRT, "resident_mb": 900}, QueryLimits(memory_mb=1000))
+
+
+def test_an_answer_that_contains_itself_is_told() -> None:
+    """A goal whose answer has no end names the equation's form instead of Prolog's inner error."""
+    with PrologSession() as session, pytest.raises(PrologError, match="contains itself"):
+        session.solutions("X = f(X)", ("X",), distinct=True)
+
+
+def test_a_session_shortens_the_limits_of_its_goals() -> None:
+    """A goal ends with the session's time, although its own limit is longer."""
+    with PrologSession(0.2) as session, pytest.raises(LimitExceeded, match=r"0\.2 seconds"):
+        session.solutions("repeat, fail", (), QueryLimits(seconds=500, inferences=10**14), trusted=True)

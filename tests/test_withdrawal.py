@@ -287,3 +287,29 @@ def test_what_cannot_be_withdrawn_is_told(
 
     assert (result.exit_code, message in " ".join(result.output.split())) == (code, True)
     assert _statements(searched) == before
+
+
+def test_derived_statements_follow_a_withdrawal_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`why` finds what `derive` stored by id and sentence; it goes and comes with a fact, and `stats` says when it is old."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "birds.rules").write_text(BIRDS, "utf-8")
+    (tmp_path / "birds.csv").write_text("is_bird,tit\nlives_in,tit,park\nis_bird,owl\nlives_in,owl,barn\n", "utf-8")
+    run("import", "birds.csv", "--rules", "birds.rules")
+    run("derive", "--rule", "default", "-o", "found.jsonl")
+    named = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text("utf-8").splitlines()]
+    tit = next(row for row in named if "tit" in row["statement"])
+    found = [run("why", name).output for name in (tit["id"], tit["statement"].upper())]
+    told = run("retract", "is_bird(tit)", "--reason", "a mistake").output
+    gone = [run("why", name, code=1).output for name in (tit["id"], tit["statement"])]
+    counts = json.loads(run("stats", "--json").stdout)
+    back = run("retract", "--undo", "is_bird(tit)").output
+    (tmp_path / "new.csv").write_text("is_bird,rook\n", "utf-8")
+    run("import", "new.csv")
+
+    assert all("[by rule default]" in text and "[given]" in text for text in found)
+    assert "derived by default: 1 statement, 2 before" in told
+    assert all("No statement has this id or text" in " ".join(text.split()) for text in gone)
+    assert (counts["derived"], counts["outdated"]) == ({"default": 1}, [])
+    assert "derived by default: 2 statements, 1 before" in back
+    assert "Facts have changed since default was derived" in run("stats").output
+    assert "Run `hapax derive` again" in " ".join(run("why", tit["id"], code=1).output.split())

@@ -27,8 +27,10 @@ from hapax.engine.inference.derive import (
     StatementJoin,
     StatementWriter,
     derive_statements,
+    filled,
     instances_by_conclusion,
     relevant_library,
+    sentence_pieces,
 )
 from hapax.engine.inference.maintenance import (
     MaintainedClause,
@@ -75,7 +77,7 @@ from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.changes import TableChanges
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
-from hapax.kb.records import Distribution, StatementRecord, content_id
+from hapax.kb.records import Distribution, StatementRecord, content_id, statement_id
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import EXACT, NumberExtent, canonical, exact_extent
@@ -212,20 +214,90 @@ def read_statements(
     relations = Relations(kb)
     with relations.snapshot():
         derivation = _current(kb, relations, library, rule)
-        batches = relations.batches(derivation)
-        if derivation.engine == "sql":
-            yield from _proved_by_sql(relations, library, rule, batches)
-            return
-        with open_session(session) as prolog:
-            theory = Theory(library, kb).relevant_to(rule)
-            facts, denied = list(theory.facts()), kb.denials()
-            # Prolog's proofs are not stored, only its substitutions, so they are derived again.
-            for batch in batches:
-                tags = chain.from_iterable(row[1:] for row in batch)
-                values = relations.symbols.values(tag for tag in tags if tag is not None)
-                substitutions = [_substitution(rule, row[1:], values) for row in batch]
-                kept = KeptSubstitutions(rule, {Distribution.HEAD: substitutions}, RUN_ID)
-                yield from derive_statements(prolog, library, facts, kept, denied)
+        yield from _records(kb, relations, library, rule, relations.batches(derivation), session=session)
+
+
+def find_statement(
+    kb: KnowledgeBase, library: Library, is_wanted: Callable[[str, str], bool], session: PrologSession | None = None
+) -> StatementRecord | None:
+    """The first stored statement that is wanted by its id and sentence, with its proof; None if there is none.
+
+    Raises HapaxError if facts have changed since its rule was derived.
+    """
+    relations = Relations(kb)
+    with relations.snapshot():
+        stored = relations.derivations()
+        for rule in (rule for rule in library.rules if rule.name in stored):
+            derivation = stored[rule.name]
+            if derivation.fingerprint != _fingerprint(kb, library, rule):
+                continue  # by other rules, whose variables need not be those of this one
+            row = _wanted_row(relations, library, rule, derivation, is_wanted)
+            if row is not None:
+                _current(kb, relations, library, rule)
+                return next(_records(kb, relations, library, rule, [[row]], session=session), None)
+    return None
+
+
+def _wanted_row(
+    relations: Relations,
+    library: Library,
+    rule: Rule,
+    derivation: StoredDerivation,
+    is_wanted: Callable[[str, str], bool],
+) -> tuple[Any, ...] | None:
+    sentence = sentence_pieces(rule, library)
+    width = len(rule.searched) + 1
+    for batch in relations.batches(derivation):
+        tags = chain.from_iterable(row[1:width] for row in batch)
+        values = relations.symbols.values(tag for tag in tags if tag is not None)
+        for row in batch:
+            found = _substitution(rule, row[1:width], values)
+            cells = [(name, constant.value) for name, constant in found.bindings]
+            if is_wanted(statement_id(rule.name, cells), filled(sentence, found)):
+                return row
+    return None
+
+
+def outdated_rules(kb: KnowledgeBase) -> list[str]:
+    """Rules whose stored statements are from before facts changed."""
+    relations = Relations(kb)
+    found = relations.derivations().values()
+    return [item.rule for item in found if item.stale] if relations.is_up_to_date else [item.rule for item in found]
+
+
+def followed_rules(kb: KnowledgeBase, library: Library) -> list[Rule]:
+    """Rules whose stored statements SQL derived, by these rules and from the facts as they are."""
+    relations = Relations(kb)
+    if not relations.is_up_to_date:
+        return []
+    found = {name: item for name, item in relations.derivations().items() if item.engine == "sql" and not item.stale}
+    rules = [rule for rule in library.rules if rule.name in found]
+    return [rule for rule in rules if found[rule.name].fingerprint == _fingerprint(kb, library, rule)]
+
+
+def _records(
+    kb: KnowledgeBase,
+    relations: Relations,
+    library: Library,
+    rule: Rule,
+    batches: Iterable[RowBatch],
+    *,
+    session: PrologSession | None,
+) -> Iterator[StatementRecord]:
+    """The statements of stored rows. Those of one batch are proved together."""
+    if relations.derivations()[rule.name].engine == "sql":
+        yield from _proved_by_sql(relations, library, rule, batches)
+        return
+    with open_session(session) as prolog:
+        theory = Theory(library, kb).relevant_to(rule)
+        facts, denied = list(theory.facts()), kb.denials()
+        # Prolog's proofs are not stored, only its substitutions, so they are derived again.
+        for batch in batches:
+            tags = chain.from_iterable(row[1:] for row in batch)
+            values = relations.symbols.values(tag for tag in tags if tag is not None)
+            substitutions = [_substitution(rule, row[1:], values) for row in batch]
+            kept = KeptSubstitutions(rule, {Distribution.HEAD: substitutions}, RUN_ID)
+            yield from derive_statements(prolog, library, facts, kept, denied)
 
 
 def fact_tables(

@@ -398,6 +398,12 @@ class StatementWriter:
         return Proof(conclusion, By.RULE, self.rule.name, tuple(children))
 
 
+def sentence_pieces(rule: Rule, library: Library) -> list[str]:
+    """The sentence of a rule's statements as pieces for `filled`."""
+    slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
+    return statement_text(rule, library, slots).sentence.split("\0")
+
+
 def filled(pieces: Sequence[str], substitution: Substitution) -> str:
     """The text of a writer's pieces with values in place of variables; every second piece is a variable's name.
 

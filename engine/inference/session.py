@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -143,7 +143,9 @@ class FactFeed(Protocol):
 class PrologSession:
     """A worker process with at most one loaded program. Safe to share between threads: goals run one at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_seconds: float = math.inf) -> None:
+        """`most_seconds`: the time limit of goals whose own limit is longer."""
+        self._most_seconds = most_seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -187,6 +189,7 @@ class PrologSession:
         rows. Raises GoalRefused, LimitExceeded or another PrologError; the session stays usable after each of them.
         """
         limits = limits or QueryLimits()
+        limits = replace(limits, seconds=min(limits.seconds, self._most_seconds))
         _check_goal(goal)
         request = {
             "do": "answer",
@@ -369,6 +372,10 @@ def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> GoalAns
         raise _exceeded(message, limits)
     if kind == "refused":
         raise GoalRefused(f"A goal may not call {message}. {ALLOWED}", kind)
+    if kind == "type_error" and "acyclic_term" in message:
+        raise PrologError(
+            "An answer contains itself, as X does in X = f(X), and has no end. Change that equation of the goal.", kind
+        )
     if kind not in ("done", "truncated"):
         raise PrologError(f"Prolog rejected the goal: {_short(message)} ({kind}).", kind)
     return GoalAnswers(rows, kind == "truncated")
