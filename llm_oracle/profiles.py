@@ -134,6 +134,11 @@ def _wanted(question: ValueQuestion, values: str) -> str:
 
 
 def _plain_words(question: ValueQuestion) -> str:
+    if question.functional:
+        noun = question.data_type.lower()
+        answer = "number" if question.numeric else f"name of the {noun}"
+        # A list of one right name confuses small models, which then answer neither.
+        return f'Name the {noun} such that "{question.blank_sentence}" is true. Answer with the {answer} only.'
     return f"{_request(question)} {_list_instruction(question)}{exclusion_clause(question.forbidden)}"
 
 

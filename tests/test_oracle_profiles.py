@@ -81,8 +81,7 @@ def test_plain_asks_with_a_blank_and_names_forbidden_values() -> None:
     assert '"something flows through ___"' in PLAIN.word(open_words)
     year = ValueQuestion("Y", "the radio was invented in [Y]", (), "Year", functional=True, numeric=True)
     assert PLAIN.word(year) == (
-        'Name a year such that "the radio was invented in ___" is true. There is one right answer. '
-        "Answer with a numbered list of numbers only."
+        'Name the year such that "the radio was invented in ___" is true. Answer with the number only.'
     )
 
 

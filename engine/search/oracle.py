@@ -128,6 +128,13 @@ class OracleSettings:
         return FUNCTIONAL_SAMPLES if self.link_exclusion else min(FUNCTIONAL_SAMPLES, self.calls_per_question)
 
     @property
+    def tries(self) -> int:
+        """Calls for each of these samples until a reply has a value. Without `--compat` all stay within `--calls`."""
+        if self.released:
+            return TRIES
+        return 1 if self.link_exclusion else max(1, self.calls_per_question // self.samples)
+
+    @property
     def truth_threshold(self) -> float:
         """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
         return self.rules.get(CRITIC.name, DEFAULT_RULE).start
@@ -189,7 +196,7 @@ def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolera
     make_gates = ReleasedGates if settings.released else QuestionGates
     gates = make_gates(settings.gates, settings.rules_of(inquiry.question), dict(inquiry.prior))
     calls = inquiry.calls or settings.calls_per_question
-    asked = AskedQuestion(inquiry, gates, calls, tolerance, TRIES if settings.released else 1)
+    asked = AskedQuestion(inquiry, gates, calls, tolerance, settings.tries)
     asked.samples = settings.samples
     return asked
 
@@ -567,7 +574,7 @@ class Oracle:
     @property
     def most_samples(self) -> int:
         """Most calls about a question with one right value."""
-        return self.settings.samples * (TRIES if self.settings.released else 1)
+        return self.settings.samples * self.settings.tries
 
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: samples that it needs if one value is right, else one for further values."""
