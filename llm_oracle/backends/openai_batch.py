@@ -117,7 +117,9 @@ class BatchQueue:
                 temporary = self._temporary(path)
                 if path.exists():  # keep the permissions that the user gave it
                     shutil.copymode(path, temporary)
+                system.sync_path(temporary)  # a rename may reach the disk before the content does
                 system.rename(temporary, path)
+            system.sync_folder(self.path.resolve().parent)
             # An earlier queue may have had more files. Leave files alone that only look like one of them.
             for earlier in set(_numbered(self.path)) - {file.path for file in self.files}:
                 if _beginning(earlier) == BEGINS and earlier.resolve() not in self._inputs:

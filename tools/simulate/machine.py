@@ -1,0 +1,139 @@
+"""A simulated machine: processes of Hapax on one disk and clock, and what they left."""
+
+from __future__ import annotations
+
+import gc
+import random
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hapax.kb import system
+from tools.simulate import network, scheduling, vfs
+from tools.simulate.disk import Disk, DiskFault
+from tools.simulate.network import SimulatedProvider
+from tools.simulate.scheduling import Scheduler, SimulatedProcess
+
+Work = Callable[[], object]
+
+_LAYER: list[vfs.Layer] = []
+"""SQLite's layer, which is registered once."""
+
+
+class SimulatedFileLock:
+    """A lock of the simulated system: processes wait for it on the simulated clock, and lose it when they end."""
+
+    owners: dict[str, tuple[SimulatedProcess | None, int]] = {}  # noqa: RUF012  the locks of the machine
+
+    def __init__(self, machine: Machine, path: Path) -> None:
+        self.lock_file = str(path)
+        self._machine = machine
+
+    def acquire(self, timeout: float | None = None) -> None:
+        """Take the lock, which nests in one process."""
+        disk, scheduler = self._machine.disk, self._machine.scheduler
+        path = Path(self.lock_file)
+        if scheduler is None or scheduler.me is None:
+            return
+        disk.cross("lock", path.touch)
+
+        def is_free() -> bool:
+            owner, depth = self.owners.get(self.lock_file, (None, 0))
+            return not depth or owner is process or (owner is not None and owner.is_dead)
+
+        process = scheduler.me.process
+        if not scheduler.wait(timeout, is_free):
+            raise system.LockTimeout(self.lock_file)
+        owner, depth = self.owners.get(self.lock_file, (None, 0))
+        self.owners[self.lock_file] = (process, depth + 1 if owner is process else 1)
+
+    def release(self) -> None:
+        scheduler = self._machine.scheduler
+        if scheduler is None or scheduler.me is None:
+            return
+        owner, depth = self.owners.get(self.lock_file, (None, 0))
+        if owner is scheduler.me.process:
+            self.owners[self.lock_file] = (owner, depth - 1)
+            scheduler.wake()
+
+
+class Machine:
+    """Runs processes in a folder. The counts of faults and crossings add up over its runs."""
+
+    def __init__(self, folder: Path, seed: int, provider: SimulatedProvider | None = None) -> None:
+        self.folder, self.seed = folder, seed
+        folder.mkdir(parents=True)
+        self.disk = Disk(folder, seed)
+        self.scheduler: Scheduler | None = None
+        self.provider = provider
+        self.crossings: Counter[str] = Counter()
+        self.clock = 0.0
+        """Seconds on the simulated clock, of all runs."""
+        self._runs = 0
+
+    def run(self, works: Sequence[Work], faults: Sequence[DiskFault] = (), switching: float = 0.1) -> list[Any]:
+        """Run one process for each function; returns the processes. A power cut has then changed the folder."""
+        self._runs += 1
+        processes = [SimulatedProcess(1000 * self._runs + number, work) for number, work in enumerate(works)]
+        self.scheduler = Scheduler(self.seed * 100 + self._runs, switching)
+        self.disk.restart(self.scheduler, list(faults))
+        SimulatedFileLock.owners.clear()
+        random.seed(self.seed)  # pauses between attempts are random
+        if not _LAYER:
+            _LAYER.append(vfs.Layer())
+        replaced = self._replaced()
+        real = {name: getattr(system, name) for name in replaced}
+        network.install(self.provider, self.disk)
+        scheduling.use(self.scheduler)
+        _LAYER[0].watcher = self.disk
+        for name, function in replaced.items():
+            setattr(system, name, function)
+        gc.disable()  # when it runs depends on all seeds before
+        try:
+            self.scheduler.run(processes)
+        finally:
+            for process in processes:
+                if process.fault is not None:
+                    traceback.clear_frames(process.fault.__traceback__)
+            gc.collect()  # connections of killed processes are closed while their writes still fail
+            gc.enable()
+            for name, function in real.items():
+                setattr(system, name, function)
+            _LAYER[0].watcher = None
+            scheduling.use(None)
+            self.clock += self.scheduler.clock
+            self.disk.scheduler = self.scheduler = None
+            self.crossings += self.disk.crossings
+        if self.disk.is_cut:
+            self.disk.cut()
+        return processes
+
+    def _replaced(self) -> dict[str, Any]:
+        disk, scheduler = self.disk, self.scheduler
+        if scheduler is None:
+            raise RuntimeError("no run is under way")
+
+        def sleep(seconds: float) -> None:
+            if scheduler.me is not None:
+                scheduler.wait(seconds, lambda: False)
+
+        def process_id() -> int:
+            return scheduler.me.process.number if scheduler.me else 0
+
+        return {
+            "now": lambda: datetime.fromtimestamp(1_700_000_000 + scheduler.clock, UTC),
+            # Not `monotonic` itself: some defaults of parameters refer to that function.
+            "time": SimpleNamespace(monotonic=lambda: scheduler.clock, sleep=sleep),
+            "process_id": process_id,
+            "file_lock": lambda path: SimulatedFileLock(self, path),
+            "write": disk.write_file,
+            "sync": disk.sync_file,
+            "sync_folder": disk.sync_folder,
+            "rename": disk.rename,
+            "remove": disk.remove,
+            "remove_folder": disk.remove_folder,
+        }

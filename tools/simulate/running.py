@@ -1,0 +1,180 @@
+"""One seed: a scenario, its faults, its runs, and the checks."""
+
+from __future__ import annotations
+
+import logging
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.server import ExclusionReader
+from hapax.grammar.errors import HapaxError
+from tools.simulate import checks
+from tools.simulate.disk import DEATHS, ERRORS, DiskFault
+from tools.simulate.machine import Machine
+from tools.simulate.network import SimulatedProvider
+from tools.simulate.scenarios import SCENARIOS, Place, Scenario, clean, world
+from tools.simulate.scheduling import SimulatedProcess, Stuck
+
+MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
+
+
+@dataclass
+class Totals:
+    """Counts over seeds."""
+
+    seeds: int = 0
+    failed: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+    scenarios: Counter[str] = field(default_factory=Counter)
+    injected: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        lines = [f"{self.seeds} seeds, {self.failed} failed, {self.runs} runs, {self.seconds:.0f} s of processor time"]
+        for title, counts in (("scenario", self.scenarios), ("fault", self.injected)):
+            lines += [f"  {title} {name}: {count}" for name, count in sorted(counts.items()) if count]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An undisturbed run: its content, and its crossings by kind."""
+
+    content: checks.Content
+    crossings: Counter[str]
+    asked: Counter[str]
+    charged: Counter[str]
+
+
+class Simulation:
+    """Runs seeds; references are kept from one to the next."""
+
+    def __init__(self, only: str | None = None) -> None:
+        self._only = only
+        self.trace = ""
+        """The scenario of the last seed, its faults, and its time and crossings, which show if it is repeated."""
+        self._references: dict[str, Reference] = {}
+        logging.disable(logging.CRITICAL)  # asyncio complains of the tasks of killed processes
+
+    @cached_property
+    def _folder(self) -> Path:
+        self._temporary = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None, prefix="hapax-simulate-")
+        return Path(self._temporary.name)
+
+    def run(self, seed: int, totals: Totals) -> list[str]:
+        """Run a seed; returns what went wrong."""
+        stream = random.Random(f"seed {seed}")  # noqa: S311  no secret
+        scenario = SCENARIOS[self._only or stream.choice(list(SCENARIOS))]
+        totals.seeds += 1
+        totals.scenarios[scenario.name] += 1
+        try:
+            reference = self._reference(scenario)
+            return [
+                f"{scenario.name}: {failure}" for failure in self._disturbed(scenario, reference, seed, stream, totals)
+            ]
+        except Stuck as stuck:
+            return [f"{scenario.name}: {stuck}"]
+
+    def _reference(self, scenario: Scenario) -> Reference:
+        if scenario.name not in self._references:
+            machine, place, provider = self._machine(scenario, 0)
+            for work in scenario.works(place):  # one after the other
+                _check_ended(machine.run([work]))
+            found = checks.content(place.folder, scenario)
+            charged = Counter(request.body for request in provider.charged) if provider else Counter[str]()
+            asked = Counter(request for batch in place.asked for request in batch)
+            self._references[scenario.name] = Reference(found, machine.crossings, asked, charged)
+            clean(place)
+        return self._references[scenario.name]
+
+    def _machine(self, scenario: Scenario, seed: int) -> tuple[Machine, Place, SimulatedProvider | None]:
+        provider = None
+        if scenario.server:
+            provider = SimulatedProvider(ExclusionReader(world()), scenario.votes_only)
+        machine = Machine(self._folder / "world", seed, provider)
+        place = Place(machine.folder, machine.disk)
+        scenario.prepare(place)
+        return machine, place, provider
+
+    def _disturbed(
+        self, scenario: Scenario, reference: Reference, seed: int, stream: random.Random, totals: Totals
+    ) -> Iterator[str]:
+        machine, place, provider = self._machine(scenario, seed)
+        if provider is not None:
+            provider.stream = random.Random(f"network {seed}")  # noqa: S311  no secret
+            provider.fault_share = stream.choice((0.0, 0.0, 0.1, 0.3))
+            provider.knows_keys = stream.random() < 0.5
+        in_flight = 0
+        try:
+            for _ in range(stream.choice((1, 1, 2, 3))):
+                faults = [_drawn(stream, reference.crossings)]
+                if stream.random() < 0.3:
+                    faults.append(_drawn(stream, reference.crossings))
+                processes = machine.run(scenario.works(place), faults, stream.choice((0.0, 0.05, 0.3)))
+                totals.runs += 1
+                ended = sum(process.is_killed or process.fault is not None for process in processes)
+                # A model in this process answers batch by batch, and the last one of each process may be lost.
+                last = place.asked[-ended:] if ended else []
+                in_flight += ended * checks.IN_FLIGHT if provider else sum(map(len, last))
+                yield from _tracebacks(processes)
+            if provider is not None:
+                totals.injected.update({f"network, {name}": count for name, count in provider.faults.items()})
+                provider.fault_share = 0.0
+            processes = machine.run(scenario.works(place))
+            totals.runs += 1
+            totals.injected += machine.disk.injected
+            faults = sorted(machine.disk.injected.items())
+            self.trace = f"{scenario.name}, {faults}, {sorted(machine.crossings.items())}, {machine.clock:.4f} s"
+            yield from (f"undisturbed, it ends with {process.fault!r}" for process in processes if process.fault)
+            yield from checks.differences(checks.content(place.folder, scenario), reference.content)
+            yield from checks.damages(place.folder)
+            yield from checks.leftovers(place.folder)
+            yield from _paid_again(place, provider, reference, in_flight)
+            if provider is not None:
+                yield from checks.ledger(place.folder, provider, in_flight)
+        finally:
+            clean(place)
+
+
+def _check_ended(processes: list[SimulatedProcess]) -> None:
+    for process in processes:
+        if process.fault is not None:
+            raise process.fault
+
+
+def _drawn(stream: random.Random, crossings: Counter[str]) -> DiskFault:
+    """A fault at one of the crossings, each kind of which is as likely as any other."""
+    kind = stream.choice(sorted(crossings))
+    number = stream.randint(1, crossings[kind])
+    if stream.random() < 0.7:
+        return DiskFault(kind, number, stream.choice(DEATHS))
+    return DiskFault(kind, number, stream.choice(list(ERRORS)), stream.choice((1, 1, 3, 10_000)))
+
+
+def _tracebacks(processes: list[SimulatedProcess]) -> Iterator[str]:
+    """Errors that no user should see."""
+    for process in processes:
+        if process.fault is not None and not process.is_killed and not isinstance(process.fault, HapaxError | OSError):
+            yield f"it ends with {process.fault!r}"
+
+
+def _paid_again(
+    place: Place, provider: SimulatedProvider | None, reference: Reference, in_flight: int
+) -> Iterator[str]:
+    """Requests beyond those of the undisturbed run and those that were in flight when a process ended early."""
+    expected, allowed = reference.asked, in_flight
+    asked = Counter(request for batch in place.asked for request in batch)
+    if provider is not None:
+        asked = Counter(request.body for request in provider.charged if not request.is_extra)
+        expected = reference.charged
+        allowed += provider.faults.get("double request", 0)
+    # On a server, an answer whose reply was lost is used if the server knows the key of the next attempt.
+    if (missing := expected - asked) and provider is None:
+        yield f"{missing.total()} requests were not asked"
+    if (again := asked - expected).total() > allowed:
+        yield f"{again.total()} requests were paid again, {allowed} may have been in flight"

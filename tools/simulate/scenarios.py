@@ -1,0 +1,369 @@
+"""Commands that run on the simulated machine, each with what it begins with and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import hapax
+from benchmarks.common import DelegatingModel
+from benchmarks.server import ExclusionReader, reply_to
+from hapax.api.browser.judging import Judging
+from hapax.engine.cluster.owner import Opening, Owner, Post
+from hapax.engine.cluster.running import Spread, search_spread
+from hapax.engine.cluster.walking import Ahead, walk
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.settings import SearchSettings
+from hapax.evaluation.dataset.build import build
+from hapax.evaluation.dataset.formats import Target
+from hapax.evaluation.dataset.selection import SelectionOptions
+from hapax.grammar.rules import Library
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.backends.openai_batch import BatchQueue, Queued
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
+from tools.simulate.disk import Disk
+from tools.simulate.network import URL
+
+RULES = """
+functional was_invented_in(Tool, Year): "the [1] was invented in [2]" / "the [1] was not invented in [2]" / "?".
+oracle is_part_of(Part, Machine): "[1] is part of [2]" / "[1] is not part of [2]" / "?".
+given makes(Person, Part): "[1] makes [2]" / "[1] does not make [2]" / "?".
+@name fits
+is_part_of(Part A, Machine B) -> fits_into(Part A, Machine B).
+@name repair
+@generic X
+makes(Person X, Part A) & fits_into(Part A, Machine B) -> can_mend(Person X, Machine B).
+@name both
+@generic X
+makes(Person X, Part A) & is_part_of(Part A, Machine B) & can_mend(Person Y, Machine B) -> can_ask(Person X, Person Y).
+"""
+DERIVED = ("repair", "both")
+SETTINGS = SearchSettings(beam=2)
+DATABASE, TARGET = "kb.db", "dataset"
+
+Work = Callable[[], object]
+
+
+@cache
+def rules() -> Library:
+    """The rules of the world."""
+    return hapax.parse_rules(RULES)
+
+
+@cache
+def world() -> SimulatedModel:
+    """The model of a small world."""
+    small = SimulationSettings(
+        entities_per_type=6, facts_per_argument=2.0, recall=1.0, malformed=0.0, critic_recall=1.0
+    )
+    return SimulatedModel(SimulatedWorld(rules(), 12, small))
+
+
+@dataclass
+class Place:
+    """The folder of a scenario, its disk, and the batches of requests that the model in this process answered."""
+
+    folder: Path
+    disk: Disk
+    asked: list[list[str]] = field(default_factory=list)
+
+    @property
+    def database(self) -> Path:
+        return self.folder / DATABASE
+
+
+class NotedModel(DelegatingModel):
+    """The model of the world, which notes each batch as soon as it is answered."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(Models(world(), world(), world(), FrequencyLikelihood()))
+        self._place = place
+
+    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
+        requests = [f"{role} {request} {more}" for request in asked]
+        self._place.disk.cross("answer", lambda: self._place.asked.append(requests))
+        return list(answer(asked, *more))
+
+
+def models(place: Place) -> Models:
+    """The four roles by the noted model."""
+    model = NotedModel(place)
+    return Models(model, model, model, FrequencyLikelihood())
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command, or several at a time.
+
+    `prepare` fills the folder; `works` are the processes; `server`: it needs one, which gives votes if `votes_only`.
+    `derives`: the tables of `derive` are compared, too.
+    """
+
+    name: str
+    works: Callable[[Place], list[Work]]
+    prepare: Callable[[Place], object] = lambda _: None
+    server: bool = False
+    votes_only: bool = False
+    derives: bool = False
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+
+def search(place: Place) -> None:
+    """A search with the model in this process."""
+    with KnowledgeBase(place.database) as kb:
+        hapax.search(rules(), kb, models(place), SETTINGS, only="fits")
+
+
+def search_served(place: Place) -> None:
+    """A search with a model on the server."""
+    with KnowledgeBase(place.database) as kb:
+        served = hapax.open_models(f"openai:simulated@{URL}", likelihood="frequency", journal=Journal(kb))
+        hapax.search(rules(), kb, served, SETTINGS, only="fits")
+
+
+def search_queued(place: Place) -> None:
+    """A search whose requests are answered as batches, round after round."""
+    queue, results = place.folder / "next.jsonl", place.folder / "answered.jsonl"
+    while True:
+        batch = BatchQueue(queue, [results] if results.exists() else [])
+        with KnowledgeBase(place.database) as kb:
+            served = hapax.open_models(
+                f"openai:simulated@{URL}", likelihood="frequency", journal=Journal(kb), queue=batch
+            )
+            try:
+                hapax.search(rules(), kb, served, SETTINGS, only="fits")
+            except Queued:
+                pass
+            except BaseException:
+                batch.discard()
+                raise
+        batch.land()
+        if not batch.count:
+            return
+        _answer_batch(place, queue, results)
+
+
+def _answer_batch(place: Place, queue: Path, results: Path) -> None:
+    """What somebody who sends the batch brings back: a whole file, or none."""
+    lines = []
+    for text in queue.read_text("utf-8").splitlines():
+        request = json.loads(text)
+        reply = reply_to(ExclusionReader(world()), request["url"], request["body"])
+        response = {"status_code": 200 if reply else 404, "body": reply or {"error": {"message": "no such page"}}}
+        lines.append(json.dumps({"custom_id": request["custom_id"], "response": response}) + "\n")
+    earlier = results.read_text("utf-8") if results.exists() else ""
+    place.disk.cross("answer", lambda: results.write_text(earlier + "".join(lines), "utf-8"))
+
+
+# --- shards -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NotedOpening(Opening):
+    """Opens the noted model for a worker."""
+
+    place: Place | None = None
+
+    def open(self, journal: Journal, sharers: int) -> Models:  # noqa: ARG002  as in `Opening`
+        if self.place is None:
+            raise ValueError("an opening for no place")
+        return models(self.place)
+
+
+@dataclass
+class ThreadCluster:
+    """Workers in threads of one process: each is asked in one thread, and told in another."""
+
+    count: int
+    run: str
+    owners: list[Owner] = field(default_factory=list)
+    executors: list[ThreadPoolExecutor] = field(default_factory=list)
+
+    @contextmanager
+    def workers(self, opening: Opening, folder: Path) -> Iterator[ThreadCluster]:
+        self.owners = [Owner(Post(number, self.count, folder, self.run), opening) for number in range(self.count)]
+        self.executors = [ThreadPoolExecutor(1) for _ in range(self.count + 2)]
+        try:
+            yield self
+        finally:
+            for executor in self.executors:
+                executor.shutdown()
+
+    def begin(self, number: int, method: str, *arguments: Any) -> Future[Any]:
+        thread = self.executors[number if method in ("ask", "identities") else self.count]
+        return thread.submit(lambda: getattr(self.owners[number], method)(*arguments))
+
+    def walkers(self, ahead: Ahead) -> ThreadWalkers:
+        return ThreadWalkers(ahead, self)
+
+
+@dataclass
+class ThreadWalkers:
+    """Walks, one at a time."""
+
+    ahead: Ahead
+    cluster: ThreadCluster
+    count: int = 1
+
+    def begin(self, names: Sequence[str]) -> Future[str]:
+        return self.cluster.executors[-1].submit(walk, self.ahead, names)
+
+
+def search_sharded(place: Place) -> None:
+    """A search spread over two workers."""
+    opening = NotedOpening("simulated", None, None, "frequency", OpeningOptions(), place)
+    with KnowledgeBase(place.database) as kb:
+        journal = Journal(kb)
+        job = SearchJob(rules(), [rules().rule("fits")], kb, opening.open(journal, 1), SETTINGS, journal)
+        run = f"run{len(place.asked)}"
+        search_spread(job, Spread(ThreadCluster(2, run), opening, place.folder / "shards"))
+
+
+# --- without models ---------------------------------------------------------------------------------------------------
+
+
+def give_facts(place: Place, name: str = DATABASE, makers: int = 6) -> None:
+    """A knowledge base of given facts."""
+    with KnowledgeBase(place.folder / name) as kb:
+        hapax.add_facts(kb, "makes", [(f"person {i % makers}", f"part {i}") for i in range(4 * makers)], rules())
+        hapax.add_facts(kb, "is_part_of", [(f"part {i}", f"machine {i % 5}") for i in range(4 * makers)], rules())
+
+
+def derive(place: Place) -> None:
+    """Derive all statements."""
+    with KnowledgeBase(place.database) as kb:
+        hapax.derive(rules(), kb, only=DERIVED)
+
+
+def write_facts(place: Place, name: str = "facts.csv", first: int = 100) -> None:
+    """A file of facts to import."""
+    lines = [f"makes,Person,Part,person {i % 7},part {i % 24}" for i in range(first, first + 40)]
+    text = "\n".join(["predicate,type1,type2,value1,value2", *lines, ""])
+    (place.folder / name).write_text(text, "utf-8")
+
+
+def import_facts(place: Place, name: str = "facts.csv") -> None:
+    """Import a file of facts."""
+    with KnowledgeBase(place.database) as kb:
+        mapping = hapax.TableMapping.of("makes", ["value1", "value2"])
+        hapax.import_facts(kb, place.folder / name, mapping=mapping, rules=rules())
+
+
+def merge(place: Place) -> None:
+    """Merge another knowledge base."""
+    with KnowledgeBase(place.database) as kb:
+        hapax.merge(kb, place.folder / "other.db")
+
+
+def prepare_merge(place: Place) -> None:
+    """Two knowledge bases."""
+    give_facts(place)
+    give_facts(place, "other.db", 9)
+
+
+@cache
+def _searched() -> bytes:
+    """The file of an undisturbed search, whose statements are judged and written."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder), Disk(Path(folder), 0))
+        search(place)
+        return place.database.read_bytes()
+
+
+def prepare_searched(place: Place) -> None:
+    """The knowledge base of a search."""
+    place.database.write_bytes(_searched())
+
+
+def judge(place: Place, voter: str) -> None:
+    """A browser tab in which a voter judges all statements."""
+    judging = Judging(place.database)
+    while True:
+        with KnowledgeBase(place.database, read_only=True) as kb:
+            item = judging.next(kb, voter, 0)
+        if item is None:
+            return
+        question = next(question for question in item.item.questions if question.main)
+        number = sum(map(ord, item.item.id + voter)) % len(question.choices)
+        judging.vote(voter, item.item.id, question.choices[number], "")
+
+
+def write_dataset(place: Place) -> None:
+    """Write a dataset, in place of an earlier one."""
+    with KnowledgeBase(place.database, read_only=True) as kb:
+        build(kb, Target(place.folder / TARGET, ("jsonl",), force=True), SelectionOptions())
+
+
+def prepare_dataset(place: Place) -> None:
+    """A dataset of other statements is there already."""
+    prepare_searched(place)
+    write_dataset(place)
+    (place.folder / TARGET / "old.txt").write_text("an earlier dataset", "utf-8")
+
+
+def export(place: Place) -> None:
+    """An export over an earlier one."""
+    from hapax.api.whole_files import atomic_text_file
+
+    with KnowledgeBase(place.database, read_only=True) as kb, atomic_text_file(str(place.folder / "out.csv")) as stream:
+        hapax.export_facts(kb, stream, form="csv")
+
+
+def prepare_export(place: Place) -> None:
+    """Facts, and an earlier export."""
+    give_facts(place)
+    (place.folder / "out.csv").write_text("an earlier export\n" * 100, "utf-8")
+
+
+def back_up(place: Place) -> None:
+    """Copy the knowledge base, unless there is a copy."""
+    copy = place.folder / "copy.db"
+    if not copy.exists():
+        hapax.backup(place.database, copy)
+
+
+def _processes(*works: Callable[[Place], object]) -> Callable[[Place], list[Work]]:
+    return lambda place: [partial(work, place) for work in works]
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("search", _processes(search)),
+        Scenario("search on a server", _processes(search_served), server=True),
+        Scenario("votes of a model", _processes(search_served), server=True, votes_only=True),
+        Scenario("two searches", _processes(search, search)),
+        Scenario("two searches on a server", _processes(search_served, search_served), server=True),
+        Scenario("three processes", _processes(search, import_facts, derive), write_facts),
+        Scenario("shards", _processes(search_sharded)),
+        Scenario("queue", _processes(search_queued), server=True),
+        Scenario("derive", _processes(derive), give_facts, derives=True),
+        Scenario("import", _processes(import_facts), write_facts),
+        Scenario("merge", _processes(merge), prepare_merge),
+        Scenario("dataset", _processes(write_dataset), prepare_dataset),
+        Scenario("export", _processes(export), prepare_export),
+        Scenario("backup", _processes(back_up), give_facts),
+        Scenario("judging", _processes(partial(judge, voter="ann"), partial(judge, voter="bob")), prepare_searched),
+    )
+}
+
+
+def clean(place: Place) -> None:
+    """Remove the folder."""
+    shutil.rmtree(place.folder, ignore_errors=True)
