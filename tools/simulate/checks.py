@@ -13,13 +13,15 @@ from benchmarks.comparison import CLOCKS, SUMMARIES
 from hapax.engine.inference.bulk_derivation import read_statements
 from hapax.kb.connection import reading_uri
 from hapax.kb.records import Outcome
-from hapax.kb.rows import ATTEMPTS, RUNS, TABLES
+from hapax.kb.rows import ATTEMPTS, CALLS, RUNS, TABLES
 from hapax.kb.store import KnowledgeBase
 from tools.simulate.network import SimulatedProvider
 from tools.simulate.scenarios import DATABASE, DERIVED, TARGET, Scenario, rules
 
 IN_FLIGHT = 16
 """Requests at a time to a server, and in a batch of a model in this process."""
+
+FIGURES = frozenset({"prompt_tokens", "completion_tokens", "cost"})
 
 Content = dict[str, tuple[str, ...]]
 
@@ -50,7 +52,10 @@ def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, tuple[str, ...]
         if table is ATTEMPTS:
             continue
         ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
-        columns = ", ".join(name for name in table.all_columns if name not in ignored)
+        names = [name for name in table.all_columns if name not in ignored]
+        if table is CALLS:  # a probe's figures count its repeated requests
+            names = [f"iif(role = 'probe', NULL, {name})" if name in FIGURES else name for name in names]
+        columns = ", ".join(names)
         rows = connection.execute(f"SELECT {columns} FROM {table.name}")  # noqa: S608  ours
         yield table.name, tuple(sorted(map(repr, rows)))
 

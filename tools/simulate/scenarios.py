@@ -24,6 +24,8 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.dataset.build import build
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.selection import SelectionOptions
+from hapax.evaluation.votes.items import subject_id
+from hapax.evaluation.votes.questions import VotingItem
 from hapax.grammar.rules import Library
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -292,16 +294,20 @@ def prepare_searched(place: Place) -> None:
 
 
 def judge(place: Place, voter: str) -> None:
-    """A browser tab in which a voter judges all statements."""
+    """A browser tab in which a voter judges all statements. Raises RuntimeError if a stored vote is gone."""
     judging = Judging(place.database)
-    while True:
-        with KnowledgeBase(place.database, read_only=True) as kb:
-            item = judging.next(kb, voter, 0)
-        if item is None:
-            return
-        question = next(question for question in item.item.questions if question.main)
-        number = sum(map(ord, item.item.id + voter)) % len(question.choices)
-        judging.vote(voter, item.item.id, question.choices[number], "")
+    items: list[VotingItem] = []
+    with KnowledgeBase(place.database, read_only=True) as kb:
+        while (item := judging.next(kb, voter, len(items))) is not None:
+            items.append(item.item)
+    for item in items:
+        question = next(question for question in item.questions if question.main)
+        number = sum(map(ord, item.id + voter)) % len(question.choices)
+        judging.vote(voter, item.id, question.choices[number], "")
+    with KnowledgeBase(place.database, read_only=True) as kb:
+        stored = {vote.statement_id for vote in kb.votes() if vote.voter == voter}
+    if gone := {subject_id(item.id) for item in items} - stored:
+        raise RuntimeError(f"{len(gone)} stored votes are gone")
 
 
 def write_dataset(place: Place) -> None:
