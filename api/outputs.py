@@ -13,6 +13,7 @@ from hapax.api.tabular import Tabular
 from hapax.api.whole_files import atomic_path
 from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.extras import extras_named
+from hapax.kb.records import Outcome
 
 if TYPE_CHECKING:
     from hapax.evaluation.dataset.formats import Target
@@ -42,7 +43,7 @@ class Contents(Tabular):
 
     `derived`: statements stored by `derive`, by rule. `calls`: journaled calls by the role of the model.
     `refused`: role, reason and number of the calls that a model refused. `outdated`: rules whose derived statements are
-    from before facts changed.
+    from before facts changed. `sent`: requests that left for servers, those without a whole reply (`perhaps`) included.
     """
 
     counts: Mapping[str, int]
@@ -51,6 +52,8 @@ class Contents(Tabular):
     refused: Sequence[tuple[str, str, int]]
     withdrawn: Withdrawn = Withdrawn()
     outdated: Sequence[str] = ()
+    sent: int = 0
+    perhaps: int = 0
     columns = ("table", "rows")
 
     def cells(self) -> list[tuple[Any, ...]]:
@@ -67,6 +70,8 @@ class Contents(Tabular):
             "calls_by_role": self.calls,
             "refused": refused,
             "withdrawn": asdict(self.withdrawn),
+            "requests_sent": self.sent,
+            "perhaps_billed": self.perhaps,
         }
 
 
@@ -77,7 +82,12 @@ def stats(kb: KnowledgeBase) -> Contents:
     fallen = len({statement.id for statement in kb.fallen_statements()})
     withdrawn = Withdrawn(len(kb.withdrawals()), fallen)
     outdated = outdated_rules(kb)
-    return Contents(kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals(), withdrawn, outdated)
+    outcomes = kb.attempt_counts()
+    sent = sum(outcomes.values()) - outcomes.get(Outcome.UNSENT, 0)
+    perhaps = outcomes.get(None, 0) + outcomes.get(Outcome.LOST, 0)
+    return Contents(
+        kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals(), withdrawn, outdated, sent, perhaps
+    )
 
 
 @dataclass(frozen=True)

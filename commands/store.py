@@ -57,6 +57,10 @@ def stats(database: str, as_json: bool) -> None:
         )
     if contents.calls:
         out.print(f"\nCalls in all runs, by role of the model: {counts_text(contents.calls)}.")
+    if contents.sent:
+        text = f"{counted(contents.sent, 'request')} left for servers, repeated and lost ones included"
+        perhaps = f", {contents.perhaps} of them without a whole reply" if contents.perhaps else ""
+        out.print(f"{text}{perhaps}; hapax ledger has their tokens and cost.")
     for role, reason, count in contents.refused:
         out.print(escape(f"{counted(count, 'call')} to the {role} model refused: {reason}"))
 

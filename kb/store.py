@@ -278,6 +278,10 @@ class KnowledgeBase(RecordStore):
             self.add(rows.ATTEMPTS, self._attempt_log.taken(), OnConflict.REPLACE)
         return self.select(rows.ATTEMPTS)
 
+    def attempt_counts(self) -> dict[str | None, int]:
+        """Number of requests that were written down before they left for servers, by outcome; None: none is known."""
+        return dict(self.query("SELECT outcome, count(*) FROM attempts GROUP BY 1"))
+
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)
 

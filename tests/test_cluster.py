@@ -321,6 +321,7 @@ def test_a_worker_repeats_requests_as_the_alias_says(tmp_path: Path, monkeypatch
 
         assert "HTTP 500" in owner.identities().fault
         assert len(fake.asked) == 3
+        assert [attempt.outcome for attempt in owner.attempts()] == 3 * ["error"]
 
 
 def test_a_fault_of_a_worker_is_told_with_its_number(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,9 @@ from hapax.engine.cluster.owner import PLACE
 from hapax.engine.cluster.routing import Owners, owner_of
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
-from hapax.kb.records import CallRecord
+from hapax.kb.record_store import RecordStore
+from hapax.kb.records import AttemptRecord, CallRecord
+from hapax.kb.rows import ATTEMPTS, OnConflict
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import PROBE
 
@@ -131,6 +133,7 @@ class Gathering:
             pool.record_calls(calls)
             calls, row = self._now(number, "left_after", name, row, ROWS)
         self.taken_in += pool.counts()["calls"] - before
+        self._enter(self._now(number, "left_attempts", name))
         self._now(number, "forget", name)
 
     def _seed(self, numbers: Collection[int]) -> None:
@@ -177,8 +180,15 @@ class Gathering:
             system.rename(self.kept, self.pool)
         # Shards go last: until then they have every answer.
         for number in range(self.owners.count):
+            self._enter(self._now(number, "attempts"))
             self._now(number, "close")
         return count
+
+    def _enter(self, attempts: Sequence[AttemptRecord]) -> None:
+        """Write requests that workers sent into the ledger of the knowledge base, each once."""
+        if attempts:
+            with RecordStore(self.database) as ledger:
+                ledger.add(ATTEMPTS, attempts, OnConflict.BEST)
 
     def _set_aside(self) -> int:
         """Write the answers that are not in the knowledge base to a file of their own, and return their number."""

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from hapax.engine.search.oracle import journaled
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
-from hapax.kb.records import CallRecord
+from hapax.kb.attempts import AttemptLog
+from hapax.kb.records import AttemptRecord, CallRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.journal import Journal
@@ -82,6 +83,7 @@ class Shard:
 
     def __init__(self, post: Post) -> None:
         self._post = post
+        self.attempt_log = AttemptLog(post.shard)
         # SQLite connections belong to the thread that opened them.
         self._open = threading.local()
 
@@ -206,6 +208,11 @@ class Owner:
         self._post.seeded.touch()
         return self._shard.kb.last_call_row()
 
+    def attempts(self) -> list[AttemptRecord]:
+        """The requests that this worker sent to servers so far."""
+        self._shard.attempt_log.flush()
+        return self._shard.kb.attempts()
+
     def after(self, row: int, most: int) -> tuple[list[CallRecord], int]:
         """`KnowledgeBase.calls_after` of the shard."""
         return self._shard.kb.calls_after(row, most)
@@ -235,12 +242,21 @@ class Owner:
         with KnowledgeBase(path, read_only=True) as kb:
             return kb.calls_after(row, most)
 
+    def left_attempts(self, name: str) -> list[AttemptRecord]:
+        """The requests to servers in a shard that another run left."""
+        path = self._post.folder / name
+        if not path.exists():
+            return []
+        with KnowledgeBase(path, read_only=True) as kb:
+            return kb.attempts()
+
     def forget(self, name: str) -> None:
         """Delete a shard that another run left."""
         _delete(self._post.folder / name)
 
     def close(self) -> None:
-        """Delete this worker's shard, whose answers have all been collected."""
+        """Delete this worker's shard, whose answers and attempts have all been collected."""
+        self._shard.attempt_log.close()
         _delete(self._post.shard)
 
 
