@@ -84,7 +84,16 @@ def addresses(database: Path) -> tuple[str, ...]:
         of_search, *_, hostile = [statement.id for statement in kb.statements()]
         identity = kb.runs()[0].id
     return (
-        *("/", "/statements", f"/statement/{of_search}", "/rules", "/rule/currency", "/predicates"),
+        *(
+            "/",
+            "/statements",
+            "/facts",
+            "/claims",
+            f"/statement/{of_search}",
+            "/rules",
+            "/rule/currency",
+            "/predicates",
+        ),
         *(
             "/predicate/is_a_city_in/2",
             "/entity?name=Norway",
@@ -263,7 +272,7 @@ def test_a_proof_unfolds_by_keyboard(chromium: Any, address: str, addresses: tup
     """A line of a proof is reached and unfolded without a mouse, and shows the prompt behind it."""
     context = chromium.new_context(viewport=DESK)
     page = context.new_page()
-    page.goto(address + addresses[2])
+    page.goto(address + addresses[4])
     folded = page.locator(".story details:not([open]) > summary").first
     folded.focus()
     page.keyboard.press("Enter")
@@ -280,7 +289,7 @@ def test_the_pictures_of_the_page_are_made(chromium: Any, address: str, addresse
     for name, place, size in (
         ("rule", "/rule/currency", DESK),
         ("entity", "/entity?name=Norway", DESK),
-        ("statement", addresses[2], PHONE),
+        ("statement", addresses[4], PHONE),
     ):
         context = chromium.new_context(viewport=size)
         page = context.new_page()

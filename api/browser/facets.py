@@ -71,7 +71,7 @@ class Facets:
             self._choice("source", "Source", Source),
             self._choice("judge", "Judge", self._judges()),
             self._decimal("least", "P(yes) from"),
-            self._decimal("most", "to"),
+            self._decimal("most", "P(yes) to"),
             *self._popularity(),
         ]
 
@@ -84,7 +84,7 @@ class Facets:
             self._choice("verdict", "Verdict", VERDICTS),
             self._choice("judge", "Judge", self._judges()),
             self._decimal("least", "Score from"),
-            self._decimal("most", "to"),
+            self._decimal("most", "Score to"),
         ]
 
     def _judges(self) -> list[str]:
@@ -94,7 +94,7 @@ class Facets:
         return self._choice("predicate", "Predicate", self._texts("SELECT DISTINCT name FROM predicates ORDER BY name"))
 
     def _popularity(self) -> list[Facet]:
-        return [self._decimal("rare", "Popularity (Zipf) from"), self._decimal("common", "to")]
+        return [self._decimal("rare", "Popularity (Zipf) from"), self._decimal("common", "Popularity to")]
 
     def _words(self) -> Facet:
         return Facet("words", "Words", self._asked.get("words", ""))
