@@ -164,3 +164,31 @@ def test_commands_call_the_api(path: Path) -> None:
     rooms = {name for name in runtime_imports(path) if room_of(name) not in (None, "api", "commands")} - PURE_HELPERS
 
     assert bool(rooms) == (path.stem in PLUMBING), rooms
+
+
+AROUND_THE_SYSTEM = {
+    "time": {"time", "sleep", "monotonic"},
+    "datetime": {"now", "utcnow"},
+    "os": {"fsync", "replace", "rename", "unlink", "remove", "getpid"},
+    "shutil": {"rmtree", "move"},
+}
+"""Functions for which `kb/system.py` has others, which a simulation replaces."""
+
+OUTSIDE_THE_SYSTEM = ("kb/system.py", "engine/inference/worker.py")  # the second runs in a process of Prolog's
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_reaches_around_the_system(path: Path) -> None:
+    """Clock, pauses, renames, removals and syncs go through `kb/system.py`, so that they can be simulated."""
+    if path.relative_to(ROOT).as_posix().startswith(OUTSIDE_THE_SYSTEM):
+        return
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Attribute)]
+    around = [
+        f"{node.value.id}.{node.attr}, line {node.lineno}"
+        for node in calls
+        if isinstance(node.value, ast.Name) and node.attr in AROUND_THE_SYSTEM.get(node.value.id, set())
+    ]
+
+    assert around == []
+
+
