@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import socket
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb import system
 
 SILENT_SECONDS = 3600.0
 """A search on another machine that has written nothing for so long is taken for ended."""
@@ -56,7 +56,7 @@ class RunState:
     def is_alive(self) -> bool:
         """False if its process has ended; on another machine, if it has been silent for SILENT_SECONDS."""
         if self.host != socket.gethostname():
-            return time.time() - self.written < SILENT_SECONDS
+            return system.now().timestamp() - self.written < SILENT_SECONDS
         try:
             os.kill(self.process, 0)
         except PermissionError:
@@ -82,10 +82,10 @@ class RunFiles:
 
     def write(self, state: RunState) -> None:
         """Replace the state. A disk that takes none costs the view of the search and not the search."""
-        partial = self._state.with_name(f".{os.getpid()}.{self._state.name}")
+        partial = self._state.with_name(f".{system.process_id()}.{self._state.name}")
         with suppress(OSError):
             partial.write_text(json.dumps(state.to_json()), "utf-8")
-            partial.replace(self._state)
+            system.rename(partial, self._state)
 
     def read(self) -> RunState | None:
         """The state; None if no search has left one, or another program has written the file."""

@@ -41,11 +41,15 @@ def exchange(new: Path, place: Path) -> None:
 
     If the process is killed in between, the next `sweep` puts the earlier folder back.
     """
+    for path in new.rglob("*"):
+        if path.is_file():
+            system.sync_path(path)  # a rename may reach the disk before the content does
     if place.exists():
         earlier = new.parent / EARLIER
         earlier.mkdir()
         system.rename(place, earlier / place.name)
     system.rename(new, place)
+    system.sync_folder(place.parent)
 
 
 def sweep(folder: Path) -> None:

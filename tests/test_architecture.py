@@ -190,5 +190,3 @@ def test_no_module_reaches_around_the_system(path: Path) -> None:
     ]
 
     assert around == []
-
-

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
+from hapax.kb import system
 from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.llm_oracle.journal import Journal
 
@@ -30,7 +29,7 @@ class WatchedSearch:
     def __init__(self, files: RunFiles | None, journal: Journal, display: SearchProgress | None) -> None:
         self._files, self._journal, self._display = files, journal, display
         self._paused_seconds = 0.0
-        self._counter = ProgressCounter(clock=lambda: time.monotonic() - self._paused_seconds)
+        self._counter = ProgressCounter(clock=lambda: system.monotonic() - self._paused_seconds)
         self._written = self._looked = float("-inf")
         self._wanted = False
         self._paces: deque[tuple[float, int]] = deque()
@@ -56,7 +55,7 @@ class WatchedSearch:
 
     def tick(self) -> None:
         """Write the state if the last one is old enough."""
-        if time.monotonic() - self._written >= WRITING_SECONDS:
+        if system.monotonic() - self._written >= WRITING_SECONDS:
             self._write()
 
     # The journal's pause
@@ -64,23 +63,23 @@ class WatchedSearch:
     @property
     def is_wanted(self) -> bool:
         """True if nothing more may be sent now."""
-        now = time.monotonic()
+        now = system.monotonic()
         if self._files is not None and now - self._looked >= LOOKING_SECONDS:
             self._looked, self._wanted = now, self._files.wish() is not None
         return self._wanted
 
     def wait(self) -> None:
         """Wait until the search may go on. Raises KeyboardInterrupt if it is asked to end."""
-        began = time.monotonic()
+        began = system.monotonic()
         wish = self._files.wish() if self._files else None
         if wish is Wish.PAUSE:
             self.paused(True)
         while wish is Wish.PAUSE and self._files is not None:
-            time.sleep(LOOKING_SECONDS)
+            system.sleep(LOOKING_SECONDS)
             wish = self._files.wish()
         if wish is Wish.END:
             raise KeyboardInterrupt
-        self._paused_seconds += time.monotonic() - began
+        self._paused_seconds += system.monotonic() - began
         self._wanted = False
         self._paces.clear()
         self.paused(False)
@@ -91,12 +90,12 @@ class WatchedSearch:
     def _write(self, is_paused: bool = False) -> None:
         if self._files is None:
             return
-        self._written = time.monotonic()
+        self._written = system.monotonic()
         counter = self._counter
         state = RunState(
-            os.getpid(),
+            system.process_id(),
             socket.gethostname(),
-            time.time(),
+            system.now().timestamp(),
             counter.seconds,
             is_paused,
             counter.rules,
@@ -111,7 +110,7 @@ class WatchedSearch:
 
     def _pace(self) -> float:
         """Requests a minute, over the last minute."""
-        now, calls = time.monotonic(), self._journal.total.calls
+        now, calls = system.monotonic(), self._journal.total.calls
         self._paces.append((now, calls))
         while now - self._paces[0][0] > PACE_SECONDS:
             self._paces.popleft()
