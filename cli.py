@@ -117,6 +117,7 @@ evaluate.evaluate.add_command(soundness.soundness)
 winograd.winograd.add_command(winograd_rules.rules)
 winograd.winograd.add_command(winograd_rules.prove)
 winograd.winograd.add_command(winograd_rules.hybrid)
+winograd.winograd.add_command(winograd_rules.learn)
 winograd.winograd.add_command(winograd_robustness.reword)
 winograd.winograd.add_command(winograd_robustness.robustness)
 

@@ -410,6 +410,7 @@ def resolve_schemas(
     mapper: str | None = None,
     opening: OpeningOptions | None = None,
     method: str = "patterns",
+    least: float | None = None,
 ) -> Evaluation[list[RuleAnswer]]:
     """Resolve the pronouns of schemas by theories, with proofs.
 
@@ -417,14 +418,14 @@ def resolve_schemas(
     it needs the extra `english`, and neither `theories` nor `mapper` goes with it. `theories`: folder of theories and
     patterns; None: the shipped ones. `mapper`: model that maps sentences to atoms,
     instead of the patterns; it needs `kb`, which keeps its answers. `opening`: options of opening it; its journal, if
-    any, has the budget, and its seed is that of the calls.
+    any, has the budget, and its seed is that of the calls. `least`: the probability below which the reasoner is silent.
     """
     from hapax.evaluation.winograd.theories.measure import answer_all, rules_result
 
-    if _by_reasoner(method, theories, mapper):
+    if _by_reasoner(method, theories, mapper, least):
         from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
 
-        with Reasoner() as reasoner:
+        with Reasoner(least=least) as reasoner:
             answers = answer_all(
                 items, lambda item: reasoner.resolve(item.text, item.options, item.pronoun, item.pronoun_start)
             )
@@ -474,29 +475,32 @@ def resolve_pronoun(
     pronoun: str = "",
     theories: str | Path | None = None,
     method: str = "patterns",
+    least: float | None = None,
 ) -> Resolution:
     """Resolve the pronoun of a sentence by theories. `options`: the two entities that it can mean.
 
-    `method`: as `resolve_schemas` takes it. `pronoun`: the pronoun to resolve, if the sentence has more.
+    `method`, `least`: as `resolve_schemas` takes them. `pronoun`: the pronoun to resolve, if the sentence has more.
     `.lines(options)` of the result is the proof in words.
     """
     if isinstance(options, str) or len(options) != 2:
         raise HapaxError('Give two options, such as ("ant", "crumb").')
-    if _by_reasoner(method, theories, None):
+    if _by_reasoner(method, theories, None, least):
         from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
 
-        with Reasoner() as reasoner:
+        with Reasoner(least=least) as reasoner:
             return reasoner.resolve(sentence, (options[0], options[1]), pronoun)
     with _referee(theories) as referee:
         return referee.resolve(sentence, (options[0], options[1]), pronoun)
 
 
-def _by_reasoner(method: str, theories: str | Path | None, mapper: str | None) -> bool:
+def _by_reasoner(method: str, theories: str | Path | None, mapper: str | None, least: float | None = None) -> bool:
     """True for the reasoner. Raises HapaxError for an unknown method or options of the other one."""
     if method not in METHODS:
         raise HapaxError(f"There is no method {method!r}. Use {' or '.join(METHODS)}.")
     if method == "reasoner" and (theories is not None or mapper is not None):
         raise HapaxError("The reasoner has a theory and a parser of its own. Leave out `theories` and `mapper`.")
+    if method != "reasoner" and least is not None:
+        raise HapaxError("Only the reasoner estimates probabilities. Leave out `least`.")
     return method == "reasoner"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hapax.api.evaluations import Evaluation
 from hapax.api.whole_files import atomic_text_file
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hapax.evaluation.winograd.generation import Generated, SchemaGenerationOptions
     from hapax.evaluation.winograd.hybrid import RiskCurve
     from hapax.evaluation.winograd.people import Annotated, SchemaSheetOptions
+    from hapax.evaluation.winograd.reasoner.lessons import Lesson
     from hapax.evaluation.winograd.rewordings.making import Rewordings
     from hapax.evaluation.winograd.rewordings.robustness import RobustnessRow
     from hapax.evaluation.winograd.runs import SchemaAskOptions, StoredRun
@@ -312,3 +314,51 @@ def with_journal(
     opening = opening or OpeningOptions()
     journal = opening.journal or Journal(kb, budget)
     return replace(opening, journal=journal), journal
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+
+
+@extras_named()
+def learn_from_schemas(
+    items: Sequence[WinogradItem], *, opening: OpeningOptions | None = None, proposer: str | None = None
+) -> Evaluation[Lesson]:
+    """Weights and rules of the reasoner from labelled schemas, with figures on families that a fit did not see.
+
+    `proposer`: model that proposes rules for sentences without proof, beside induction; `opening` has its journal.
+    """
+    from hapax.evaluation.winograd.reasoner.lessons import ROLE, learn
+    from hapax.evaluation.winograd.reasoner.reasoning import RULES, Reasoner
+    from hapax.evaluation.winograd.reasoner.weighing import RuleWeights
+    from hapax.grammar.parser import load_library
+    from hapax.llm_oracle.calls import JournaledGenerator
+    from hapax.llm_oracle.protocols import KNOWLEDGE
+    from hapax.llm_oracle.registry import open_instructed
+
+    generator = None
+    if proposer is not None:
+        if opening is None or opening.journal is None:
+            raise HapaxError("A proposer needs a journal for its answers. Give `opening` with one.")
+        generator = JournaledGenerator(open_instructed(proposer, KNOWLEDGE, opening), opening.journal, role=ROLE)
+    # What was acquired before is not evidence for itself.
+    with Reasoner(library=load_library([RULES]), weights=RuleWeights({}, 0.5)) as reasoner:
+        lesson = learn(items, reasoner, generator, 0 if opening is None else opening.seed)
+    return Evaluation(lesson, lesson.result())
+
+
+def write_lesson(evaluation: Evaluation[Lesson], folder: str | Path) -> None:
+    """Write `weights.toml`, `acquired.rules` and the sheet `review.csv` for a person into a folder."""
+    from hapax.evaluation.winograd.reasoner.acquiring import review_sheet, rules_text
+    from hapax.evaluation.winograd.reasoner.learning import weights_text
+    from hapax.evaluation.winograd.reasoner.reasoning import shipped_theory
+
+    lesson = evaluation.value
+    texts = {
+        "weights.toml": weights_text(lesson.weights, lesson.observations),
+        "acquired.rules": rules_text(lesson.records),
+        "review.csv": review_sheet(lesson.records, shipped_theory()),
+    }
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with atomic_text_file(str(Path(folder) / name)) as stream:
+            stream.write(text)

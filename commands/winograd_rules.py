@@ -44,6 +44,12 @@ with_method = click.option(
     help="patterns: sentence patterns and roles; reasoner: a parser, types of WordNet and costs (extra `english`).",
 )
 
+with_least = click.option(
+    "--least",
+    type=click.FloatRange(0.5, 1),
+    help="Least probability at which the reasoner answers: higher answers less, and more of it rightly.",
+)
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
@@ -58,6 +64,7 @@ with_method = click.option(
 @with_skip_faulty
 @with_skip_leaked
 @with_method
+@with_least
 @with_theories
 @with_opening
 @with_budget
@@ -140,8 +147,9 @@ def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[
     method = options["method"]
     if method == "reasoner" and (options["mapper"] or options["folder"]):
         raise click.UsageError("--method reasoner takes neither --mapper nor --theories.")
+    _require_reasoner(options)
     if options["mapper"] is None:
-        return evaluations.resolve_schemas(items, options["folder"], method=method)
+        return evaluations.resolve_schemas(items, options["folder"], method=method, least=options["least"])
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
         return evaluations.resolve_schemas(items, options["folder"], kb=kb, mapper=options["mapper"], opening=opening)
@@ -154,6 +162,7 @@ def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[
 )
 @click.option("--pronoun", default="", help="The pronoun to resolve, if the sentence has more than one.")
 @with_method
+@with_least
 @with_theories
 @with_json
 def prove(sentence: str, options: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
@@ -168,10 +177,56 @@ def prove(sentence: str, options: tuple[str, ...], as_json: bool, **chosen: Any)
     if method == "reasoner" and folder is not None:
         raise click.UsageError("--method reasoner does not take --theories.")
     pair = (options[0], options[1])
-    resolution = evaluations.resolve_pronoun(sentence, pair, pronoun=chosen["pronoun"], theories=folder, method=method)
+    _require_reasoner(chosen)
+    resolution = evaluations.resolve_pronoun(
+        sentence, pair, pronoun=chosen["pronoun"], theories=folder, method=method, least=chosen["least"]
+    )
     if as_json:
         answer = None if resolution.answer is None else pair[resolution.answer]
         print_json({"answer": answer, "lack": resolution.lack, "lines": resolution.lines(pair)})
         return
     for line in resolution.lines(pair):
         out.print(escape(line), soft_wrap=True)
+
+
+def _require_reasoner(options: dict[str, Any]) -> None:
+    if options["least"] is not None and options["method"] != "reasoner":
+        raise click.UsageError("--least is for --method reasoner, which estimates probabilities.")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--source", "sources", multiple=True, help="Use only items of these sources, such as CR-WSC-H.")
+@click.option("--part", type=click.Choice(PARTS), help="Learn from one half of the schemas.")
+@click.option("--proposer", help="Model that proposes rules for sentences without proof, beside induction.")
+@click.option(
+    "--out", "folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the files."
+)
+@with_skip_faulty
+@with_skip_leaked
+@with_opening
+@with_budget
+@with_queue
+@with_database
+@with_json
+def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **options: Any) -> None:
+    """Learn weights and rules for the reasoner from labelled schemas, with a learning curve.
+
+    Rules are proposed by induction, and by the model of --proposer, and taken if they hold in enough sentences, fail
+    in no source and for no type of entity, and say something new. All figures are of families that a fit did not see.
+    Writes weights.toml, acquired.rules and review.csv, a sheet of the rules in words for a person.
+
+    \b
+    hapax evaluate winograd learn train.jsonl --part read --out lesson
+    """
+    from hapax.api import schemas
+
+    items = [item for item in _read_items(paths, sources, options) if options["part"] in (None, part_of(item))]
+    if options["proposer"] is None:
+        evaluation = schemas.learn_from_schemas(items)
+    else:
+        with open_kb(options["database"]) as kb:
+            opening = opening_options(None, options, open_journal(kb, options))
+            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"])
+    schemas.write_lesson(evaluation, folder)
+    print_result(evaluation.result, options["as_json"])

@@ -11,7 +11,7 @@ from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
 from hapax.engine.inference.bulk_derivation import find_statement
-from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, derivations, fact_key
+from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, RuleInstance, derivations, fact_key
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.session import PrologSession, PrologTerm
@@ -178,6 +178,39 @@ def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> P
         instances = derivations(prolog, part.library, f"Roots = [{atom_goal(atom)}]")
         index = FactIndex(part.library, loaded.read(), part.assumed)
     return Prover(part.library, index, instances).item(Literal(atom))
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Every rule instance that takes part in deriving some goals, by conclusion, over the facts it rests on."""
+
+    library: Library
+    facts: FactIndex
+    instances: Mapping[Atom, Sequence[RuleInstance]]
+
+    def proof(self, goal: Atom, kept: Callable[[RuleInstance], bool] = lambda _: True) -> Proof | None:
+        """A proof of a goal by the instances that are kept; None if these do not prove it."""
+        chosen = {}
+        for conclusion, group in self.instances.items():
+            if remaining := [instance for instance in group if kept(instance)]:
+                chosen[conclusion] = remaining
+        return Prover(self.library, self.facts, chosen).atom(goal)
+
+
+def derive_every_way(theory: Theory, goals: Sequence[Atom], session: PrologSession | None = None) -> Derivation:
+    """All derivations of those ground goals that hold; none of a goal that does not."""
+    part = theory.relevant_to(goals=[goal.indicator for goal in goals])
+    patterns = part.patterns(proofs=True)
+    for goal in goals:
+        patterns.add_atom(goal)
+    part.index(patterns)
+    with one_state(theory.kb), open_session(session) as prolog:
+        loaded = part.load(prolog, patterns)
+        texts = [atom_goal(goal) for goal in goals]
+        holding = [text for text in texts if prolog.solutions(text, (), BULK_LIMITS, trusted=True).rows]
+        # The search for rule instances expects atoms that hold.
+        instances = derivations(prolog, part.library, f"Roots = [{', '.join(holding)}]") if holding else {}
+        return Derivation(part.library, FactIndex(part.library, loaded.read(), part.assumed), instances)
 
 
 def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,19 @@ from cli_fixture import invoke
 
 from hapax.api.evaluations import part_of
 from hapax.evaluation.winograd.data import WinogradItem
+from hapax.evaluation.winograd.reasoner.acquiring import AcquiredRule, induced, judged, proposed, rules_text
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, relation_between
+from hapax.evaluation.winograd.reasoner.learning import observed
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
 from hapax.evaluation.winograd.reasoner.reasoning import AgreementCheck, Reasoner, shipped_theory
+from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, evidence_priors, shipped_weights
 from hapax.evaluation.winograd.reasoner.wordnet import WordNet
 from hapax.evaluation.winograd.theories.measure import RuleAnswer, rule_use
 from hapax.evaluation.winograd.theories.proving import Lack, Referee
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest, ModelIdentity
 
 PARSES = """
 # text = Tom thanked Paul because he saved the cat.
@@ -143,6 +148,7 @@ def test_equal_costs_are_no_answer(reasoner: Reasoner) -> None:
     resolution = reasoner.resolve(OPEN, ("Tom", "Paul"))
 
     assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
+    assert (resolution.probability or 1) < reasoner.least
 
 
 def test_an_option_that_is_not_there(reasoner: Reasoner) -> None:
@@ -194,6 +200,79 @@ def test_a_family_is_in_one_part() -> None:
     items = [WinogradItem(f"{name}:0", name, name, ACTIVE, "he", ("Tom", "Paul"), 1, "row 0", "f0") for name in "ab"]
 
     assert len({part_of(item) for item in items}) == 1
+
+
+def test_a_lower_least_probability_answers_more(lexicon: WordClasses) -> None:
+    """The user chooses coverage against precision by the least probability."""
+    with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.5) as bold:
+        assert bold.resolve(OPEN, ("Tom", "Paul")).answer is not None
+    with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.999) as shy:
+        assert shy.resolve(ACTIVE, ("Tom", "Paul")).answer is None
+
+
+def test_weights_are_of_rules_that_exist() -> None:
+    """Every weight that is shipped is that of a rule of the theory that speaks for a reading."""
+    assert set(shipped_weights().weights) <= set(evidence_priors(shipped_theory()))
+
+
+class RuleModel:
+    """Proposes the same lines for every sentence."""
+
+    identity = ModelIdentity("rules", "1")
+
+    def __init__(self, reply: str) -> None:
+        self._reply = reply
+
+    def generate(self, requests: Sequence[GenerationRequest], _: GenerationParameters) -> list[Generation]:
+        return [Generation(self._reply)] * len(requests)
+
+
+def _labelled(count: int, answer: int = 1, source: str = "set") -> list[WinogradItem]:
+    pairs = range(count)
+    return [
+        WinogradItem(
+            f"{source}:{n}", f"p{n}", source, ACTIVE, "he", ("Tom", "Paul"), answer, f"row {n}", f"f{source}{n}"
+        )
+        for n in pairs
+    ]
+
+
+@pytest.fixture
+def unlearned(lexicon: WordClasses) -> Iterator[Reasoner]:
+    """A reasoner with a theory that proves nothing, so that all has to be acquired."""
+    bare = replace(shipped_theory(), rules=())
+    with Reasoner(ConlluParser(PARSES), library=bare, lexicon=lexicon, weights=RuleWeights({}, 0.5)) as reasoner:
+        yield reasoner
+
+
+def test_rules_are_induced_with_their_support(unlearned: Reasoner) -> None:
+    """Who is thanked for a good deed did it: the rule holds in all sentences, and is taken with support and example."""
+    observations = observed(_labelled(6), unlearned)
+    records = judged([(rule, "induction") for rule in induced(observations)], observations)
+
+    text = rules_text(records)
+    assert "rewards(Object A, Object P) & is_given_as_reason(Object P) & acts_well(Object P)" in text
+    assert "# 6 right, 0 wrong, proposed by induction: Tom thanked Paul because he saved the cat." in text
+
+
+def test_a_rule_that_fails_in_one_source_is_dropped(unlearned: Reasoner) -> None:
+    """What is right in one set and wrong in another is not taken, whatever its share over all."""
+    observations = observed([*_labelled(30), *_labelled(3, answer=0, source="other")], unlearned)
+    rule = AcquiredRule("rewards", False, "is_given_as_reason", "acts_well")
+
+    (record,) = judged([(rule, "model")], observations)
+
+    assert (record.support, record.exceptions, record.verdict) == (30, 3, "fails in other")
+
+
+def test_a_model_proposes_rules(unlearned: Reasoner) -> None:
+    """Lines of a reply that are no rule about the pronoun are refused; the others are judged like induced ones."""
+    reply = "rewards(Object A, Object P) & is_given_as_reason(Object P) & acts_well(Object P)\nPaul is good."
+    observations = observed(_labelled(6), unlearned)
+    rules, refused = proposed(RuleModel(reply), observations, shipped_theory(), GenerationParameters())
+
+    assert rules == [AcquiredRule("rewards", False, "is_given_as_reason", "acts_well")]
+    assert refused[0] == "Paul is good."
 
 
 # --- with spaCy -------------------------------------------------------------------------------------------------------

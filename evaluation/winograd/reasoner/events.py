@@ -24,6 +24,7 @@ class ClauseRelation(StrEnum):
     BEFORE = "is_said_to_come_before"
     AFTER = "is_said_to_come_after"
     ADDED = "is_added"
+    CONTENT = "is_told_in_it"
 
 
 _AFTER_EVENT = {

@@ -50,13 +50,19 @@ class WordClasses:
     def qualities(self, lemma: str, part: str, negative: bool) -> list[str]:
         """Classes of what is said of an entity. `part`: `verb` or `adj`, or others of listed words alone."""
         classes = list(self._qualities.get(lemma, ()))
-        if not classes and part in ("verb", "adj"):
+        if not classes and part in ("verb", "adj", "noun"):
             classes = self._by_sense(self._qualities, lemma, part)
         return [self.denied[name] for name in classes if name in self.denied] if negative else classes
 
     def _by_sense(self, listed: Mapping[str, tuple[str, ...]], lemma: str, part: str) -> list[str]:
-        near = [set(listed[word]) for word in self.wordnet.alike(lemma, part) if word in listed]
-        return sorted(set.intersection(*near)) if near else []
+        levels = [tuple(self.wordnet.alike(lemma, part))]
+        if part != "adj":
+            levels += self.wordnet.above(lemma, part)
+        for words in levels:
+            near = [set(listed[word]) for word in words if word in listed]
+            if near:
+                return sorted(set.intersection(*near))
+        return []
 
 
 def _words(text: str) -> list[str]:

@@ -1,8 +1,7 @@
-"""Resolution of a pronoun by parse, abstraction and proof: both readings are proved, and the cheaper one wins.
+"""Resolution of a pronoun by parse, abstraction and proof: both readings are proved, the better supported wins.
 
-The cost of a reading is that of its cheapest proof by `commonsense.rules`: 0 by agreement and types, 1 by knowledge
-about the kind of event, 2 by defaults. A reading wins if its cost is lower than the other's; otherwise there is no
-answer.
+The support of a reading is the sum of the weights (`weights.toml`) of the rules of `commonsense.rules` that prove it.
+The difference of the supports gives the probability of an answer; below the least probability there is no answer.
 """
 
 from __future__ import annotations
@@ -12,21 +11,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from hapax.engine.explain import prove
+from hapax.engine.explain import derive_every_way
+from hapax.engine.inference.derive import RuleInstance
 from hapax.engine.inference.proof import proof_text
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.evaluation.winograd.data import BLANK, STAND_IN
-from hapax.evaluation.winograd.reasoner.events import (
-    ClauseRelation,
-    EventReader,
-    ParsedEvent,
-    is_pronoun,
-    relation_between,
-)
+from hapax.evaluation.winograd.reasoner.events import EventReader, is_pronoun
 from hapax.evaluation.winograd.reasoner.kinds import Abstraction, EntityType
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
 from hapax.evaluation.winograd.reasoner.parsing import Parse, Parser, SpacyParser, Token
+from hapax.evaluation.winograd.reasoner.roles import CORE
+from hapax.evaluation.winograd.reasoner.stating import ParsedSchema, Statements
+from hapax.evaluation.winograd.reasoner.weighing import (
+    READINGS,
+    RuleWeights,
+    evidence,
+    evidence_priors,
+    probability,
+    shipped_weights,
+)
 from hapax.evaluation.winograd.theories.abstraction import entity_name
 from hapax.evaluation.winograd.theories.proving import Judgement, Lack, Resolution, within_reach
 from hapax.grammar.parser import load_library
@@ -36,23 +40,7 @@ from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.kb.store import KnowledgeBase
 
 RULES = Path(__file__).with_name("commonsense.rules")
-GRADES = ("is_meant_by_type", "is_meant_by_knowledge", "is_meant_by_default")
-"""Goals of the theory, cheapest first; the cost of a reading is the place of the first that is proved."""
-
-_WANTING = frozenset({"want", "try", "hope", "wish", "intend", "plan", "need", "attempt", "decide", "like"})
-_UNREAL = _WANTING | {"refuse", "fail", "expect", "hesitate", "claim", "pretend", "threaten"}
-"""Governors under which what follows has not happened."""
-_CORE = ("subject", "object", "dative")
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedSchema:
-    """A parsed sentence with its two entities, as head word and span, and the pronoun."""
-
-    parse: Parse
-    heads: tuple[Token, Token]
-    spans: tuple[range, range]
-    pronoun: Token
+ACQUIRED = Path(__file__).with_name("acquired.rules")
 
 
 class AgreementCheck:
@@ -83,7 +71,7 @@ class AgreementCheck:
         heads = [head.index for head in schema.heads]
         if schema.pronoun.tag == "PRP" and not schema.pronoun.text.casefold().endswith(("self", "selves")):
             for event in EventReader(schema.parse).events():
-                core = {index for role, index in event.roles.items() if role in _CORE}
+                core = {index for role, index in event.roles.items() if role in CORE}
                 for number in (0, 1):
                     if {schema.pronoun.index, heads[number]} <= core:
                         clashes[number] = clashes[number] or "binding: both are roles of one event"
@@ -91,25 +79,48 @@ class AgreementCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class CostedProof:
-    """The cheapest proof of a reading, in words."""
+class SupportedReading:
+    """What speaks for a reading: names of rules, the sum of their weights, and a proof by the weightiest, in words."""
 
-    cost: int
-    text: str
+    evidence: tuple[str, ...] = ()
+    support: float = 0.0
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedSentence:
+    """A sentence as the theory sees it. `atoms`: what is assumed for each candidate; None for one that is barred."""
+
+    names: tuple[str, str]
+    said: tuple[str, ...]
+    atoms: tuple[tuple[Atom, ...] | None, tuple[Atom, ...] | None]
+    steps: tuple[str, ...]
 
 
 class Reasoner:
-    """Resolves pronouns by a parser and the theory. Use it as a context manager: it starts a Prolog process."""
+    """Resolves pronouns by a parser and the theory. Use it as a context manager: it starts a Prolog process.
+
+    `least`: the least probability at which an answer is given; None: that of the weights.
+    """
 
     def __init__(
-        self, parser: Parser | None = None, library: Library | None = None, lexicon: WordClasses | None = None
+        self,
+        parser: Parser | None = None,
+        library: Library | None = None,
+        lexicon: WordClasses | None = None,
+        weights: RuleWeights | None = None,
+        least: float | None = None,
     ) -> None:
         self.parser = SpacyParser() if parser is None else parser
         self.library = shipped_theory() if library is None else library
         self.lexicon = shipped_lexicon() if lexicon is None else lexicon
+        self.weights = shipped_weights() if weights is None else weights
+        self.least = self.weights.least if least is None else least
         self._agreement = AgreementCheck(self.parser, self.lexicon)
         self._kb = KnowledgeBase()
         self._session = PrologSession()
+        # Sentences that differ in nothing that the theory knows have the same readings.
+        self._read: dict[tuple[tuple[Atom, ...], str], SupportedReading] = {}
 
     def __enter__(self) -> Reasoner:
         return self
@@ -120,183 +131,82 @@ class Reasoner:
 
     def resolve(self, text: str, options: tuple[str, str], pronoun: str = "", start: int | None = None) -> Resolution:
         """Resolve a pronoun, or a blank `_`. `start`: its place in the text, if the word alone does not tell."""
+        stated = self.stated(text, options, pronoun, start)
+        if stated is None:
+            return Resolution(None, lack=Lack.NOT_NAMED)
+        first, second = self.readings(stated)
+        judgement = Judgement(stated.names, stated.said, (first.text, second.text))
+        difference = first.support - second.support
+        sureness = probability(abs(difference))
+        if not first.evidence and not second.evidence:
+            return Resolution(None, judgement, Lack.NOT_PROVED, steps=stated.steps)
+        if difference == 0 or sureness < self.least:
+            return Resolution(None, judgement, Lack.NO_MARGIN, steps=stated.steps, probability=sureness)
+        # The losing reading may have no proof; the winning one always has, unless all its rules weigh against it.
+        number = int(difference < 0)
+        if judgement.proofs[number] is None:
+            return Resolution(None, judgement, Lack.NOT_PROVED, steps=stated.steps, probability=sureness)
+        return Resolution(number, judgement, steps=stated.steps, probability=sureness)
+
+    def stated(self, text: str, options: tuple[str, str], pronoun: str, start: int | None) -> StatedSentence | None:
+        """What a sentence states of either candidate; None if an option or the pronoun is not found in it."""
         blank = pronoun == BLANK
         if blank:
             text, pronoun = text.replace(BLANK, STAND_IN, 1), STAND_IN
         schema = located(self.parser.parse(text), options, pronoun, start)
         if schema is None:
-            return Resolution(None, lack=Lack.NOT_NAMED)
+            return None
         types = self._agreement.types(schema)
         clashes = (None, None) if blank else self._agreement.clashes(schema, types)
         names = (entity_name(options[0]), entity_name(options[1]))
-        steps = _abstraction_lines(names, types, clashes, schema.pronoun.text)
         events = EventReader(schema.parse).events()
-        stated = _Statements(schema, events, self.lexicon)
-        shown = [event for event in events if set(event.roles.values()) & stated.mentioned]
-        steps = [*(f"parse: {event.words(schema.parse)}" for event in shown), *steps]
-        proofs, said = [], tuple[str, ...]()
+        statements = Statements(schema, events, self.lexicon)
+        shown = [event for event in events if set(event.roles.values()) & statements.mentioned]
+        steps = [f"parse: {event.words(schema.parse)}" for event in shown]
+        steps += _abstraction_lines(names, types, clashes, schema.pronoun.text)
+        assumed: list[tuple[Atom, ...] | None] = []
         for number in (0, 1):
-            atoms = [*stated.atoms(names, number), *_type_atoms(names, number, types, clashes)]
-            said = said or tuple(atom_text(atom, self.library) for atom in stated.atoms(names, None))
-            proofs.append(None if clashes[number] else self._cheapest(tuple(dict.fromkeys(atoms)), names[number]))
-        first, second = proofs
-        judgement = Judgement(names, said, (first.text if first else None, second.text if second else None))
-        answer = _cheaper(first, second)
-        if answer is not None:
-            return Resolution(answer, judgement, steps=tuple(steps))
-        lack = Lack.NO_MARGIN if first and second else Lack.NOT_PROVED
-        return Resolution(None, judgement, lack, steps=tuple(steps))
+            atoms = [*statements.atoms(names, number), *_type_atoms(names, number, types, clashes)]
+            assumed.append(None if clashes[number] else tuple(dict.fromkeys(atoms)))
+        said = tuple(atom_text(atom, self.library) for atom in statements.atoms(names, None))
+        return StatedSentence(names, said, (assumed[0], assumed[1]), tuple(steps))
 
-    def _cheapest(self, atoms: tuple[Atom, ...], candidate: str) -> CostedProof | None:
+    def readings(self, stated: StatedSentence) -> tuple[SupportedReading, SupportedReading]:
+        """What speaks for either candidate."""
+        first, second = (
+            SupportedReading() if atoms is None else self._reading(atoms, name)
+            for atoms, name in zip(stated.atoms, stated.names, strict=True)
+        )
+        return first, second
+
+    def _reading(self, atoms: tuple[Atom, ...], candidate: str) -> SupportedReading:
+        if (atoms, candidate) not in self._read:
+            self._read[atoms, candidate] = self._supported(atoms, candidate)
+        return self._read[atoms, candidate]
+
+    def _supported(self, atoms: tuple[Atom, ...], candidate: str) -> SupportedReading:
         library = within_reach(self.library, [_indicator(atom) for atom in atoms])
         provable = {rule.conclusion.atom.predicate for rule in library.rules}
-        theory = Theory(library, self._kb, atoms)
+        goals = [Atom(name, (Constant(candidate),)) for name in READINGS if name in provable]
+        if not goals:
+            return SupportedReading()
+        derivation = derive_every_way(Theory(library, self._kb, atoms), goals, self._session)
+        rules = evidence(derivation, goals)
+        if not rules:
+            return SupportedReading()
+        support = self.weights.support(rules)
+        strongest = max(rules, key=lambda name: self.weights.weights.get(name, 0.0))
+        others = set(evidence_priors(library)) - {strongest}
+
+        def kept(instance: RuleInstance) -> bool:
+            return instance.rule.name not in others
 
         def words(goal: BodyLiteral) -> str:
             return literal_text(goal, self.library) if isinstance(goal, Literal) else str(goal)
 
-        for cost, goal in enumerate(GRADES):
-            proof = prove(theory, Atom(goal, (Constant(candidate),)), self._session) if goal in provable else None
-            if proof is not None:
-                return CostedProof(cost, f"cost {cost}\n{proof_text(proof, words)}")
-        return None
-
-
-class _Statements:
-    """Atoms that a sentence states, over candidates."""
-
-    def __init__(self, schema: ParsedSchema, events: list[ParsedEvent], lexicon: WordClasses) -> None:
-        self._schema, self._lexicon = schema, lexicon
-        self._reader = EventReader(schema.parse)
-        heads = {head.index: number for number, head in enumerate(schema.heads)}
-        self.mentioned = {*heads, schema.pronoun.index}
-        self._main: list[tuple[str, int, int]] = []
-        self._said: list[str] = []
-        self._relation: ClauseRelation | None = None
-        place = None
-        for event in events:
-            if schema.pronoun.index not in event.roles.values():
-                for name, first, second in self._between(event, heads):
-                    self._main.append((name, first, second))
-                    place = event.place
-        if place is not None:
-            self._relation = relation_between(schema.parse, place, schema.pronoun.index)
-        for event in events:
-            if schema.pronoun.index in event.roles.values():
-                self._said += self._of_pronoun(event)
-        self._said = list(dict.fromkeys(self._said))
-
-    def atoms(self, names: tuple[str, str], candidate: int | None) -> list[Atom]:
-        """The atoms if the pronoun is this candidate; None: with `the pronoun` in its place, for people."""
-        meant = Constant("the pronoun" if candidate is None else names[candidate])
-        atoms = [Atom(name, (Constant(names[first]), Constant(names[second]))) for name, first, second in self._main]
-        if self._relation is not None and self._main:
-            atoms.append(Atom(self._relation, (meant,)))
-        return [*atoms, *(Atom(name, (meant,)) for name in self._said)]
-
-    def _between(self, event: ParsedEvent, heads: dict[int, int]) -> Iterator[tuple[str, int, int]]:
-        subject = heads.get(event.roles.get("subject", -1))
-        negative = event.negative ^ ("fail" in event.under or "refuse" in event.under)
-        # Of two listed roles the lexicon's preposition decides; the object comes before the dative.
-        for role, index in event.roles.items():
-            partner = heads.get(index)
-            if role == "subject" or partner is None or subject is None or partner == subject:
-                continue
-            if event.part == "verb" and event.lemma not in ("be", "have"):
-                yield "does_something_to", subject, partner
-            for name, is_reversed in self._classes(event, role, negative):
-                yield (name, partner, subject) if is_reversed else (name, subject, partner)
-            if role == "than" and event.part == "adj" and event.degree == "more":
-                yield from self._comparison(event, subject, partner)
-
-    def _classes(self, event: ParsedEvent, role: str, negative: bool) -> list[tuple[str, bool]]:
-        """Classes of an event between its subject and this role."""
-        if role not in _CORE:
-            return self._lexicon.event_classes(f"{event.lemma} {role}", event.lemma, negative)
-        classes = self._lexicon.event_classes(event.lemma, event.lemma, negative)
-        if role != "dative":
-            # With a dative the object is what is given, told or asked.
-            return [] if "dative" in event.roles and event.roles["dative"] != event.roles["object"] else classes
-        for preposition in ("for", "to"):
-            classes += self._lexicon.event_classes(f"{event.lemma} {preposition}", event.lemma, negative)
-        return [(name, flip) for name, flip in dict.fromkeys(classes) if name in _WITH_DATIVE]
-
-    def _comparison(self, event: ParsedEvent, subject: int, partner: int) -> Iterator[tuple[str, int, int]]:
-        if set(self._lexicon.qualities(event.lemma, "adj", event.negative)) & {"is_good", "is_strong"}:
-            yield "surpasses", subject, partner
-
-    def _of_pronoun(self, event: ParsedEvent) -> Iterator[str]:
-        index = self._schema.pronoun.index
-        role = next(name for name, filler in event.roles.items() if filler == index)
-        wanting = _WANTING & {event.lemma, *event.under}
-        governs = bool(self._reader.children(event.place, "xcomp")) and event.part == "verb"
-        if role == "subject" and wanting and (governs or event.under):
-            yield "wants_to_act"
-            yield from self._minds(["wants_to_act"], event)
-        if event.under and event.under[-1] == "refuse" and role == "subject":
-            yield "declines"
-        if (wanting and governs) or _UNREAL & set(event.under):
-            return
-        negative = event.negative ^ (event.degree == "less")
-        classes: list[str] = []
-        if role == "subject":
-            classes = self._lexicon.qualities(event.lemma, event.part, negative)
-            if negative and (event.modal == "can" or event.lemma in ("know", "understand")):
-                classes.append("is_unable")
-            classes += self._manner(event, negative)
-            yield from self._minds(classes, event)
-        elif role == "object" and "subject" not in event.roles:
-            # Said in the passive, without an agent: "he was injured", "she was promoted".
-            classes = self._lexicon.qualities(event.lemma, "listed", negative)
-            classes = [name for name in classes if name in _PASSIVE]
-        classes += self._projected(event, role, negative)
-        yield from classes
-
-    def _manner(self, event: ParsedEvent, negative: bool) -> list[str]:
-        """`does_well` or `does_badly`, by adverbs of a verb and adjectives of its object."""
-        if event.part != "verb":
-            return []
-        words = self._reader.children(event.place, "advmod")
-        for theme in self._reader.children(event.place, "dobj"):
-            words += self._reader.children(theme.index, "amod")
-        manners = {
-            self._lexicon.manners[word.text.casefold()]
-            for word in words
-            if word.text.casefold() in self._lexicon.manners
-        }
-        if len(manners) != 1:
-            return []
-        return ["does_well" if (manners == {"well"}) is not negative else "does_badly"]
-
-    def _projected(self, event: ParsedEvent, role: str, negative: bool) -> Iterator[str]:
-        # A second role, which may be the other pronoun, or any for a passive.
-        for partner, _ in event.roles.items():
-            if partner == role and role == "subject":
-                continue
-            for name, is_reversed in self._classes(event, "object" if partner == "subject" else partner, negative):
-                place = self._lexicon.first if (role == "subject") is not is_reversed else self._lexicon.second
-                involves_people = self._involves_candidate(event, role)
-                if name in place and involves_people and role in ("subject", partner):
-                    yield place[name]
-
-    def _involves_candidate(self, event: ParsedEvent, role: str) -> bool:
-        """True if the other role is a person of the sentence, or is left out by a passive."""
-        others = [index for name, index in event.roles.items() if name != role]
-        heads = {head.index for head in self._schema.heads}
-        people = [index for index in others if index in heads or is_pronoun(self._schema.parse[index])]
-        return bool(people) or (role == "object" and not others)
-
-    def _minds(self, classes: list[str], event: ParsedEvent) -> Iterator[str]:
-        if set(classes) & self._lexicon.mind_classes or event.lemma in self._lexicon.mind_words:
-            yield "needs_a_mind"
-
-
-_WITH_DATIVE = frozenset(("gives", "tells", "asks", "refuses", "rewards", "sanctions"))
-
-_PASSIVE = frozenset(
-    {"shows_suffering", "is_caught", "is_in_need", "is_pleased", "fails", "is_liked", "is_disliked", "is_timid"}
-)
-"""Qualities that a passive without agent says of its subject; those of the active voice are its agent's."""
+        shown = [proof_text(proof, words) for goal in goals if (proof := derivation.proof(goal, kept)) is not None]
+        weighed = ", ".join(f"{name} {self.weights.weights.get(name, 0.0):+.2f}" for name in rules)
+        return SupportedReading(rules, support, "\n".join([f"support {support:.2f}: {weighed}", *shown[:1]]))
 
 
 def located(parse: Parse, options: tuple[str, str], pronoun: str, start: int | None) -> ParsedSchema | None:
@@ -379,13 +289,7 @@ def _abstraction_lines(
     return lines
 
 
-def _cheaper(first: CostedProof | None, second: CostedProof | None) -> int | None:
-    if first is None or second is None:
-        return 0 if first else 1 if second else None
-    return None if first.cost == second.cost else int(second.cost < first.cost)
-
-
 @lru_cache(maxsize=1)
 def shipped_theory() -> Library:
-    """The theory of this folder."""
-    return load_library([RULES])
+    """The theory of this folder, with the rules that were acquired."""
+    return load_library([RULES, ACQUIRED])

@@ -44,6 +44,16 @@ class WordNet:
                 near += synset_at(self._data[part], offset).words
         return [synonym for synonym in dict.fromkeys(near) if synonym != word]
 
+    def above(self, word: str, part: str, levels: int = 2) -> list[tuple[str, ...]]:
+        """Words of the senses above the first sense of a noun or verb, nearest first."""
+        senses = self._senses(part, word)[:1]
+        words = []
+        for _ in range(levels):
+            pointers = [item for offset in senses for item in synset_at(self._data[part], offset).pointers]
+            senses = tuple(target for symbol, target, _ in pointers if symbol == "@")
+            words.append(tuple(name for offset in senses for name in synset_at(self._data[part], offset).words))
+        return words
+
     def synonyms(self, part: str, word: str) -> list[str]:
         """Single words whose first sense is the first sense of this word, so that they can replace it."""
         first = self._senses(part, word)[:1]

@@ -9,7 +9,8 @@ from functools import cached_property
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.events import EventReader
 from hapax.evaluation.winograd.reasoner.parsing import Parse, Parser
-from hapax.evaluation.winograd.reasoner.reasoning import ParsedSchema, located
+from hapax.evaluation.winograd.reasoner.reasoning import located
+from hapax.evaluation.winograd.reasoner.stating import ParsedSchema
 
 _OPENING_QUOTES = ('"', "'", "“", "‘", "(")
 

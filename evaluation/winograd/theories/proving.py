@@ -48,7 +48,7 @@ class Lack(StrEnum):
     BOTH_PROVED = "the theories prove both candidates"
     AMBIGUOUS = "two readings of the sentence disagree"
     REFUSED = "the model's mapping was refused"
-    NO_MARGIN = "both readings are proved at the same cost"
+    NO_MARGIN = "neither reading is supported enough"
     NO_AGREEMENT = "the pronoun does not agree with the proved candidate"
 
 
@@ -83,6 +83,9 @@ class Resolution:
     steps: tuple[str, ...] = ()
     """Parse and abstraction in words, where a method has them."""
 
+    probability: float | None = None
+    """Estimated probability of the better reading, where a method weighs its proofs."""
+
     def lines(self, options: tuple[str, str]) -> list[str]:
         """The resolution in words: abstraction, assumptions, the two attempts to prove, and the answer."""
         if self.judgement is None:
@@ -95,6 +98,8 @@ class Resolution:
             lines += [f"if the pronoun is {role}:"]
             lines += [f"  {line}" for line in (proof or "no proof").splitlines()]
         end = f"no answer: {self.lack}" if self.answer is None else f"the pronoun is {options[self.answer]}"
+        if self.probability is not None:
+            end = f"{end} (probability {self.probability:.2f})"
         return [*lines, end]
 
 

@@ -1,0 +1,164 @@
+"""Learning from labelled sentences: weights of the theory's rules, the least probability, and a learning curve.
+
+Weights are those of a log-linear model over the difference of the two readings, fitted by maximum a posteriori from the
+priors of `weighing.py`. Everything is measured on folds of families that a fit did not see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize  # type: ignore[import-untyped]  # ships no types
+
+from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.winograd.data import WinogradItem
+from hapax.evaluation.winograd.reasoner.reasoning import Reasoner, StatedSentence
+from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, probability
+
+FOLDS = 8
+PRECISION = 2.0
+"""Precision of the prior of a theory's rule: its weight strays by about 0.7 from where it starts."""
+
+INDUCED_PRECISION = 20.0
+"""Precision of the prior of an acquired rule, which starts from 0."""
+
+TARGET = 0.9
+"""Share of right answers that the least probability is chosen for."""
+
+CURVE = (0.125, 0.25, 0.5, 1.0)
+"""Shares of the training families on the learning curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A sentence, what it states, and the names of the rules that speak for either reading."""
+
+    item: WinogradItem
+    stated: StatedSentence | None
+    evidence: tuple[tuple[str, ...], tuple[str, ...]]
+
+    def vector(self) -> dict[str, int]:
+        """For each rule 1 if it speaks for the first reading alone, -1 for the second alone."""
+        first, second = map(set, self.evidence)
+        return dict.fromkeys(first - second, 1) | dict.fromkeys(second - first, -1)
+
+
+def observed(items: Iterable[WinogradItem], reasoner: Reasoner) -> list[Observation]:
+    """The items as the reasoner reads them."""
+    found = []
+    for item in items:
+        stated = reasoner.stated(item.text, item.options, item.pronoun, item.pronoun_start)
+        readings = ((), ()) if stated is None else tuple(reading.evidence for reading in reasoner.readings(stated))
+        found.append(Observation(item, stated, (readings[0], readings[1])))
+    return found
+
+
+Fold = tuple[list[Observation], list[Observation]]
+
+
+def fitted(observations: Sequence[Observation], priors: Mapping[str, float]) -> dict[str, float]:
+    """Weights of all rules with a prior."""
+    names = list(priors)
+    place = {name: number for number, name in enumerate(names)}
+    start = np.array([priors[name] for name in names])
+    precision = np.where(start > 0, PRECISION, INDUCED_PRECISION)
+    design = np.zeros((len(observations), len(names)))
+    for row, observation in enumerate(observations):
+        for name, value in observation.vector().items():
+            design[row, place[name]] = value if observation.item.answer == 0 else -value
+    if not names:
+        return {}
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        margins, strayed = design @ weights, weights - start
+        value = float(np.logaddexp(0, -margins).sum() + (precision * strayed**2).sum() / 2)
+        return value, -(design.T @ (1 / (1 + np.exp(margins)))) + precision * strayed
+
+    found = minimize(loss, start.copy(), jac=True, method="L-BFGS-B").x
+    return dict(zip(names, map(float, found), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutAnswer:
+    """The better reading of a sentence by weights that did not see its family; `sureness` 0.5 means no preference."""
+
+    item: WinogradItem
+    sureness: float
+    right: bool
+
+
+def folds_of(observations: Sequence[Observation], share_of_families: float) -> Iterator[Fold]:
+    """Folds by families: training sentences, of this share of the other families, and the sentences to test."""
+    for fold in range(FOLDS):
+        inside = [int(_chance("fold", seen.item) * FOLDS) == fold for seen in observations]
+        training = [
+            seen
+            for seen, tested in zip(observations, inside, strict=True)
+            if not tested and _chance("share", seen.item) < share_of_families
+        ]
+        yield training, [seen for seen, tested in zip(observations, inside, strict=True) if tested]
+
+
+def answered(observations: Iterable[Observation], weights: Mapping[str, float]) -> list[HeldOutAnswer]:
+    """The better reading of each sentence by these weights."""
+    answers = []
+    for observation in observations:
+        difference = sum(weights[name] * value for name, value in observation.vector().items())
+        right = difference != 0 and (difference > 0) is (observation.item.answer == 0)
+        answers.append(HeldOutAnswer(observation.item, probability(abs(difference)), right))
+    return answers
+
+
+def _chance(purpose: str, item: WinogradItem) -> float:
+    """A number below 1 by a hash of the family, so that sentences of one schema stay together."""
+    digest = hashlib.sha256(f"{purpose}:{item.family.rpartition(':')[2]}".encode()).hexdigest()
+    return int(digest[:12], 16) / 16**12
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Share of answered sentences, and of these the right ones."""
+
+    answered: Estimate
+    right: Estimate
+
+
+def covered(answers: Sequence[HeldOutAnswer], least: float) -> Covered:
+    """Coverage and accuracy at a least probability."""
+    given = [answer for answer in answers if answer.sureness > 0.5 and answer.sureness >= least]
+    chosen = {id(answer) for answer in given}
+    return Covered(share([id(answer) in chosen for answer in answers]), share([answer.right for answer in given]))
+
+
+def least_probability(answers: Sequence[HeldOutAnswer], target: float = TARGET) -> float:
+    """The least probability with the largest coverage at which the target share of answers is right."""
+    ranked = sorted((answer for answer in answers if answer.sureness > 0.5), key=lambda answer: -answer.sureness)
+    best, right = 1.0, 0
+    for number, answer in enumerate(ranked, 1):
+        right += answer.right
+        if right / number >= target:
+            best = answer.sureness
+    # Rounded down, so that the answer that was counted stays in.
+    return int(best * 1000) / 1000
+
+
+def weights_text(weights: RuleWeights, observations: Sequence[Observation]) -> str:
+    """Weights as TOML, each with the answers it was for: sentences in which it speaks for the right reading alone."""
+    right, wrong = Counter[str](), Counter[str]()
+    for observation in observations:
+        for name, value in observation.vector().items():
+            (right if (value > 0) is (observation.item.answer == 0) else wrong)[name] += 1
+    lines = [
+        "# Weights of the rules in nats, by `hapax evaluate winograd learn`; behind each: number of sentences with",
+        "# the right and the wrong reading. `least`: the probability below which there is no answer.",
+        f"least = {weights.least}",
+        "",
+        "[weights]",
+    ]
+    for name, weight in weights.weights.items():
+        lines.append(f"{name} = {weight:.2f}  # {right[name]} right, {wrong[name]} wrong")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,147 @@
+"""A lesson: weights and acquired rules from labelled sentences, with the learning curve on held-out families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hapax.evaluation.shared.estimates import percent
+from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.winograd.data import WinogradItem
+from hapax.evaluation.winograd.reasoner.acquiring import RuleRecord, induced, judged, proposed, with_rules
+from hapax.evaluation.winograd.reasoner.learning import (
+    CURVE,
+    Covered,
+    HeldOutAnswer,
+    Observation,
+    answered,
+    covered,
+    fitted,
+    folds_of,
+    least_probability,
+    observed,
+)
+from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
+from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, evidence_priors
+from hapax.grammar.words import counted
+from hapax.llm_oracle.protocols import GenerationParameters, Generator
+
+ROLE = "rule proposer"
+REPLY_TOKENS = 200
+LEVELS = (0.6, 0.7, 0.8, 0.9)
+"""Least probabilities of the risk-coverage table."""
+
+LEAST = 0.75
+"""Least probability that is written to the weights; the levels show what others would give."""
+
+INDUCTION = "induction"
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Held-out figures with a share of the training families, with and without acquired rules."""
+
+    share: float
+    acquired: bool
+    rules: int
+    figures: Covered
+
+
+@dataclass(slots=True)
+class Lesson:
+    """What was learned. `levels`: held-out figures by probability; `refused`: lines of a model without a rule."""
+
+    weights: RuleWeights
+    records: list[RuleRecord]
+    observations: list[Observation]
+    levels: list[tuple[float, Covered]] = field(default_factory=list)
+    curve: list[CurvePoint] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def accepted(self) -> list[RuleRecord]:
+        """Rules that were taken."""
+        return [record for record in self.records if record.accepted]
+
+    def result(self) -> ExperimentResult:
+        """Figures on held-out families, and the proposed rules."""
+        columns = ("answered", "right of answered")
+        levels = [(f"{least:.3f}", *_shares(figures)) for least, figures in self.levels]
+        curve = [
+            (f"{point.share:.1%}", "yes" if point.acquired else "no", point.rules, *_shares(point.figures))
+            for point in self.curve
+        ]
+        accepted = [
+            (record.rule.name, record.proposed_by, record.support, record.exceptions, record.example)
+            for record in self.accepted
+        ]
+        tables = [
+            ResultTable("Held-out families, by least probability", ("least probability", *columns), levels),
+            ResultTable(
+                f"Learning curve at least probability {self.weights.least:.3f}",
+                ("training families", "acquired rules", "rules taken", *columns),
+                curve,
+            ),
+            ResultTable("Acquired rules", ("rule", "proposed by", "right", "wrong", "example"), accepted),
+        ]
+        notes = [
+            f"{counted(len(self.observations), 'sentence')}; {counted(len(self.records), 'proposed rule')}, "
+            f"{len(self.accepted)} taken; {counted(len(self.refused), 'line')} of replies refused."
+        ]
+        return ExperimentResult(
+            tables, {"levels": self.levels, "curve": self.curve, "rules": self.records}, notes=notes
+        )
+
+
+def _shares(figures: Covered) -> tuple[str, str]:
+    return percent(figures.answered), percent(figures.right)
+
+
+def learn(
+    items: Sequence[WinogradItem], reasoner: Reasoner, generator: Generator | None = None, seed: int = 0
+) -> Lesson:
+    """Weights and rules from the sentences. `reasoner`: with the theory alone; `generator`: proposes rules, too."""
+    observations = observed(items, reasoner)
+    priors = evidence_priors(reasoner.library)
+    proposals = []
+    refused: list[str] = []
+    if generator is not None:
+        parameters = GenerationParameters(temperature=0.0, max_tokens=REPLY_TOKENS, seed=seed)
+        rules, refused = proposed(generator, observations, reasoner.library, parameters)
+        proposals = [(rule, "model") for rule in rules]
+    plain = [_held_out(observations, priors, size, acquired=False) for size in CURVE]
+    taught = [_held_out(observations, priors, size, acquired=True) for size in CURVE]
+    target = least_probability(taught[-1][0])
+    known = {rule for rule, _ in proposals}
+    records = judged(
+        [*proposals, *((rule, INDUCTION) for rule in induced(observations) if rule not in known)], observations
+    )
+    taken = [record.rule for record in records if record.accepted]
+    extended = with_rules(observations, taken)
+    weights = fitted(extended, {**priors, **{rule.name: 0.0 for rule in taken}})
+    lesson = Lesson(RuleWeights(weights, LEAST), records, extended, refused=refused)
+    lesson.levels = [(level, covered(taught[-1][0], level)) for level in sorted({*LEVELS, target})]
+    for size, without, with_them in zip(CURVE, plain, taught, strict=True):
+        for acquired, (answers, count) in ((False, without), (True, with_them)):
+            lesson.curve.append(CurvePoint(size, acquired, count, covered(answers, LEAST)))
+    return lesson
+
+
+def _held_out(
+    observations: Sequence[Observation], priors: Mapping[str, float], size: float, acquired: bool
+) -> tuple[list[HeldOutAnswer], int]:
+    """Answers to every sentence by what the other folds taught, and the mean number of rules taken there."""
+    answers: list[HeldOutAnswer] = []
+    counts = []
+    for training, tested in folds_of(observations, size):
+        rules = []
+        if acquired:
+            rules = [
+                record.rule
+                for record in judged([(rule, INDUCTION) for rule in induced(training)], training)
+                if record.accepted
+            ]
+        weights = fitted(with_rules(training, rules), {**priors, **{rule.name: 0.0 for rule in rules}})
+        answers += answered(with_rules(tested, rules), weights)
+        counts.append(len(rules))
+    return answers, round(sum(counts) / len(counts))

@@ -1,0 +1,316 @@
+"""Atoms that a sentence states: the event between its entities, the relation of the clauses, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hapax.evaluation.winograd.reasoner.events import (
+    ClauseRelation,
+    EventReader,
+    ParsedEvent,
+    is_pronoun,
+    relation_between,
+)
+from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
+from hapax.evaluation.winograd.reasoner.parsing import Parse, Token
+from hapax.evaluation.winograd.reasoner.roles import CORE, OWNED, base_role, last_marker, role_of
+from hapax.grammar.terms import Atom, Constant
+
+WANTING = frozenset({"want", "try", "hope", "wish", "intend", "plan", "need", "attempt", "decide", "like"})
+UNREAL = WANTING | {"refuse", "fail", "expect", "hesitate", "claim", "pretend", "threaten"}
+"""Governors under which what follows has not happened."""
+
+ELSEWHERE = "elsewhere"
+"""Role of an entity that is named beside the event of the other one."""
+
+_LIGHT = frozenset(
+    {"have", "get", "own", "show", "possess", "suffer", "catch", "use", "bring", "carry", "gain", "display"}
+)
+"""Verbs whose object tells what is said of the subject: "had a cold"."""
+_WITH_DATIVE = frozenset(("gives", "tells", "asks", "refuses", "rewards", "sanctions", "helps"))
+
+_PASSIVE = frozenset(
+    {"shows_suffering", "is_caught", "is_in_need", "is_pleased", "fails", "is_liked", "is_disliked", "is_timid"}
+)
+"""Qualities that a passive without agent says of its subject; those of the active voice are its agent's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSchema:
+    """A parsed sentence with its two entities, as head word and span, and the pronoun."""
+
+    parse: Parse
+    heads: tuple[Token, Token]
+    spans: tuple[range, range]
+    pronoun: Token
+
+
+class Statements:
+    """Atoms that a sentence states, over candidates. `main`: the event between them, by number of first and second."""
+
+    def __init__(self, schema: ParsedSchema, events: list[ParsedEvent], lexicon: WordClasses) -> None:
+        self._schema, self._lexicon = schema, lexicon
+        self._reader = EventReader(schema.parse)
+        heads = {head.index: number for number, head in enumerate(schema.heads)}
+        self.mentioned = {*heads, schema.pronoun.index}
+        self.main: list[tuple[str, int, int]] = []
+        self.said: list[str] = []
+        self.relation: ClauseRelation | None = None
+        place = None
+        for event, roles in self._main_events(events):
+            for name, first, second in self._between(event, roles):
+                self.main.append((name, first, second))
+                place = event.place
+        if place is not None:
+            self.relation = self._relation(place)
+        for event in events:
+            role = role_of(schema.parse, event, schema.pronoun.index)
+            if role is not None and event.place != place:
+                self.said += self._of_pronoun(event, role)
+        self.main, self.said = list(dict.fromkeys(self.main)), list(dict.fromkeys(self.said))
+
+    def atoms(self, names: tuple[str, str], candidate: int | None) -> list[Atom]:
+        """The atoms if the pronoun is this candidate; None: with `the pronoun` in its place, for people."""
+        meant = Constant("the pronoun" if candidate is None else names[candidate])
+        atoms = [Atom(name, (Constant(names[first]), Constant(names[second]))) for name, first, second in self.main]
+        if self.relation is not None and self.main:
+            atoms.append(Atom(self.relation, (meant,)))
+        return [*atoms, *(Atom(name, (meant,)) for name in self.said)]
+
+    def _relation(self, place: int) -> ClauseRelation | None:
+        """Relation of the pronoun's clause to the event: what is told, or as the connective says."""
+        parse, token = self._schema.parse, self._schema.pronoun
+        while token.head not in (token.index, place):
+            token = parse[token.head]
+        if token.head == place and token.relation == "ccomp" and token.index > place:
+            return ClauseRelation.CONTENT
+        return relation_between(parse, place, self._schema.pronoun.index)
+
+    # --- the event between the entities ---
+
+    def _main_events(self, events: list[ParsedEvent]) -> list[tuple[ParsedEvent, tuple[str, str]]]:
+        """Events in which both entities have roles of their own, and the roles; direct roles are preferred."""
+        found = []
+        for event in events:
+            if self._schema.pronoun.index in event.roles.values():
+                continue
+            first, second = (role_of(self._schema.parse, event, head.index) for head in self._schema.heads)
+            if first is not None and second is not None and first != second:
+                found.append((event, (first, second)))
+        direct = [(event, roles) for event, roles in found if not any(map(last_marker, roles))]
+        return direct or found[:1] or self._loose_event(events)
+
+    def _loose_event(self, events: list[ParsedEvent]) -> list[tuple[ParsedEvent, tuple[str, str]]]:
+        """An event with one entity as its subject, where the other one is named elsewhere, as no subject."""
+        first, second = (head.index for head in self._schema.heads)
+        pronoun = self._schema.pronoun.index
+        subjects = {event.roles.get("subject"): event for event in reversed(events) if event.part == "verb"}
+        if (first in subjects) is (second in subjects) or (first < pronoun) is not (second < pronoun):
+            return []
+        event = subjects[first if first in subjects else second]
+        return [(event, ("subject", ELSEWHERE) if first in subjects else (ELSEWHERE, "subject"))]
+
+    def _between(self, event: ParsedEvent, roles: tuple[str, str]) -> Iterator[tuple[str, int, int]]:
+        negative = event.negative ^ ("fail" in event.under or "refuse" in event.under)
+        subject = next((number for number in (0, 1) if base_role(roles[number]) == "subject"), None)
+        if subject is None:
+            yield from self._between_themes(event, roles)
+            return
+        partner, role = 1 - subject, roles[1 - subject]
+        if base_role(role) == "subject":
+            return
+        if role == "than":
+            yield from self._comparison(event, subject, partner)
+            return
+        if event.part == "verb" and event.lemma not in ("be", "have"):
+            yield "does_something_to", subject, partner
+        for name, is_reversed in self._classes(event, role, negative):
+            yield (name, partner, subject) if is_reversed else (name, subject, partner)
+
+    def _between_themes(self, event: ParsedEvent, roles: tuple[str, str]) -> Iterator[tuple[str, int, int]]:
+        """Events of somebody else: "prefer A to B"."""
+        if event.lemma in ("prefer", "choose", "pick", "favor", "like", "love", "select", "enjoy", "use"):
+            for number in (0, 1):
+                if roles[number] == "object" and roles[1 - number] in ("to", "over", "than", "instead of"):
+                    yield ("surpasses", 1 - number, number) if event.negative else ("surpasses", number, 1 - number)
+
+    def _classes(self, event: ParsedEvent, role: str, negative: bool) -> list[tuple[str, bool]]:
+        """Classes of an event between its subject and this role."""
+        lexicon = self._lexicon
+        marker = last_marker(role)
+        if marker and base_role(role) in CORE and marker not in (OWNED, "of"):
+            role = marker  # "read a book to B" may be parsed as a book to B
+        elif marker in (OWNED, "of") and base_role(role) == "object":
+            classes = lexicon.event_classes(event.lemma, event.lemma, negative)
+            return [(name, flip) for name, flip in classes if name in _BY_OWNED]
+        if role not in CORE:
+            thing = self._schema.parse[event.roles["object"]].lemma if "object" in event.roles else ""
+            classes = lexicon.event_classes(f"{event.lemma} {thing} {role}", "", negative)
+            classes = classes or lexicon.event_classes(f"{event.lemma} {role}", event.lemma, negative)
+            if not classes and role == "for" and event.part == "verb":
+                return [("refuses" if negative else "helps", False)]
+            return classes
+        classes = lexicon.event_classes(event.lemma, event.lemma, negative)
+        if role != "dative":
+            # With a dative the object is what is given, told or asked.
+            return [] if "dative" in event.roles and event.roles["dative"] != event.roles["object"] else classes
+        for preposition in ("for", "to"):
+            classes += lexicon.event_classes(f"{event.lemma} {preposition}", event.lemma, negative)
+        return [(name, flip) for name, flip in dict.fromkeys(classes) if name in _WITH_DATIVE]
+
+    def _comparison(self, event: ParsedEvent, subject: int, partner: int) -> Iterator[tuple[str, int, int]]:
+        """Who surpasses whom by a comparative: `better`, `more famous`, `less noise`."""
+        qualities, degrees = set[str](), set[str]()
+        for token in self._schema.parse:
+            if token.tag in ("JJR", "RBR") or token.lemma in ("more", "less", "few"):
+                head = self._schema.parse[token.head]
+                word = head if token.lemma in ("more", "less", "few", "many", "much", "little") else token
+                degrees.add("less" if token.lemma in ("less", "few", "little") else "more")
+                qualities |= set(self._lexicon.qualities(word.lemma, "adj", False))
+                qualities |= (
+                    {f"does_{self._lexicon.manners[word.text.casefold()]}"}
+                    if word.text.casefold() in self._lexicon.manners
+                    else set()
+                )
+        better, worse = bool(qualities & _BETTER), bool(qualities & _WORSE)
+        if not degrees or (better and worse):
+            return
+        upward = (degrees == {"more"}) is not event.negative
+        if better or worse:
+            upward = upward is better
+            yield ("surpasses", subject, partner) if upward else ("surpasses", partner, subject)
+        else:
+            yield ("exceeds", subject, partner) if upward else ("exceeds", partner, subject)
+
+    # --- what is said of the pronoun ---
+
+    def _of_pronoun(self, event: ParsedEvent, role: str) -> Iterator[str]:
+        wanting = WANTING & {event.lemma, *event.under}
+        governs = bool(self._reader.children(event.place, "xcomp")) and event.part == "verb"
+        if role == "subject" and wanting and (governs or event.under):
+            yield "wants_to_act"
+            yield from self._minds(["wants_to_act"], event)
+        if event.under and event.under[-1] == "refuse" and role == "subject":
+            yield "declines"
+        if role == "subject":
+            yield from self._obligation(event)
+        if (wanting and governs) or UNREAL & set(event.under):
+            return
+        negative = event.negative ^ (event.degree == "less")
+        classes: list[str] = []
+        if role in ("subject", f"subject/{OWNED}"):
+            classes = self._qualities(event, negative)
+            if role == "subject" and negative and (event.modal == "can" or event.lemma in ("know", "understand")):
+                classes.append("is_unable")
+            classes += self._manner(event, negative)
+            if role == "subject":
+                yield from self._minds(classes, event)
+        elif role == "object":
+            classes = self._undergone(event, negative)
+        if role in event.roles:
+            classes += self._projected(event, role, negative)
+        yield from classes
+
+    def _obligation(self, event: ParsedEvent) -> Iterator[str]:
+        """What an auxiliary or governor says the subject has to do, or may do."""
+        modals = {child.text.casefold() for child in self._reader.children(event.place, "aux")}
+        if modals & {"should", "must"} or (event.under and event.under[0] in ("have", "need", "ought")):
+            yield "has_to_act"
+        if modals & {"could", "can", "may", "might"}:
+            yield "may_act"
+
+    def _undergone(self, event: ParsedEvent, negative: bool) -> list[str]:
+        """What is said of somebody to whom a third party, or nobody named, does something: "she was promoted"."""
+        parse, lexicon = self._schema.parse, self._lexicon
+        classes: list[str] = []
+        for name, index in event.roles.items():
+            if name not in CORE:
+                classes += lexicon.qualities(f"{name} {parse[index].lemma}", "phrase", negative)
+        if "subject" not in event.roles:
+            classes += lexicon.qualities(event.lemma, "listed", negative)
+        return [name for name in classes if name in _PASSIVE]
+
+    def _qualities(self, event: ParsedEvent, negative: bool) -> list[str]:
+        """Classes of what is said of the subject: by whole phrases first, then by the word."""
+        parse, lexicon = self._schema.parse, self._lexicon
+        phrases = []
+        if "object" in event.roles:
+            phrases.append(f"{event.lemma} {parse[event.roles['object']].lemma}")
+        phrases += [f"{name} {parse[index].lemma}" for name, index in event.roles.items() if name not in CORE]
+        phrases += [f"{event.lemma} {child.lemma}" for child in self._reader.children(event.place, "advmod", "acomp")]
+        phrases += [f"{child.lemma} {event.lemma}" for child in self._reader.children(event.place, "compound", "amod")]
+        for phrase in phrases:
+            if classes := lexicon.qualities(phrase, "phrase", negative):
+                return classes
+        if event.lemma in _LIGHT and "object" in event.roles:
+            thing = parse[event.roles["object"]]
+            classes = lexicon.qualities(thing.lemma, "noun", negative)
+            for adjective in self._reader.children(thing.index, "amod"):
+                classes += lexicon.qualities(adjective.lemma, "adj", negative)
+            if classes:
+                return classes
+        # "better" and "bored" are listed as they stand; their lemmas are "well" and "bore".
+        return lexicon.qualities(parse[event.place].text.casefold(), "listed", negative) or lexicon.qualities(
+            event.lemma, event.part, negative
+        )
+
+    def _manner(self, event: ParsedEvent, negative: bool) -> list[str]:
+        """`does_well` or `does_badly`, by adverbs of a verb and adjectives of its object."""
+        if event.part != "verb":
+            return []
+        words = self._reader.children(event.place, "advmod")
+        for theme in self._reader.children(event.place, "dobj"):
+            words += self._reader.children(theme.index, "amod")
+        manners = {
+            self._lexicon.manners[word.text.casefold()]
+            for word in words
+            if word.text.casefold() in self._lexicon.manners
+        }
+        if len(manners) != 1:
+            return []
+        return ["does_well" if (manners == {"well"}) is not negative else "does_badly"]
+
+    def _projected(self, event: ParsedEvent, role: str, negative: bool) -> Iterator[str]:
+        # A second role, which may be the other pronoun, or any for a passive.
+        for partner, _ in event.roles.items():
+            if partner == role and role == "subject":
+                continue
+            for name, is_reversed in self._classes(event, "object" if partner == "subject" else partner, negative):
+                place = self._lexicon.first if (role == "subject") is not is_reversed else self._lexicon.second
+                involves_people = self._involves_candidate(event, role)
+                if name in place and involves_people and role in ("subject", partner):
+                    yield place[name]
+
+    def _involves_candidate(self, event: ParsedEvent, role: str) -> bool:
+        """True if the other role is a person of the sentence, or the pronoun has the object's role."""
+        others = [index for name, index in event.roles.items() if name != role]
+        heads = {head.index for head in self._schema.heads}
+        return role == "object" or any(index in heads or is_pronoun(self._schema.parse[index]) for index in others)
+
+    def _minds(self, classes: list[str], event: ParsedEvent) -> Iterator[str]:
+        if set(classes) & self._lexicon.mind_classes or event.lemma in self._lexicon.mind_words:
+            yield "needs_a_mind"
+
+
+_BY_OWNED = frozenset({"harms", "sanctions", "helps", "rewards", "likes", "dislikes", "copies", "refuses", "envies"})
+"""Classes that hold of an owner where the event is done to what is owned: "praised Tom's book"."""
+
+_BETTER = frozenset(
+    {
+        "is_good",
+        "is_strong",
+        "succeeds",
+        "is_fun",
+        "is_lucky",
+        "is_liked",
+        "is_tasty",
+        "knows_it",
+        "is_cheap",
+        "is_sturdy",
+        "does_well",
+    }
+)
+_WORSE = frozenset(
+    {"is_bad", "is_weak", "fails", "is_dull", "is_in_need", "is_disliked", "is_costly", "is_fragile", "does_badly"}
+)

@@ -1,0 +1,107 @@
+"""Weights of the theory's rules: a reading is supported by the sum of the weights of the rules that speak for it."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from hapax.engine.explain import Derivation
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom
+
+FILE = Path(__file__).with_name("weights.toml")
+
+READINGS = ("is_meant_by_type", "is_meant_by_knowledge", "is_meant_by_default", "is_meant_by_induction")
+"""Goals of the theory: the candidate is meant, by ever weaker kinds of reasons."""
+
+PRIORS = {"is_meant_by_type": 2.0, "is_meant_by_knowledge": 1.3, "is_meant_by_default": 0.6}
+"""Weight, in nats, of a rule of each kind before any sentence is counted; rules by induction start from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWeights:
+    """Weight of each rule by name, and the least probability at which an answer is given."""
+
+    weights: Mapping[str, float]
+    least: float
+
+    def support(self, evidence: Iterable[str]) -> float:
+        """Sum of the weights of these rules."""
+        return sum(self.weights.get(rule, 0.0) for rule in evidence)
+
+
+def probability(difference: float) -> float:
+    """Probability of the reading whose support is greater by this difference."""
+    return 1 / (1 + math.exp(-difference))
+
+
+def is_evidence(rule: Rule, library: Library) -> bool:
+    """True for rules whose conclusion a reading rests on directly, and those that conclude a reading by themselves."""
+    return rule.name in evidence_priors(library)
+
+
+@lru_cache(maxsize=8)
+def evidence_priors(library: Library) -> Mapping[str, float]:
+    """Prior weights of the rules that are evidence, by name."""
+    grades: dict[str, str] = {}
+    alone: dict[str, float] = {}
+    for rule in library.rules:
+        reading = rule.conclusion.atom.predicate
+        if reading not in READINGS:
+            continue
+        grounds = [item.atom.predicate for item in rule.literals if item.atom.predicate in GROUNDS]
+        for ground in grounds:
+            grades[ground] = reading
+        if not grounds:
+            alone[rule.name] = PRIORS.get(reading, 0.0)
+    for rule in library.rules:
+        if (ground := rule.conclusion.atom.predicate) in grades:
+            alone[rule.name] = PRIORS.get(grades[ground], 0.0)
+    return alone
+
+
+GROUNDS = frozenset(
+    {
+        "accounts_for_it",
+        "accounts_for_it_by_default",
+        "follows_from_it",
+        "follows_from_it_by_default",
+        "frustrates_it",
+        "frustrates_it_by_default",
+        "speaks_against_it",
+        "is_what_is_told",
+    }
+)
+"""Predicates by which an event and what is said go together, before the relation of the clauses is looked at."""
+
+
+def evidence(derivation: Derivation, goals: Iterable[Atom]) -> tuple[str, ...]:
+    """Names of the rules that speak for the goals, each once."""
+    priors = evidence_priors(derivation.library)
+    found: dict[str, None] = {}
+    for goal in goals:
+        for instance in derivation.instances.get(goal, ()):
+            if instance.rule.name in priors:
+                found[instance.rule.name] = None
+            for item in instance.rule.literals:
+                ground = instance.substitution.apply(item.atom)
+                for inner in derivation.instances.get(ground, ()):
+                    if inner.rule.name in priors:
+                        found[inner.rule.name] = None
+    return tuple(sorted(found))
+
+
+def read_weights(path: Path = FILE) -> RuleWeights:
+    """Weights of a TOML file."""
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    return RuleWeights({name: float(weight) for name, weight in data["weights"].items()}, float(data["least"]))
+
+
+@lru_cache(maxsize=1)
+def shipped_weights() -> RuleWeights:
+    """Weights of this folder, read at the first call."""
+    return read_weights()
