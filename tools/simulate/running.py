@@ -132,8 +132,8 @@ class Simulation:
             processes = machine.run(scenario.works(place))
             totals.runs += 1
             totals.injected += machine.disk.injected
-            faults = sorted(machine.disk.injected.items())
-            self.trace = f"{scenario.name}, {faults}, {sorted(machine.crossings.items())}, {machine.clock:.4f} s"
+            injected = sorted(machine.disk.injected.items())
+            self.trace = f"{scenario.name}, {injected}, {sorted(machine.crossings.items())}, {machine.clock:.4f} s"
             yield from (f"undisturbed, it ends with {process.fault!r}" for process in processes if process.fault)
             yield from checks.differences(checks.content(place.folder, scenario), reference.content)
             yield from checks.damages(place.folder)

@@ -298,8 +298,8 @@ def judge(place: Place, voter: str) -> None:
     judging = Judging(place.database)
     items: list[VotingItem] = []
     with KnowledgeBase(place.database, read_only=True) as kb:
-        while (item := judging.next(kb, voter, len(items))) is not None:
-            items.append(item.item)
+        while (shown := judging.next(kb, voter, len(items))) is not None:
+            items.append(shown.item)
     for item in items:
         question = next(question for question in item.questions if question.main)
         number = sum(map(ord, item.id + voter)) % len(question.choices)
