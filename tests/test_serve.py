@@ -355,7 +355,7 @@ def test_hostile_texts_are_shown_and_never_run(tmp_path: Path) -> None:
 
 SPOILED = {
     "rules.text": ("UPDATE rules SET text = 'this is (not a rule'", "rule currency:1"),
-    "rule_texts.text": ("UPDATE rule_texts SET text = '(((( bad'", "A kept rule file cannot be read"),
+    "rule_texts.text": ("UPDATE rule_texts SET text = '(((( bad'", "rule_texts.checksum"),
     "predicates.kind": ("UPDATE predicates SET kind = 'x' WHERE rowid = 1", "The kind of the stored predicate"),
     "predicates.argument_types": ("UPDATE predicates SET argument_types = 'x' WHERE rowid = 1", "argument_types"),
     "facts.arguments": ("UPDATE facts SET arguments = 'spoiled' WHERE rowid = 1", "spoiled"),
