@@ -16,6 +16,7 @@ import subprocess  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
+from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 from tools.simulate.running import Simulation, Totals  # noqa: E402
@@ -41,9 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _spread(options, seeds)
     if options.planted:
         sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-        from planted_bugs import PLANTED
-
-        PLANTED[options.planted]()
+        import_module("planted_bugs").PLANTED[options.planted]()
     totals = Totals()
     simulation = Simulation(options.scenario)
     for seed in seeds:
