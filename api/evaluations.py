@@ -299,9 +299,13 @@ def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder
 @extras_named()
 def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[None]:
     """Count people's votes: agreement and LINK's tables 3, 4, 6, 17, 19 and 20. `failures`: wrong statements shown."""
+    from dataclasses import replace
+
+    from hapax.evaluation.votes.next_items import mended_lines
     from hapax.evaluation.votes.report import votes_result
 
-    return Evaluation(None, votes_result(kb, failures))
+    result = votes_result(kb, failures)
+    return Evaluation(None, replace(result, notes=(*result.notes, *mended_lines(kb))))
 
 
 @extras_named()

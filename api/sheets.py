@@ -11,6 +11,7 @@ from hapax.grammar.extras import extras_named
 if TYPE_CHECKING:
     from hapax.evaluation.votes.exporting import SheetExportOptions, SheetExportReport
     from hapax.evaluation.votes.importing import VotesReport
+    from hapax.evaluation.votes.next_items import NextItems, NextOptions
     from hapax.evaluation.votes.soundness import SoundnessOptions
     from hapax.kb.store import KnowledgeBase
 
@@ -33,6 +34,29 @@ def export_soundness(
 
     chosen = exporting.SheetExportOptions(SheetKind.SOUNDNESS, options.drawn, tuple(voters))
     return exporting.export_sheets(kb, chosen, Path(folder))
+
+
+@extras_named()
+def export_next(
+    kb: KnowledgeBase,
+    options: NextOptions,
+    voters: Sequence[str],
+    folder: str | Path,
+    forms: Sequence[str] = ("html", "csv"),
+) -> tuple[NextItems, list[Path]]:
+    """Write a sheet with the items to judge next for each voter, and store with which chances they were drawn."""
+    from hapax.evaluation.votes import exporting
+
+    return exporting.export_next(kb, options, tuple(voters), Path(folder), tuple(forms))
+
+
+@extras_named()
+def next_options(kind: str, count: int, precision: float, anew: bool) -> NextOptions:
+    """The options of a draw of `facts` or `statements` by those of the command line."""
+    from hapax.engine.certificates import Promise
+    from hapax.evaluation.votes.next_items import NextOptions
+
+    return NextOptions("predicates" if kind == "facts" else "soundness", count, Promise(precision), anew)
 
 
 def options_of(kind: str, options: Mapping[str, Any]) -> SheetExportOptions:

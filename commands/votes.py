@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from hapax.api import evaluations, sheets
 from hapax.commands.console import err, print_json, print_result
-from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
+from hapax.commands.options import Finite, open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
 
 REPLACED_SHOWN = 20
@@ -23,6 +23,7 @@ def votes() -> None:
 
     \b
     hapax votes export statements --sample 200 --out sheets
+    hapax votes next 50 statements
     hapax votes import sheets/statements-voter-1.csv
     hapax votes report
     """
@@ -94,6 +95,65 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
     for path in report.paths:
         click.echo(path)
     err.print(escape(str(report)))
+
+
+@votes.command("next")
+@click.argument("count", type=click.IntRange(1), default=50)
+@click.argument("kind", type=click.Choice(["facts", "statements"]), default="facts")
+@click.option(
+    "--precision",
+    type=Finite(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Promise that the labels are meant for.",
+)
+@click.option("--anew", is_flag=True, help="Begin another draw, such as after a calibration; votes stay.")
+@click.option("--voter", "named", multiple=True, help="Name of a voter; repeat for more.  [default: voter-1]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "csv", "both"]),
+    default="both",
+    show_default=True,
+    help="Format of the sheets.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="sheets",
+    show_default=True,
+    help="Folder for the sheets, which replace those of an earlier call.",
+)
+@with_database
+@with_json
+def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -> None:
+    """Draw the facts or statements to judge next: those that decide a promise, and the most uncertain of the others.
+
+    The chance of each is stored, so that `search --precision` and the share of true items count it rightly. The page of
+    `hapax serve --judge` asks in the same order.
+
+    \b
+    hapax votes next 50
+    hapax votes next 100 statements --precision 0.9 --voter ann
+    """
+    drawn = sheets.next_options(kind, count, options["precision"], options["anew"])
+    forms = ("html", "csv") if options["form"] == "both" else (options["form"],)
+    with open_kb(database, existing=True) as kb:
+        found, paths = sheets.export_next(kb, drawn, options["named"] or ("voter-1",), options["out"], forms)
+    share = found.share
+    if as_json:
+        counts = {"items": len(found.ids), "above": found.above, "pool": found.pool, "judged": found.judged}
+        print_json({**counts, "true": [share.value, share.low, share.high], "files": paths})
+        return
+    for path in paths:
+        click.echo(path)
+    err.print(
+        f"{len(found.ids)} of {found.pool} {kind} to judge, {found.above} of them with a probability from "
+        f"{found.cut:.3f} on, where a promise of {options['precision']:g} is decided."
+    )
+    if found.judged:
+        mended = share.text(1, 1, scale=100)
+        err.print(f"By {counted(found.judged, 'label')} so far {mended} % of all {found.pool} {kind} are true.")
 
 
 @votes.command("import")

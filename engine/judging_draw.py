@@ -7,7 +7,8 @@ weight says, so that a draw can go on at any time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +22,45 @@ NEVER = 2.0
 """Random number of a label that no draw brought: above every probability."""
 
 
+LOW_PART = 0.5
+"""Part of a draw's items below the cut, by which the share of true values of the whole pool is estimated."""
+
+LEAST_UNCERTAINTY = 0.2
+"""Weight of the surest value below the cut, relative to one of probability one half."""
+
+
+def cut_of(probabilities: Sequence[float], risk: float) -> float:
+    """The probability above which labels decide a promise: where half of the permitted share is expected to be false.
+
+    At least a twentieth of the pool lies above it, and a quarter where nothing is so probable, such as without a
+    calibration.
+    """
+    ordered = sorted(probabilities, reverse=True)
+    expected, best = 0.0, 0
+    for place, probability in enumerate(ordered, start=1):
+        expected += 1.0 - probability
+        if expected <= place * risk / 2:
+            best = place
+    if best < max(len(ordered) // 20, 1):
+        best = max(len(ordered) // 4, 1)
+    return ordered[best - 1]
+
+
+def draw_weights(probabilities: Sequence[float], cut: float, low: float | None = None) -> tuple[list[float], float]:
+    """The weights of a draw, and the weight `low` of the most uncertain value below the cut.
+
+    From the cut on all weights are 1, so that the labels there are an even sample of every threshold above the cut.
+    Below it they follow the standard deviation of a value's truth, by which an estimate of the whole gains most
+    (Zrnic and Candes 2024, arXiv 2403.03208, section 3).
+    """
+    relative = [max(LEAST_UNCERTAINTY, 2 * math.sqrt(max(value * (1.0 - value), 0.0))) for value in probabilities]
+    if low is None:
+        above = sum(value >= cut for value in probabilities)
+        below = math.fsum(part for part, value in zip(relative, probabilities, strict=True) if value < cut)
+        low = min(1.0, LOW_PART / (1.0 - LOW_PART) * above / below) if below else 1.0
+    return [1.0 if value >= cut else low * part for part, value in zip(relative, probabilities, strict=True)], low
+
+
 def random_number(salt: str, item_id: str) -> float:
     """An even random number between 0 and 1 that depends on the draw and the item alone."""
     return (int(content_id("draw", salt, item_id)[:13], 16) + 0.5) / 16**13
@@ -29,11 +69,6 @@ def random_number(salt: str, item_id: str) -> float:
 def is_given_out(draw: JudgingDraw, item: DrawnItem) -> bool:
     """True if the item was given to people to judge."""
     return item.draw < draw.reach * item.weight
-
-
-def chance(draw: JudgingDraw, item: DrawnItem) -> float:
-    """Probability with which the draw has reached the item."""
-    return min(1.0, draw.reach * item.weight)
 
 
 @dataclass(frozen=True)

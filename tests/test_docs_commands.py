@@ -52,7 +52,7 @@ NOT_RUN = {
     r"-m echo:": "needs the plug-in of docs/examples/hapax-echo installed",
     r"--queue|--ask -m": _MODEL,
     r"^derive shipped/library": _MINUTES,
-    r"sheets/|^votes report": _PEOPLE,
+    r"sheets/|^votes (report|next)": _PEOPLE,
     r"^verify .*--(seal|signers)": "needs a key; test_seals",
     r"report --run": "names a run of the author's",
     r"--figure (4|13)": "needs rules with statements at both ends, by more than one method; test_evaluation_likelihood",

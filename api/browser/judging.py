@@ -20,10 +20,15 @@ WHERE {STANDING} AND NOT EXISTS (
     SELECT 1 FROM votes WHERE votes.statement_id = statements.id AND votes.voter = ? AND votes.question = ?
 )
 GROUP BY statements.id
-ORDER BY (SELECT count(DISTINCT voter) FROM votes WHERE votes.statement_id = statements.id), statements.id
+ORDER BY coalesce((
+    SELECT items.draw / items.weight FROM judging_draws AS draws JOIN drawn_items AS items USING (salt)
+    WHERE draws.kind = 'soundness' AND items.item_id = statements.id AND items.draw < draws.reach * items.weight
+), 1e300), (SELECT count(DISTINCT voter) FROM votes WHERE votes.statement_id = statements.id), statements.id
 LIMIT 1 OFFSET ?
 """  # noqa: S608  ours
-"""Statements with the fewest voters first, otherwise by their content ids, which are in no order of the search."""
+"""Those that `votes next` has given out first, then statements with the fewest voters, otherwise by their content ids,
+which are in no order of the search.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from the judged ones, so that false rules and facts that fail together count in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -118,6 +118,41 @@ class StatementPromise:
         return kept
 
 
+@dataclass(frozen=True)
+class DistinctStatements:
+    """The statements of rules that stand, those that read the same once.
+
+    `records`: by the smallest id of those with one text; `rows`: that id, by the id of each; `ends`: where they occur.
+    """
+
+    records: Mapping[str, StatementRecord]
+    rows: Mapping[str, str]
+    ends: Mapping[str, set[str]]
+
+    @classmethod
+    def of(cls, kb: KnowledgeBase, rules: Container[str]) -> DistinctStatements:
+        """Those of a knowledge base."""
+        stored = [record for record in kb.statements() if record.rule in rules]
+        first: dict[str, str] = {}
+        for record in stored:
+            first[record.text] = min(record.id, first.get(record.text, record.id))
+        rows = {record.id: first[record.text] for record in stored}
+        ends: dict[str, set[str]] = {}
+        for record in stored:
+            ends.setdefault(rows[record.id], set()).add(record.distribution.value)
+        return cls({record.id: record for record in stored if rows[record.id] == record.id}, rows, ends)
+
+    def truths(self, kb: KnowledgeBase) -> dict[str, bool]:
+        """Truth of the statements that people judged; those on which they tie are left out."""
+        votes = [
+            replace(vote, statement_id=self.rows[vote.statement_id])
+            for vote in kb.votes()
+            if vote.statement_id in self.rows and not vote.voter.startswith(MODEL_VOTER)
+        ]
+        verdicts = soundness_verdicts(votes)
+        return {identity: answer == SOUND for identity, answer in verdicts.items() if answer != UNSURE}
+
+
 class StatementCertifier:
     """Certifies the statements that a knowledge base's searches derived, each text once.
 
@@ -127,19 +162,13 @@ class StatementCertifier:
     def __init__(self, scores: StatementScores, facts: Certificates | None = None) -> None:
         self._scores, self._kb = scores, scores.kb
         self._rules = {rule.name: RuleRecord.of(rule).text for rule in scores.library.rules}
-        stored = [record for record in scores.kb.statements() if record.rule in self._rules]
-        self._ends: dict[str, set[str]] = {}
-        rows: dict[str, str] = {}
-        for record in stored:
-            rows[record.text] = min(record.id, rows.get(record.text, record.id))
-        for record in stored:
-            self._ends.setdefault(rows[record.text], set()).add(record.distribution.value)
-        records = {record.id: record for record in stored if rows[record.text] == record.id}
+        distinct = DistinctStatements.of(scores.kb, self._rules)
+        self._ends, records = distinct.ends, distinct.records
         if facts is not None:
             records = self._passing(records, facts)
         self._records = records
         self._values = scores.scores(records.values())
-        self._truths = _judged(scores.kb, {record.id: rows[record.text] for record in stored})
+        self._truths = distinct.truths(scores.kb)
         self._drawn = DrawnLabels.stored(scores.kb, "soundness", ",".join(scores.critics))
 
     def _passing(self, records: Mapping[str, StatementRecord], facts: Certificates) -> dict[str, StatementRecord]:
@@ -188,14 +217,3 @@ class StatementCertifier:
             "templates": template_hashes(predicates),
             "rules": {name: content_id("rule", self._rules[name]) for name in sorted(names)},
         }
-
-
-def _judged(kb: KnowledgeBase, rows: Mapping[str, str]) -> dict[str, bool]:
-    """Truth of the statements that people judged, by the id of the first statement that reads the same."""
-    votes = [
-        replace(vote, statement_id=rows[vote.statement_id])
-        for vote in kb.votes()
-        if vote.statement_id in rows and not vote.voter.startswith(MODEL_VOTER)
-    ]
-    verdicts = soundness_verdicts(votes)
-    return {identity: answer == SOUND for identity, answer in verdicts.items() if answer != UNSURE}

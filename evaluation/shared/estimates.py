@@ -69,6 +69,23 @@ def share_of_clusters(clusters: Sequence[Sequence[bool]]) -> Estimate:
     return replace(estimate, count=count)
 
 
+def mended_share(scores: Sequence[float], judged: Sequence[tuple[float, bool, float]]) -> Estimate:
+    """Share of true values of a pool with these scores, of which some were judged: score, truth and chance to be drawn.
+
+    The mean score, mended by the errors on the judged values, each divided by its chance: prediction-powered and active
+    inference (Angelopoulos, Bates, Fannjiang, Jordan, Zrnic 2023, Science 382; Zrnic and Candes 2024, arXiv 2403.03208,
+    equation 3), with the variance of a priority sample (Duffield, Lund, Thorup 2007) and a normal interval.
+    """
+    if not judged or not scores:
+        return NOTHING
+    errors = [((is_true - score) / chance, chance) for score, is_true, chance in judged]
+    value = (math.fsum(scores) + math.fsum(error for error, _ in errors)) / len(scores)
+    variance = math.fsum(error**2 * (1.0 - chance) for error, chance in errors) / len(scores) ** 2
+    width = float(stats.norm.ppf(0.975)) * math.sqrt(variance)
+    inner = [min(max(end, 0.0), 1.0) for end in (value, value - width, value + width)]
+    return Estimate(inner[0], inner[1], inner[2], len(judged))
+
+
 def mean(values: Sequence[float]) -> Estimate:
     """Mean, with a bootstrap interval over the values."""
     return _bootstrapped(np.mean, [values], paired=False)

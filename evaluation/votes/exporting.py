@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.votes.items import DrawnItems, ItemSource, SampleOptions
+from hapax.evaluation.votes.items import FACT, STATEMENT, DrawnItems, ItemSource, SampleOptions
+from hapax.evaluation.votes.next_items import NextItems, NextOptions, next_items
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, sheets
 from hapax.grammar.arguments import checked
@@ -91,6 +92,20 @@ def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: Path) 
         )
     drawn_sheets = sheets(options.kind, drawn.items, options.voters, options.sample.seed, options.per_sheet)
     return SheetExportReport(tuple(write_sheets(drawn_sheets, options.forms, folder)), drawn, len(drawn_sheets))
+
+
+def export_next(
+    kb: KnowledgeBase, options: NextOptions, voters: tuple[str, ...], folder: Path, forms: tuple[str, ...]
+) -> tuple[NextItems, list[Path]]:
+    """Give out the next items of a draw on a sheet for each voter."""
+    check_voter_names(voters)
+    found = next_items(kb, options)
+    kind, prefix = SheetKind(options.kind), FACT if options.kind == "predicates" else STATEMENT
+    by_id = ItemSource(kb, kind).by_id({prefix + identity for identity in found.ids})
+    items = [by_id[prefix + identity] for identity in found.ids if prefix + identity in by_id]
+    if not items:
+        raise HapaxError(f"{kb.place}: all {found.pool} items of the draw are judged. Search for more, or use --anew.")
+    return found, write_sheets(sheets(kind, items, voters, 0, None), forms, folder)
 
 
 def write_sheets(voting_sheets: Sequence[VotingSheet], forms: Sequence[str], folder: Path) -> list[Path]:

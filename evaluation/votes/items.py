@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hapax.engine.inference.proof import By, proof_from_json
+from hapax.engine.search.scored_facts import proposed_atoms
 from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.link.probing.templates import TEMPLATES
@@ -144,7 +145,23 @@ class ItemSource:
         if self._kind is not SheetKind.PREDICATES:
             # Chosen first, as a knowledge base has many more statements than a sheet has items.
             statements = [statement for statement in statements if STATEMENT + statement.id in identities]
-        return {item.id: item for item in self.items(statements) if item.id in identities}
+        found = {item.id: item for item in self.items(statements) if item.id in identities}
+        if self._kind is SheetKind.PREDICATES:
+            found |= self._proposed([identity for identity in identities if identity not in found])
+        return found
+
+    def _proposed(self, identities: Collection[str]) -> dict[str, VotingItem]:
+        """Items about facts that models proposed, whether a statement rests on them or not."""
+        atoms = proposed_atoms(self._kb, self._library) if identities else {}
+        items = {}
+        for identity in identities:
+            atom = atoms.get(subject_id(identity))
+            if atom is None or len(atom.arguments) != 2 or not identity.startswith(FACT):
+                continue
+            (first, second), types = atom.arguments, self._library.signature(atom.indicator).argument_types
+            typed = ((str(first), types[0]), (str(second), types[1]))
+            items[identity] = predicate_item(identity, atom.claim, typed)
+        return items
 
     def items(self, statements: Sequence[StatementRecord]) -> list[VotingItem]:
         """Items about these statements; on a sheet of predicates, each fact once."""

@@ -1,0 +1,182 @@
+"""The items that people should judge next: those that decide a promise, and those of which the scores know least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hapax.engine.certificates import Promise
+from hapax.engine.judging_draw import (
+    DrawKind,
+    cut_of,
+    draw_weights,
+    is_given_out,
+    random_number,
+)
+from hapax.engine.run_memory import models_of
+from hapax.engine.search.certified_statements import DistinctStatements, StatementScores
+from hapax.engine.search.score_maps import ScoreMaps
+from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
+from hapax.evaluation.shared.estimates import Estimate, mended_share, percent
+from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
+from hapax.kb import system
+from hapax.kb.records import DrawnItem, JudgingDraw, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import CRITIC
+
+DRAWN: Mapping[DrawKind, str] = {"predicates": "facts", "soundness": "statements"}
+"""Names of what is judged, by the kind of its sheets."""
+
+ENOUGH = 1e12
+"""Reach of a draw that has given out all its items."""
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class NextOptions:
+    """Options of a draw. `promise`: the one that the labels are meant for. `anew`: begin another draw."""
+
+    kind: DrawKind
+    count: int = 50
+    promise: Promise = field(default_factory=Promise)
+    anew: bool = False
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise HapaxError(f"count is {self.count}. Ask for 1 item or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingPool:
+    """The facts or statements that can be judged. `truths`: of those that were judged or labelled already."""
+
+    critic: str
+    probabilities: Mapping[str, float]
+    truths: Mapping[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class NextItems:
+    """Ids to judge next, with the number of them above the cut, and the share of true items of the whole pool.
+
+    `share`: by the labels that the draw has brought, mended for its weights; `judged`: their number.
+    """
+
+    ids: tuple[str, ...]
+    above: int
+    cut: float
+    pool: int
+    judged: int
+    share: Estimate
+
+
+def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
+    """Give out the next items of the draw of a kind, which begins with the first call, and store their chances."""
+    pool = judging_pool(kb, options.kind)
+    draw = None if options.anew else kb.judging_draw(options.kind)
+    if draw is None or draw.settings.get("critic") != pool.critic:
+        draw = _begun(options, pool)
+    known = {item.item_id: item for item in kb.drawn_items(draw)}
+    cut = float(draw.settings["cut"])
+    new = [
+        DrawnItem(draw.salt, identity, probability, weight, random_number(draw.salt, identity))
+        for identity, probability, weight in _weighted(pool.probabilities, cut, float(draw.settings["low"]))
+        if identity not in known
+    ]
+    items = [*known.values(), *new]
+    order = sorted(items, key=lambda item: item.draw / item.weight)
+    waiting = [item for item in order if item.item_id in pool.probabilities and item.item_id not in pool.truths]
+    chosen, later = waiting[: options.count], waiting[options.count :]
+    # The first item that is not given out bounds the draw, so that each item's chance depends on the others alone.
+    reach = later[0].draw / later[0].weight if later else ENOUGH
+    draw = replace(draw, reach=max(draw.reach, reach))
+    kb.set_judging_draw(draw, new)
+    share, judged = _share(draw, items, pool)
+    above = sum(item.score >= cut for item in chosen)
+    return NextItems(tuple(item.item_id for item in chosen), above, cut, len(items), judged, share)
+
+
+def drawn_share(kb: KnowledgeBase, kind: DrawKind) -> tuple[Estimate, int] | None:
+    """The share of true facts or statements of a draw's pool, mended for its weights, and the number of its labels.
+
+    None without a draw.
+    """
+    draw = kb.judging_draw(kind)
+    return None if draw is None else _share(draw, kb.drawn_items(draw), judging_pool(kb, kind))
+
+
+def mended_lines(kb: KnowledgeBase) -> list[str]:
+    """The shares of true facts and statements by the draws of `votes next`, in words."""
+    lines = []
+    for kind, name in DRAWN.items():
+        found = drawn_share(kb, kind)
+        if found is not None and found[1]:
+            share, judged = found
+            lines.append(
+                f"Of all {name} of the draw by `hapax votes next`, {percent(share)} % are true, with a 95 % interval: "
+                f"mended for its chances, by {counted(judged, 'label')}."
+            )
+    return lines
+
+
+def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
+    """The facts that the last search's critic judged, or the statements that stand, with their probabilities.
+
+    Raises HapaxError where there are none.
+    """
+    critic = _critic(kb)
+    library, maps = stored_library(kb), ScoreMaps.stored(kb)
+    if kind == "predicates":
+        # The sheets ask about both arguments of a fact.
+        atoms = {key: atom for key, atom in proposed_atoms(kb, library).items() if len(atom.arguments) == 2}
+        critic = critic.rpartition(",")[2]
+        scores = stored_scores(kb, atoms, critic)
+        found = {key: maps.probability(critic, score, atoms[key].indicator) for key, score in scores.items()}
+        truths = fact_truths(kb)
+    else:
+        distinct = DistinctStatements.of(kb, {rule.name for rule in library.rules})
+        truths = distinct.truths(kb)
+        found = StatementScores(kb, library, critic.split(","), maps).scores(distinct.records.values())
+    if not found:
+        raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
+    return JudgingPool(critic, found, truths)
+
+
+def _critic(kb: KnowledgeBase) -> str:
+    """NAME@REVISION of the critics of the last search, separated by commas."""
+    for run in reversed(kb.runs()):
+        chain = models_of(run).get(CRITIC)
+        if run.command == "search" and chain:
+            names, _, revisions = chain.partition("@")
+            parts = revisions.split("; ") if revisions else []
+            members = names.split(",")
+            if len(members) == len(parts):
+                return ",".join(f"{name}@{part}" for name, part in zip(members, parts, strict=True))
+            return str(chain)
+    raise HapaxError(f"{kb.place}: no search has stored anything to judge. Run `hapax search` first.")
+
+
+def _begun(options: NextOptions, pool: JudgingPool) -> JudgingDraw:
+    created = system.now().isoformat(timespec="microseconds")
+    cut = cut_of(list(pool.probabilities.values()), options.promise.risk)
+    _, low = draw_weights(list(pool.probabilities.values()), cut)
+    settings = {"critic": pool.critic, "cut": cut, "low": low}
+    return JudgingDraw(options.kind, content_id("judging", options.kind, created), settings, 0.0, created)
+
+
+def _weighted(probabilities: Mapping[str, float], cut: float, low: float) -> list[tuple[str, float, float]]:
+    values = list(probabilities.values())
+    weights, _ = draw_weights(values, cut, low)
+    return list(zip(probabilities, values, weights, strict=True))
+
+
+def _share(draw: JudgingDraw, items: Sequence[DrawnItem], pool: JudgingPool) -> tuple[Estimate, int]:
+    given = [item for item in items if is_given_out(draw, item)]
+    judged = [item for item in given if item.item_id in pool.truths]
+    answered = len(judged) / len(given) if given else math.nan
+    rows = [(item.score, pool.truths[item.item_id], min(1.0, draw.reach * item.weight) * answered) for item in judged]
+    return mended_share([item.score for item in items], rows), len(judged)

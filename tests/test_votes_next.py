@@ -1,0 +1,156 @@
+"""The draw of `votes next`: what its labels certify and estimate in simulated worlds, and the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_fixture import invoke
+from scipy import stats
+from test_statement_promise import RULES, script, search
+
+import hapax
+from hapax.api.browser.judging import Judging
+from hapax.engine.certificates import JudgedScore, LabelDraw, Promise, anytime_tail, choose_threshold
+from hapax.engine.judging_draw import cut_of, draw_weights
+from hapax.engine.search.scored_facts import AUDIT_QUESTION
+from hapax.engine.soundness import SOUNDNESS_QUESTION
+from hapax.evaluation.shared.estimates import mended_share
+from hapax.evaluation.votes.items import ItemSource
+from hapax.evaluation.votes.next_items import NextOptions, next_items
+from hapax.evaluation.votes.questions import SheetKind
+from hapax.kb.records import VoteRecord
+
+WORLDS = 100
+BROKEN_AT_MOST = int(stats.binom.ppf(0.999, WORLDS, 0.1))
+
+
+def world(rng: np.random.Generator, size: int, auc: float, true_share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Calibrated probabilities and truths."""
+    truths = rng.random(size) < true_share
+    distance = math.sqrt(2) * stats.norm.ppf(auc)
+    odds = (
+        true_share / (1 - true_share) * np.exp(distance * (rng.normal(size=size) + distance * truths) - distance**2 / 2)
+    )
+    return odds / (1 + odds), truths
+
+
+def drawn(rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int):
+    """The labels of a draw with the weights of `votes next`, and the draw."""
+    weights, _ = draw_weights(scores.tolist(), cut_of(scores.tolist(), 0.1))
+    draws = rng.random(len(scores))
+    order = np.argsort(draws / np.array(weights))
+    reach = float(draws[order[count]] / weights[order[count]])
+    judged = [JudgedScore(float(scores[n]), bool(truths[n]), "", float(draws[n])) for n in order[:count]]
+    rows = [(float(scores[n]), bool(truths[n]), min(1.0, reach * weights[n])) for n in order[:count]]
+    return judged, LabelDraw(reach, weights), rows
+
+
+def test_a_promise_by_labels_of_the_draw_is_kept() -> None:
+    """Labels that are drawn with weights break the promise in at most one world of ten, and certify more worlds."""
+    rng, promise, broken, made, even = np.random.default_rng(1), Promise(0.9, 0.9), 0, 0, 0
+    for _ in range(WORLDS):
+        scores, truths = world(rng, 800, 0.75, 0.7)
+        judged, draw, _ = drawn(rng, scores, truths, 120)
+        choice = choose_threshold(judged, scores.tolist(), promise, draw=draw)
+        if choice.threshold is not None:
+            made += 1
+            broken += truths[scores >= choice.threshold].mean() < 0.9
+        chosen = rng.choice(len(scores), 120, replace=False)
+        labels = [JudgedScore(float(scores[n]), bool(truths[n])) for n in chosen]
+        even += choose_threshold(labels, scores.tolist(), promise).threshold is not None
+
+    assert broken <= BROKEN_AT_MOST
+    assert made > even
+
+
+def test_a_promise_that_is_tested_again_and_again_is_kept() -> None:
+    """Who tests after every ten labels until it fits breaks a promise of `anytime` in at most one world of ten."""
+    rng, broken = np.random.default_rng(2), {"anytime": 0, "learn-then-test": 0}
+    for _ in range(WORLDS):
+        scores, truths = world(rng, 600, 0.55, 0.88)  # somewhat too false for the promise
+        order = rng.permutation(600)
+        labels = [JudgedScore(float(scores[n]), bool(truths[n])) for n in order[:300]]
+        for method in ("anytime", "learn-then-test"):
+            for count in range(30, 301, 30):
+                choice = choose_threshold(labels[:count], scores.tolist(), Promise(0.9, 0.9, method))
+                if choice.threshold is not None:
+                    broken[method] += truths[scores >= choice.threshold].mean() < 0.9
+                    break
+
+    assert broken["anytime"] <= BROKEN_AT_MOST
+    assert broken["anytime"] < broken["learn-then-test"]
+
+
+def test_the_repeatable_test_is_stricter_than_the_single_one() -> None:
+    """Its error is never below that of a single test, and falls as true labels come."""
+    errors = [anytime_tail(0, count, 0.05) for count in (0, 20, 60, 200)]
+
+    assert errors[0] == 1.0
+    assert errors == sorted(errors, reverse=True)
+    assert all(anytime_tail(0, count, 0.05) >= 0.95**count for count in (20, 60, 200))
+
+
+def test_an_estimate_from_a_biased_sample_is_mended() -> None:
+    """The interval of the share of true values holds it in 95 of 100 worlds, although the sample prefers some values."""
+    rng, inside, naive = np.random.default_rng(3), 0, 0
+    for _ in range(WORLDS):
+        scores, truths = world(rng, 1000, 0.8, 0.6)
+        _, _, rows = drawn(rng, scores, truths, 300)
+        share = mended_share(scores.tolist(), rows)
+        inside += share.low <= truths.mean() <= share.high
+        naive += abs(np.mean([is_true for _, is_true, _ in rows]) - truths.mean()) < (share.high - share.low) / 2
+
+    assert inside >= stats.binom.ppf(0.001, WORLDS, 0.95)
+    assert naive < WORLDS / 2
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A search of 120 statements, half of them by facts of a lower score."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gems.rules").write_text(RULES.replace("{ban}", ""), "utf-8")
+    (tmp_path / "gems.json").write_text(json.dumps(script((0.99, 0.9))), "utf-8")
+    assert search().exit_code == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["statements", "facts"])
+def test_next_items_come_on_a_sheet_and_are_not_asked_twice(place: Path, kind: str) -> None:
+    """The next items are on a sheet whose items an import finds; once they are judged others come, with an estimate."""
+    first = invoke("votes", "next", "20", kind, "--db", "kb.db", "--voter", "ann", "--out", "sheets", "--format", "csv")
+    assert first.exit_code == 0, first.output
+    (path,) = (place / "sheets").glob("*.csv")
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    ids = list(dict.fromkeys(row["item"] for row in rows if row["item"].startswith(("statement:", "fact:"))))
+    question = SOUNDNESS_QUESTION if kind == "statements" else AUDIT_QUESTION
+    with hapax.KnowledgeBase("kb.db") as kb:
+        known = ItemSource(kb, SheetKind.SOUNDNESS if kind == "statements" else SheetKind.PREDICATES).by_id(ids)
+        kb.add_votes([VoteRecord(item.partition(":")[2], question, "ann", "yes") for item in ids])
+    second = invoke("votes", "next", "20", kind, "--db", "kb.db", "--voter", "bob", "--out", "more", "--json")
+
+    assert set(known) == set(ids)  # as the import of a sheet finds them
+    assert second.exit_code == 0, second.output
+    report = json.loads(second.stdout)
+    assert report["items"] == 20
+    assert report["judged"] == 20
+    assert report["true"][0] > 0.9
+
+
+def test_the_page_asks_in_the_order_of_the_draw(place: Path) -> None:
+    """The next statement that the browser shows for judging is the first of `votes next`."""
+    with hapax.KnowledgeBase("kb.db") as kb:
+        chosen = next_items(kb, NextOptions("soundness", 5)).ids
+        judging, shown = Judging(place / "kb.db"), []
+        for _ in chosen:
+            asked = judging.next(kb, "ann", 0)
+            assert asked is not None
+            shown.append(asked.item.id.partition(":")[2])
+            kb.add_votes([VoteRecord(shown[-1], SOUNDNESS_QUESTION, "ann", "yes")])
+
+    assert tuple(shown) == chosen
