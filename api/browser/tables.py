@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -244,13 +243,19 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
 
 
 def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> None:
-    """Name those of these statements whose values another program changed."""
-    sql = "SELECT id, rule, substitution FROM statements WHERE id IN (SELECT value FROM json_each(?))"
-    for identity, rule, cell in kb.query(sql, (json.dumps(identities),)):
-        with suppress(ValueError, TypeError):  # a cell that cannot be read is named where it is shown
-            if statement_id(rule, BINDINGS.decode(cell)) != identity:
-                fault = f"statements.id: {identity} was not written by Hapax ({OTHER_CONTENT}: {cell}). {RESTORE}"
-                kb.leave_out(HapaxError(fault))
+    """Name those of these statements whose values or end another program changed."""
+    sql = "SELECT id, rule, distribution, substitution FROM statements WHERE id IN (SELECT value FROM json_each(?))"
+    for identity, rule, end, cell in kb.query(sql, (json.dumps(identities),)):
+        column, content, fault = "id", cell, OTHER_CONTENT
+        try:
+            if statement_id(rule, BINDINGS.decode(cell)) == identity and end in list(Distribution):
+                continue
+            if end not in list(Distribution):
+                column, content, fault = "distribution", end, "it is not an end"
+        except (ValueError, TypeError) as error:
+            column, fault = "substitution", str(error)
+        text = f"statements.{column}: {identity} was not written by Hapax ({fault}: {content}). {RESTORE}"
+        kb.leave_out(HapaxError(text))
 
 
 def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
