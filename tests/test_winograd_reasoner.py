@@ -1,4 +1,4 @@
-"""The reasoner: parse to events, types and agreement, proofs with costs."""
+"""The reasoner: parse to events, types and agreement, weighed proofs."""
 
 from __future__ import annotations
 
@@ -70,8 +70,30 @@ PARSES = """
 7 to to _ TO _ 8 aux _ _
 8 win win _ VB _ 6 xcomp _ _
 9 . . _ . _ 2 punct _ _
+
+# text = Tom defeated Paul because he was strong.
+1 Tom Tom _ NNP _ 2 nsubj _ _
+2 defeated defeat _ VBD _ 0 ROOT _ _
+3 Paul Paul _ NNP _ 2 dobj _ _
+4 because because _ IN _ 6 mark _ _
+5 he he _ PRP _ 6 nsubj _ _
+6 was be _ VBD _ 2 advcl _ _
+7 strong strong _ JJ _ 6 acomp _ _
+8 . . _ . _ 2 punct _ _
+
+# text = Paul was defeated by Tom because he was strong.
+1 Paul Paul _ NNP _ 3 nsubjpass _ _
+2 was be _ VBD _ 3 auxpass _ _
+3 defeated defeat _ VBN _ 0 ROOT _ _
+4 by by _ IN _ 3 agent _ _
+5 Tom Tom _ NNP _ 4 pobj _ _
+6 because because _ IN _ 8 mark _ _
+7 he he _ PRP _ 8 nsubj _ _
+8 was be _ VBD _ 3 advcl _ _
+9 strong strong _ JJ _ 8 acomp _ _
+10 . . _ . _ 3 punct _ _
 """
-ACTIVE, PASSIVE, GENDER, OPEN = ConlluParser(PARSES).sentences
+ACTIVE, PASSIVE, GENDER, OPEN, VICTORY, DEFEAT = ConlluParser(PARSES).sentences
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +104,7 @@ def lexicon(tmp_path_factory: pytest.TempPathFactory) -> WordClasses:
 
 @pytest.fixture(scope="module")
 def reasoner(lexicon: WordClasses) -> Iterator[Reasoner]:
-    with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.7) as reasoner:
+    with Reasoner(ConlluParser(PARSES), lexicon=lexicon) as reasoner:
         yield reasoner
 
 
@@ -118,21 +140,33 @@ def test_the_connective_gives_the_relation() -> None:
     assert relation_between(parse, 1, 4) is ClauseRelation.CAUSE
 
 
-@pytest.mark.parametrize("sentence", [ACTIVE, PASSIVE])
+@pytest.mark.parametrize("sentence", [VICTORY, DEFEAT])
 def test_a_referent_is_proved_in_either_voice(reasoner: Reasoner, sentence: str) -> None:
-    """Whoever is thanked did the good deed; parse, abstraction and proof are told."""
+    """Whoever wins by strength is strong; parse, abstraction and proof are told."""
     resolution = reasoner.resolve(sentence, ("Tom", "Paul"))
     lines = "\n".join(resolution.lines(("Tom", "Paul")))
 
-    assert resolution.answer == 1
-    assert "parse: thank (" in lines
-    assert "abstraction: Paul is a name of unknown type" in lines
+    assert resolution.answer == 0
+    assert "parse: defeat (" in lines
+    assert "abstraction: Tom is a name of unknown type" in lines
+    assert "[by rule victory_shows_strength]" in lines
+
+
+@pytest.mark.parametrize("sentence", [ACTIVE, PASSIVE])
+def test_a_reading_with_little_support_is_no_answer(reasoner: Reasoner, sentence: str) -> None:
+    """A good deed alone is too weak a reason to name who is thanked: its proof is told, and the reasoner abstains."""
+    resolution = reasoner.resolve(sentence, ("Tom", "Paul"))
+    lines = "\n".join(resolution.lines(("Tom", "Paul")))
+
+    assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
+    assert "if the pronoun is Tom:\n  no proof" in lines
     assert "[by rule good_deed]" in lines
+    assert "no answer: neither reading is supported enough" in lines
 
 
 def test_the_answer_follows_its_role(reasoner: Reasoner) -> None:
     """With the options in the other order the same person is meant."""
-    assert reasoner.resolve(ACTIVE, ("Paul", "Tom")).answer == 0
+    assert reasoner.resolve(VICTORY, ("Paul", "Tom")).answer == 1
 
 
 def test_agreement_is_a_hard_constraint(reasoner: Reasoner) -> None:
@@ -143,8 +177,8 @@ def test_agreement_is_a_hard_constraint(reasoner: Reasoner) -> None:
     assert "John is a name of unknown type; does not agree with 'she' in gender" in "\n".join(resolution.steps)
 
 
-def test_equal_costs_are_no_answer(reasoner: Reasoner) -> None:
-    """Either may have wanted to win, so that both readings are proved at one cost."""
+def test_readings_of_near_support_are_no_answer(reasoner: Reasoner) -> None:
+    """Either may have wanted to win, so that both readings are proved and neither is likely enough."""
     resolution = reasoner.resolve(OPEN, ("Tom", "Paul"))
 
     assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
@@ -187,10 +221,10 @@ def test_the_reasoner_takes_no_patterns(tmp_path: Path) -> None:
 
 def test_the_use_of_rules_is_counted(reasoner: Reasoner) -> None:
     """A rule that proves answers of one family alone is listed with its source and how many of them are right."""
-    item = WinogradItem("set:0", "p0", "set", ACTIVE, "he", ("Tom", "Paul"), 1, "row 0", "f0")
+    item = WinogradItem("set:0", "p0", "set", VICTORY, "he", ("Tom", "Paul"), 0, "row 0", "f0")
     answers = [RuleAnswer(item, reasoner.resolve(item.text, item.options, item.pronoun))]
 
-    use = {use.rule: use for use in rule_use(answers)}["good_deed"]
+    use = {use.rule: use for use in rule_use(answers)}["victory_shows_strength"]
 
     assert (use.sources, use.families, use.answers, use.right) == (("set",), 1, 1, 1)
 
@@ -202,12 +236,17 @@ def test_a_family_is_in_one_part() -> None:
     assert len({part_of(item) for item in items}) == 1
 
 
-def test_a_lower_least_probability_answers_more(lexicon: WordClasses) -> None:
-    """The user chooses coverage against precision by the least probability."""
+def test_a_lower_least_probability_answers_more(lexicon: WordClasses, reasoner: Reasoner) -> None:
+    """The user chooses coverage against precision: at a least probability of 0.5 or 0.7 the reasoner answers what it
+    leaves open at the default, and at 0.999 it leaves open what it answers at the default."""
+    assert (reasoner.resolve(ACTIVE, ("Tom", "Paul")).answer, reasoner.least) == (None, shipped_weights().least)
+    assert reasoner.resolve(VICTORY, ("Tom", "Paul")).answer == 0
     with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.5) as bold:
         assert bold.resolve(OPEN, ("Tom", "Paul")).answer is not None
+    with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.7) as bold:
+        assert bold.resolve(ACTIVE, ("Tom", "Paul")).answer == 1
     with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.999) as shy:
-        assert shy.resolve(ACTIVE, ("Tom", "Paul")).answer is None
+        assert shy.resolve(VICTORY, ("Tom", "Paul")).answer is None
 
 
 def test_weights_are_of_rules_that_exist() -> None:
@@ -303,13 +342,34 @@ def test_falsehoods_are_not_proved(sentence: str, options: tuple[str, str], refu
 @pytest.mark.parametrize(
     "sentence",
     [
+        "The wolf ate the rabbit because it was hungry.",
+        "The rabbit was eaten by the wolf because it was hungry.",
+        "The wolf greedily eats the rabbit, because it is hungry.",
+        "Because it was hungry, the wolf ate the rabbit.",
+    ],
+)
+def test_rewordings_keep_the_answer(sentence: str) -> None:
+    """Voice, tense, adverbs and the order of clauses do not change what is proved."""
+    with Reasoner() as reasoner:
+        assert reasoner.resolve(sentence, ("the wolf", "the rabbit")).answer == 0
+
+
+@pytest.mark.english
+@needs_wordnet
+@pytest.mark.parametrize(
+    "sentence",
+    [
         "The mayor thanked the firefighter because she had rescued the children.",
         "The firefighter was thanked by the mayor because she had rescued the children.",
         "The mayor gladly thanks the firefighter, because she has rescued the children.",
         "Because she had rescued the children, the mayor thanked the firefighter.",
     ],
 )
-def test_rewordings_keep_the_answer(sentence: str) -> None:
-    """Voice, tense, adverbs and the order of clauses do not change what is proved."""
-    with Reasoner(least=0.7) as reasoner:
-        assert reasoner.resolve(sentence, ("the mayor", "the firefighter")).answer == 1
+def test_rewordings_stay_open(sentence: str) -> None:
+    """A sentence that is left open for lack of support stays open reworded, with the same reading proved."""
+    with Reasoner() as reasoner:
+        resolution = reasoner.resolve(sentence, ("the mayor", "the firefighter"))
+
+    assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
+    assert resolution.judgement is not None
+    assert [proof is not None for proof in resolution.judgement.proofs] == [False, True]
