@@ -88,7 +88,8 @@ class SimulatedProvider:
         if self.knows_keys and key in self._by_key and fault != "unusable":
             self.repeated += 1
             return self._by_key[key]
-        status, reply = {"busy": (429, {"error": "busy"}), "down": (503, {"error": "down"})}.get(fault, (200, None))
+        refusals: dict[str, tuple[int, Any]] = {"busy": (429, {"error": "busy"}), "down": (503, {"error": "down"})}
+        status, reply = refusals.get(fault, (200, None))
         if status == 200:
             reply = reply_to(self.model, request.url.path, json.loads(content))
             status, reply = (404, {"error": "no such page"}) if reply is None else (200, self._worded(reply, fault))
@@ -118,4 +119,4 @@ def install(provider: SimulatedProvider | None, disk: Disk) -> None:
             raise httpx2.ConnectError("no server", request=request)
         return await provider.answer(disk, request)
 
-    httpx2.AsyncHTTPTransport.handle_async_request = handle  # type: ignore[method-assign]
+    httpx2.AsyncHTTPTransport.handle_async_request = handle  # type: ignore[method-assign, assignment]

@@ -306,7 +306,7 @@ class SimulatedPolicy(asyncio.DefaultEventLoopPolicy):
 
 def install() -> None:
     """Replace the locks, threads and event loops of this interpreter for good."""
-    threading._allocate_lock = threading.Lock = SimulatedLock  # type: ignore[attr-defined, assignment, misc]
+    threading._allocate_lock = threading.Lock = SimulatedLock  # type: ignore[attr-defined, assignment]
     threading._CRLock = None  # type: ignore[attr-defined]
     threading._set_sentinel = SimulatedLock  # type: ignore[attr-defined]
     threading._start_new_thread = _start_thread  # type: ignore[attr-defined]
