@@ -321,20 +321,27 @@ def with_journal(
 
 @extras_named()
 def learn_from_schemas(
-    items: Sequence[WinogradItem], *, opening: OpeningOptions | None = None, proposer: str | None = None
+    items: Sequence[WinogradItem],
+    *,
+    opening: OpeningOptions | None = None,
+    proposer: str | None = None,
+    review: str | Path | None = None,
 ) -> Evaluation[Lesson]:
     """Weights and rules of the reasoner from labelled schemas, with figures on families that a fit did not see.
 
     `proposer`: model that proposes rules for sentences without proof, beside induction; `opening` has its journal.
+    `review`: a sheet of `write_lesson` with a person's verdicts; rules with the verdict `no` are not taken.
     """
     from hapax.evaluation.winograd.reasoner.lessons import ROLE, learn
     from hapax.evaluation.winograd.reasoner.reasoning import RULES, Reasoner
+    from hapax.evaluation.winograd.reasoner.reviewing import RuleReview, read_review
     from hapax.evaluation.winograd.reasoner.weighing import RuleWeights
     from hapax.grammar.parser import load_library
     from hapax.llm_oracle.calls import JournaledGenerator
     from hapax.llm_oracle.protocols import KNOWLEDGE
     from hapax.llm_oracle.registry import open_instructed
 
+    answers = RuleReview() if review is None else read_review(Path(review))
     generator = None
     if proposer is not None:
         if opening is None or opening.journal is None:
@@ -342,21 +349,22 @@ def learn_from_schemas(
         generator = JournaledGenerator(open_instructed(proposer, KNOWLEDGE, opening), opening.journal, role=ROLE)
     # What was acquired before is not evidence for itself.
     with Reasoner(library=load_library([RULES]), weights=RuleWeights({}, 0.5)) as reasoner:
-        lesson = learn(items, reasoner, generator, 0 if opening is None else opening.seed)
+        lesson = learn(items, reasoner, generator, 0 if opening is None else opening.seed, answers)
     return Evaluation(lesson, lesson.result())
 
 
 def write_lesson(evaluation: Evaluation[Lesson], folder: str | Path) -> None:
     """Write `weights.toml`, `acquired.rules` and the sheet `review.csv` for a person into a folder."""
-    from hapax.evaluation.winograd.reasoner.acquiring import review_sheet, rules_text
+    from hapax.evaluation.winograd.reasoner.acquiring import rules_text
     from hapax.evaluation.winograd.reasoner.learning import weights_text
     from hapax.evaluation.winograd.reasoner.reasoning import shipped_theory
+    from hapax.evaluation.winograd.reasoner.reviewing import SHEET, review_sheet
 
     lesson = evaluation.value
     texts = {
         "weights.toml": weights_text(lesson.weights, lesson.observations),
         "acquired.rules": rules_text(lesson.records),
-        "review.csv": review_sheet(lesson.records, shipped_theory()),
+        SHEET: review_sheet(lesson.records, shipped_theory(), lesson.review),
     }
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

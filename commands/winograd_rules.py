@@ -41,7 +41,7 @@ with_method = click.option(
     type=click.Choice(evaluations.METHODS),
     default="patterns",
     show_default=True,
-    help="patterns: sentence patterns and roles; reasoner: a parser, types of WordNet and costs (extra `english`).",
+    help="patterns: sentence patterns and roles; reasoner: a parser, WordNet and weighed proofs (extra `english`).",
 )
 
 with_least = click.option(
@@ -214,19 +214,22 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
 
     Rules are proposed by induction, and by the model of --proposer, and taken if they hold in enough sentences, fail
     in no source and for no type of entity, and say something new. All figures are of families that a fit did not see.
-    Writes weights.toml, acquired.rules and review.csv, a sheet of the rules in words for a person.
+    Writes weights.toml, acquired.rules and review.csv, a sheet of the rules in words for a person. Run again with the
+    same folder, it does not take the rules to which the person has answered no on that sheet.
 
     \b
     hapax evaluate winograd learn train.jsonl --part read --out lesson
     """
     from hapax.api import schemas
+    from hapax.evaluation.winograd.reasoner.reviewing import SHEET
 
+    review = folder / SHEET if (folder / SHEET).exists() else None
     items = [item for item in _read_items(paths, sources, options) if options["part"] in (None, part_of(item))]
     if options["proposer"] is None:
-        evaluation = schemas.learn_from_schemas(items)
+        evaluation = schemas.learn_from_schemas(items, review=review)
     else:
         with open_kb(options["database"]) as kb:
             opening = opening_options(None, options, open_journal(kb, options))
-            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"])
+            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=review)
     schemas.write_lesson(evaluation, folder)
     print_result(evaluation.result, options["as_json"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_fixture import invoke
+from cli_fixture import invoke, run
 
 from hapax.api.evaluations import part_of
 from hapax.evaluation.winograd.data import WinogradItem
@@ -16,13 +19,15 @@ from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReade
 from hapax.evaluation.winograd.reasoner.learning import observed
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
-from hapax.evaluation.winograd.reasoner.reasoning import AgreementCheck, Reasoner, shipped_theory
+from hapax.evaluation.winograd.reasoner.reasoning import RULES, AgreementCheck, Reasoner, shipped_theory
+from hapax.evaluation.winograd.reasoner.reviewing import COLUMNS, read_review
 from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, evidence_priors, shipped_weights
 from hapax.evaluation.winograd.reasoner.wordnet import WordNet
 from hapax.evaluation.winograd.theories.measure import RuleAnswer, rule_use
 from hapax.evaluation.winograd.theories.proving import Lack, Referee
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import load_library
 from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest, ModelIdentity
 
 PARSES = """
@@ -314,6 +319,35 @@ def test_a_model_proposes_rules(unlearned: Reasoner) -> None:
     assert refused[0] == "Paul is good."
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rule,verdict\nacquired_a,no\n", "the columns are not rule"),
+        (",".join(COLUMNS) + "\nacquired_a,words,6,0,Tom ran.,perhaps\n", "row 2 has no verdict yes or no"),
+        (",".join(COLUMNS) + "\nacquired_a,no\n", "row 2 has no verdict yes or no"),
+    ],
+)
+def test_a_faulty_review_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """A sheet without its columns, and a verdict that is neither yes nor no, are told with their place."""
+    sheet = tmp_path / "review.csv"
+    sheet.write_text(text, encoding="utf-8")
+
+    with pytest.raises(HapaxError, match=message):
+        read_review(sheet)
+
+
+def test_a_review_is_read_as_spreadsheets_write_it(tmp_path: Path) -> None:
+    """A byte order mark, semicolons, capitals and empty verdicts do not matter."""
+    sheet = tmp_path / "review.csv"
+    rows = [";".join(COLUMNS), "acquired_a;words;6;0;Tom ran.;No", "acquired_b;words;6;0;Tom ran.;"]
+    sheet.write_text("\n".join(rows), encoding="utf-8-sig")
+
+    review = read_review(sheet)
+
+    assert review.refused == {"acquired_a"}
+    assert set(review.rows) == {"acquired_a"}
+
+
 # --- with spaCy -------------------------------------------------------------------------------------------------------
 
 
@@ -373,3 +407,63 @@ def test_rewordings_stay_open(sentence: str) -> None:
     assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
     assert resolution.judgement is not None
     assert [proof is not None for proof in resolution.judgement.proofs] == [False, True]
+
+
+GIFTS = (
+    ("Jacob gave William money because he needed some.", "he", ("Jacob", "William")),
+    ("Carl lent Peter a coat because he needed it.", "he", ("Carl", "Peter")),
+    ("Tom handed Fred a rope because he needed it.", "he", ("Tom", "Fred")),
+    ("Anna gave Mary water because she was thirsty.", "she", ("Anna", "Mary")),
+    ("Nick gave Sam a map because he needed it.", "he", ("Nick", "Sam")),
+    ("Ruth gave Clara a blanket because she needed one.", "she", ("Ruth", "Clara")),
+)
+IN_NEED = "acquired_gives_second_is_given_as_reason_is_in_need"
+HAS_A_VIEW = "acquired_gives_second_is_given_as_reason_has_a_view"
+
+
+def _rows(sheet: Path) -> dict[str, list[str]]:
+    with sheet.open(encoding="utf-8", newline="") as stream:
+        return {row[0]: row for row in csv.reader(stream)}
+
+
+@pytest.mark.english
+@needs_wordnet
+def test_a_lesson_is_learned_reviewed_and_learned_again(tmp_path: Path) -> None:
+    """`learn` writes weights, rules and a sheet; a rule to which a person answers no on the sheet is not taken again."""
+    labelled, lesson = tmp_path / "labelled.jsonl", tmp_path / "lesson"
+    lines = [
+        json.dumps({"text": text, "pronoun": pronoun, "options": options, "label": 1, "pair": f"p{number}"})
+        for number, (text, pronoun, options) in enumerate(GIFTS)
+    ]
+    labelled.write_text("\n".join(lines), encoding="utf-8")
+
+    printed = run("evaluate", "winograd", "learn", labelled, "--out", lesson).output
+
+    assert "6 sentences" in printed
+    rows = _rows(lesson / "review.csv")
+    assert next(iter(rows)) == "rule"
+    assert rows[IN_NEED] == [
+        IN_NEED,
+        "the other one gives something to it; what is said of it is given as the reason; it is in need",
+        "6",
+        "0",
+        GIFTS[0][0],
+        "",
+    ]
+    weights = tomllib.loads((lesson / "weights.toml").read_text(encoding="utf-8"))
+    assert weights["least"] == shipped_weights().least
+    assert weights["weights"]["need_is_met"] > 0
+    names = {rule.name for rule in load_library([RULES, lesson / "acquired.rules"]).rules}
+    assert {IN_NEED, HAS_A_VIEW} <= names
+
+    rows[HAS_A_VIEW][-1], rows[IN_NEED][-1] = "no", "yes"
+    with (lesson / "review.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows(rows.values())
+    printed = run("evaluate", "winograd", "learn", labelled, "--out", lesson).output
+
+    assert "1 rule left out by a person's verdict no." in printed
+    text = (lesson / "acquired.rules").read_text(encoding="utf-8")
+    assert (IN_NEED in text, HAS_A_VIEW in text) == (True, False)
+    assert HAS_A_VIEW not in (lesson / "weights.toml").read_text(encoding="utf-8")
+    again = _rows(lesson / "review.csv")
+    assert (again[HAS_A_VIEW][-1], again[IN_NEED][-1]) == ("no", "yes")

@@ -7,8 +7,6 @@ something that the theory does not say.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -256,15 +254,3 @@ def rules_text(records: Iterable[RuleRecord]) -> str:
             counted = f"{record.support} right, {record.exceptions} wrong, proposed by {record.proposed_by}"
             parts.append(f"# {counted}: {record.example}\n{record.rule.text()}")
     return "\n".join(parts)
-
-
-def review_sheet(records: Iterable[RuleRecord], library: Library) -> str:
-    """Accepted rules as a CSV sheet for a person: the rule in words, its record, an example and an empty verdict."""
-    target = io.StringIO()
-    writer = csv.writer(target)
-    writer.writerow(("rule", "it is meant if", "right", "wrong", "example", "verdict (yes or no)"))
-    for record in records:
-        if record.accepted:
-            row = (record.rule.name, record.rule.words(library), record.support, record.exceptions, record.example, "")
-            writer.writerow(row)
-    return target.getvalue()

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from hapax.evaluation.shared.estimates import percent
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import WinogradItem
-from hapax.evaluation.winograd.reasoner.acquiring import RuleRecord, induced, judged, proposed, with_rules
+from hapax.evaluation.winograd.reasoner.acquiring import (
+    AcquiredRule,
+    RuleRecord,
+    induced,
+    judged,
+    proposed,
+    with_rules,
+)
 from hapax.evaluation.winograd.reasoner.learning import (
     CURVE,
     Covered,
@@ -22,6 +29,7 @@ from hapax.evaluation.winograd.reasoner.learning import (
     observed,
 )
 from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
+from hapax.evaluation.winograd.reasoner.reviewing import RuleReview
 from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, evidence_priors
 from hapax.grammar.words import counted
 from hapax.llm_oracle.protocols import GenerationParameters, Generator
@@ -49,7 +57,10 @@ class CurvePoint:
 
 @dataclass(slots=True)
 class Lesson:
-    """What was learned. `levels`: held-out figures by probability; `refused`: lines of a model without a rule."""
+    """What was learned. `levels`: held-out figures by probability; `refused`: lines of a model without a rule.
+
+    `review`: a person's answers, which kept some rules from being proposed.
+    """
 
     weights: RuleWeights
     records: list[RuleRecord]
@@ -57,6 +68,7 @@ class Lesson:
     levels: list[tuple[float, Covered]] = field(default_factory=list)
     curve: list[CurvePoint] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    review: RuleReview = field(default_factory=RuleReview)
 
     @property
     def accepted(self) -> list[RuleRecord]:
@@ -88,6 +100,8 @@ class Lesson:
             f"{counted(len(self.observations), 'sentence')}; {counted(len(self.records), 'proposed rule')}, "
             f"{len(self.accepted)} taken; {counted(len(self.refused), 'line')} of replies refused."
         ]
+        if self.review.refused:
+            notes.append(f"{counted(len(self.review.refused), 'rule')} left out by a person's verdict no.")
         return ExperimentResult(
             tables, {"levels": self.levels, "curve": self.curve, "rules": self.records}, notes=notes
         )
@@ -98,9 +112,17 @@ def _shares(figures: Covered) -> tuple[str, str]:
 
 
 def learn(
-    items: Sequence[WinogradItem], reasoner: Reasoner, generator: Generator | None = None, seed: int = 0
+    items: Sequence[WinogradItem],
+    reasoner: Reasoner,
+    generator: Generator | None = None,
+    seed: int = 0,
+    review: RuleReview | None = None,
 ) -> Lesson:
-    """Weights and rules from the sentences. `reasoner`: with the theory alone; `generator`: proposes rules, too."""
+    """Weights and rules from the sentences. `reasoner`: with the theory alone; `generator`: proposes rules, too.
+
+    `review`: a person's answers; rules that it refuses are not taken, and the held-out figures are without them.
+    """
+    review = RuleReview() if review is None else review
     observations = observed(items, reasoner)
     priors = evidence_priors(reasoner.library)
     proposals = []
@@ -108,18 +130,18 @@ def learn(
     if generator is not None:
         parameters = GenerationParameters(temperature=0.0, max_tokens=REPLY_TOKENS, seed=seed)
         rules, refused = proposed(generator, observations, reasoner.library, parameters)
-        proposals = [(rule, "model") for rule in rules]
-    plain = [_held_out(observations, priors, size, acquired=False) for size in CURVE]
-    taught = [_held_out(observations, priors, size, acquired=True) for size in CURVE]
+        proposals = [(rule, "model") for rule in rules if rule.name not in review.refused]
+    plain = [_held_out(observations, priors, size, None) for size in CURVE]
+    taught = [_held_out(observations, priors, size, review) for size in CURVE]
     target = least_probability(taught[-1][0])
     known = {rule for rule, _ in proposals}
     records = judged(
-        [*proposals, *((rule, INDUCTION) for rule in induced(observations) if rule not in known)], observations
+        [*proposals, *((rule, by) for rule, by in _induced(observations, review) if rule not in known)], observations
     )
     taken = [record.rule for record in records if record.accepted]
     extended = with_rules(observations, taken)
     weights = fitted(extended, {**priors, **{rule.name: 0.0 for rule in taken}})
-    lesson = Lesson(RuleWeights(weights, LEAST), records, extended, refused=refused)
+    lesson = Lesson(RuleWeights(weights, LEAST), records, extended, refused=refused, review=review)
     lesson.levels = [(level, covered(taught[-1][0], level)) for level in sorted({*LEVELS, target})]
     for size, without, with_them in zip(CURVE, plain, taught, strict=True):
         for acquired, (answers, count) in ((False, without), (True, with_them)):
@@ -127,20 +149,24 @@ def learn(
     return lesson
 
 
+def _induced(observations: Sequence[Observation], review: RuleReview) -> list[tuple[AcquiredRule, str]]:
+    """Rules that are proposed by induction and not refused by a person."""
+    return [(rule, INDUCTION) for rule in induced(observations) if rule.name not in review.refused]
+
+
 def _held_out(
-    observations: Sequence[Observation], priors: Mapping[str, float], size: float, acquired: bool
+    observations: Sequence[Observation], priors: Mapping[str, float], size: float, review: RuleReview | None
 ) -> tuple[list[HeldOutAnswer], int]:
-    """Answers to every sentence by what the other folds taught, and the mean number of rules taken there."""
+    """Answers to every sentence by what the other folds taught, and the mean number of rules taken there.
+
+    `review`: answers to acquired rules; None: no rules are acquired.
+    """
     answers: list[HeldOutAnswer] = []
     counts = []
     for training, tested in folds_of(observations, size):
         rules = []
-        if acquired:
-            rules = [
-                record.rule
-                for record in judged([(rule, INDUCTION) for rule in induced(training)], training)
-                if record.accepted
-            ]
+        if review is not None:
+            rules = [record.rule for record in judged(_induced(training, review), training) if record.accepted]
         weights = fitted(with_rules(training, rules), {**priors, **{rule.name: 0.0 for rule in rules}})
         answers += answered(with_rules(tested, rules), weights)
         counts.append(len(rules))
