@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import asking, backups, connection, rows, spill, system
+from hapax.kb import asking, connection, rows, spill, system
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.records import AttemptRecord, CallRecord, Outcome, VoteRecord
 from hapax.kb.store import KnowledgeBase
@@ -131,16 +131,6 @@ def renamed_without_sync() -> None:
     system.sync_path = lambda path: None
 
 
-def backup_published_without_sync() -> None:
-    """A backup gets its name before its content is on the disk."""
-
-    def publish(partial: Path, target: Path) -> None:
-        system.rename(partial, target)
-        system.sync_folder(target.parent)
-
-    backups._publish = publish
-
-
 def queue_landed_without_sync() -> None:
     """A queue's files get their names before their content is on the disk."""
 
@@ -178,7 +168,6 @@ PLANTED: dict[str, Callable[[], None]] = {
         asking_without_a_lock,
         newest_answer_overlooked,
         renamed_without_sync,
-        backup_published_without_sync,
         queue_landed_without_sync,
         votes_overwritten_by_a_second_tab,
     )

@@ -19,8 +19,7 @@ FOUND_BY = {
     "attempts_stored_twice": ("search on a server", "1-24"),
     "asking_without_a_lock": ("two searches", "1-24"),
     "newest_answer_overlooked": ("search", "1-24"),
-    "backup_published_without_sync": ("backup", "1-48"),
-    "queue_landed_without_sync": ("queue", "1-48"),
+    "renamed_without_sync": ("export", "1-24"),
     "votes_overwritten_by_a_second_tab": ("judging", "1-24"),
 }
 """The scenario and the seeds that find each planted bug."""

@@ -41,10 +41,23 @@ def content(folder: Path, scenario: Scenario) -> Content:
             for table in ("derivations", "derived_predicates", "relations"):
                 lines = kb.query(f"SELECT * FROM {table}")  # noqa: S608  ours
                 found[f"derived tables, {table}"] = tuple(sorted(map(repr, lines)))
-    for path in (folder / "out.csv", *sorted((folder / TARGET).rglob("*"))):
-        if path.is_file():
-            found[f"file {path.relative_to(folder)}"] = (path.read_text("utf-8"),)
-    return found
+    return found | whole_files(folder)
+
+
+def whole_files(folder: Path) -> Content:
+    """Files that must appear complete or not at all."""
+    paths = (folder / "out.csv", *sorted((folder / TARGET).rglob("*")))
+    return {
+        f"file {path.relative_to(folder)}": (path.read_text("utf-8", "replace"),) for path in paths if path.is_file()
+    }
+
+
+def torn_files(folder: Path, earlier: Content, expected: Content) -> Iterator[str]:
+    """Files that are neither as before a command nor as after it. Between the two there may be none."""
+    found = whole_files(folder)
+    new = {name: lines for name, lines in expected.items() if name.startswith("file ")}
+    if found and found not in (earlier, new):
+        yield from differences(found, new if len(found) >= len(new) else earlier)
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -112,7 +112,7 @@ class Simulation:
             provider.stream = random.Random(f"network {seed}")  # noqa: S311  no secret
             provider.fault_share = stream.choice((0.0, 0.0, 0.1, 0.3))
             provider.knows_keys = stream.random() < 0.5
-        in_flight = 0
+        in_flight, earlier = 0, checks.whole_files(place.folder)
         try:
             for _ in range(stream.choice((1, 1, 2, 3))):
                 # Without faults only the order differs in which processes take turns.
@@ -126,6 +126,7 @@ class Simulation:
                 last = place.asked[-ended:] if ended else []
                 in_flight += ended * checks.IN_FLIGHT if provider else sum(map(len, last))
                 yield from _tracebacks(processes)
+                yield from checks.torn_files(place.folder, earlier, reference.content)
             if provider is not None:
                 totals.injected.update({f"network, {name}": count for name, count in provider.faults.items()})
                 provider.fault_share = 0.0
