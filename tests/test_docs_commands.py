@@ -40,7 +40,7 @@ NOT_RUN = {
     r"whole\.txt": "reads scores of the reader's own",
     r"evaluate .*-m |rules (verbalise|lint)|^calibrate|--(calibrated|precision) ": _MODEL,
     r"winograd (hybrid|robustness)|(reversed|reworded)\.jsonl": "asks a model, or reads what it has answered",
-    r"winograd reword|--method reasoner": _EXTRA,
+    r"winograd (reword|learn)|--method reasoner": _EXTRA,
     r"link --rules my.rules --encoder": "needs an encoder, which is not shipped",
     r"graphs/|--of shop_in": "needs entailment graphs that others published, which are not shipped",
     r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules after their review; test_rule_mining",
