@@ -541,7 +541,7 @@ def test_table_json_and_files(world: Path) -> None:
         (("--set", "test"), 2, "contains no set test"),
         (("--scorer", "oracle"), 2, "There is no scorer oracle"),
         (("--scorer", "graph:x", "--context", "sentence"), 2, "use --context triple"),
-        (("--scorer", "graph:x", "--smooth-premise", "cousins"), 2, "There are no stand-ins cousins"),
+        (("--scorer", "graph:x", "--smooth-premise", "cousins"), 2, "There is no stand-in cousins"),
         (("--scorer", "scores:cli.py"), 1, "cli.py:1: write 1 or 0"),
         (("--scorer", "prior"), 2, "name their files with --train"),
     ],

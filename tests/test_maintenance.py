@@ -254,7 +254,7 @@ def test_a_time_limit_ends_a_derivation(rules: str, subject: str, tmp_path: Path
 
 
 class Clock:
-    """A clock in place of the module `time`, which moves on by `step` seconds with each look at it."""
+    """A clock in place of the module `system`, which moves on by `step` seconds with each look at it."""
 
     def __init__(self, step: float) -> None:
         self.now, self.step = 0.0, step
@@ -263,16 +263,13 @@ class Clock:
         self.now += self.step
         return self.now
 
-    def perf_counter(self) -> float:
-        return self.now
-
 
 def test_a_derivation_in_sql_has_a_time_limit_by_default(
     fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a limit of its own a join too large in SQL ends when Prolog would, and the message says how to go on."""
     fresh_kb.add_facts([fact("n", f"v{number}", "g") for number in range(300)])
-    monkeypatch.setattr(bulk_derivation, "time", Clock(10))
+    monkeypatch.setattr(bulk_derivation, "system", Clock(10))
 
     with pytest.raises(LimitExceeded, match=rf"more than {BULK_LIMITS.seconds:g} seconds.*argument `seconds`") as ended:
         hapax.derive(library_of(CLIQUE), fresh_kb, engine="sql")

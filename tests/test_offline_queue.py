@@ -169,7 +169,10 @@ def test_no_command_that_asks_lacks_a_queue() -> None:
 
     queued = {words for words, names in budgeted.items() if {"queue", "results"} <= names}
     assert set(budgeted) - queued == UNQUEUED
-    assert queued - tried == {("evaluate", "lint")}  # one model, one batch, as `likelihood`
+    assert queued - tried == {
+        ("evaluate", "lint"),
+        ("evaluate", "winograd", "learn"),
+    }  # one model, one batch, as `likelihood` and `rules`
 
 
 def test_partial_results_ask_only_for_the_rest(place: Path) -> None:
