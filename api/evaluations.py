@@ -414,7 +414,6 @@ def resolve_schemas(
     mapper: str | None = None,
     opening: OpeningOptions | None = None,
     method: str = "patterns",
-    least: float | None = None,
 ) -> Evaluation[list[RuleAnswer]]:
     """Resolve the pronouns of schemas by theories, with proofs.
 
@@ -422,14 +421,16 @@ def resolve_schemas(
     it needs the extra `english`, and neither `theories` nor `mapper` goes with it. `theories`: folder of theories and
     patterns; None: the shipped ones. `mapper`: model that maps sentences to atoms,
     instead of the patterns; it needs `kb`, which keeps its answers. `opening`: options of opening it; its journal, if
-    any, has the budget, and its seed is that of the calls. `least`: the probability below which the reasoner is silent.
+    any, has the budget, and its seed is that of the calls. `reasoner:0.9` as `method` sets the probability below which
+    the reasoner is silent.
     """
     from hapax.evaluation.winograd.theories.measure import answer_all, rules_result
 
-    if _by_reasoner(method, theories, mapper, least):
+    method, _, probability = method.partition(":")
+    if _by_reasoner(method, theories, mapper, _least(probability)):
         from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
 
-        with Reasoner(least=least) as reasoner:
+        with Reasoner(least=_least(probability)) as reasoner:
             answers = answer_all(
                 items, lambda item: reasoner.resolve(item.text, item.options, item.pronoun, item.pronoun_start)
             )
@@ -495,6 +496,14 @@ def resolve_pronoun(
             return reasoner.resolve(sentence, (options[0], options[1]), pronoun)
     with _referee(theories) as referee:
         return referee.resolve(sentence, (options[0], options[1]), pronoun)
+
+
+def _least(probability: str) -> float | None:
+    """The least probability that stands behind the name of a method; None without any."""
+    try:
+        return float(probability) if probability else None
+    except ValueError:
+        raise HapaxError(f"{probability!r} is not a probability. Write, for instance, `reasoner:0.9`.") from None
 
 
 def _by_reasoner(method: str, theories: str | Path | None, mapper: str | None, least: float | None = None) -> bool:

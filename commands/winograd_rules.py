@@ -149,7 +149,9 @@ def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[
         raise click.UsageError("--method reasoner takes neither --mapper nor --theories.")
     _require_reasoner(options)
     if options["mapper"] is None:
-        return evaluations.resolve_schemas(items, options["folder"], method=method, least=options["least"])
+        if options["least"] is not None:
+            method = f"{method}:{options['least']}"
+        return evaluations.resolve_schemas(items, options["folder"], method=method)
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
         return evaluations.resolve_schemas(items, options["folder"], kb=kb, mapper=options["mapper"], opening=opening)

@@ -181,7 +181,7 @@ def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> P
 
 
 @dataclass(frozen=True, slots=True)
-class Derivation:
+class EveryDerivation:
     """Every rule instance that takes part in deriving some goals, by conclusion, over the facts it rests on."""
 
     library: Library
@@ -197,7 +197,7 @@ class Derivation:
         return Prover(self.library, self.facts, chosen).atom(goal)
 
 
-def derive_every_way(theory: Theory, goals: Sequence[Atom], session: PrologSession | None = None) -> Derivation:
+def derive_every_way(theory: Theory, goals: Sequence[Atom], session: PrologSession | None = None) -> EveryDerivation:
     """All derivations of those ground goals that hold; none of a goal that does not."""
     part = theory.relevant_to(goals=[goal.indicator for goal in goals])
     patterns = part.patterns(proofs=True)
@@ -210,7 +210,7 @@ def derive_every_way(theory: Theory, goals: Sequence[Atom], session: PrologSessi
         holding = [text for text in texts if prolog.solutions(text, (), BULK_LIMITS, trusted=True).rows]
         # The search for rule instances expects atoms that hold.
         instances = derivations(prolog, part.library, f"Roots = [{', '.join(holding)}]") if holding else {}
-        return Derivation(part.library, FactIndex(part.library, loaded.read(), part.assumed), instances)
+        return EveryDerivation(part.library, FactIndex(part.library, loaded.read(), part.assumed), instances)
 
 
 def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:

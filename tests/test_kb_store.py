@@ -154,11 +154,11 @@ RECORDS = [
         rows.CERTIFICATES,
         st.builds(
             CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT,
-            TEXT, SCORE, TEXT, TEXT, TEXT, TEXT, TEXT, PLAIN,
+            TEXT, SCORE, TEXT, TEXT, TEXT, TEXT, PLAIN,
         ),
     ),
-    (rows.JUDGING_DRAWS, st.builds(JudgingDraw, TEXT, TEXT, PLAIN, SCORE, TEXT)),
-    (rows.DRAWN_ITEMS, st.builds(DrawnItem, TEXT, TEXT, SCORE, PROBABILITY, PROBABILITY)),
+    (rows.JUDGING_DRAWS, st.builds(JudgingDraw, TEXT, TEXT, PLAIN, PROBABILITY, TEXT)),
+    (rows.DRAWN_ITEMS, st.builds(DrawnItem, TEXT, TEXT, PROBABILITY, PROBABILITY, PROBABILITY)),
     (rows.PROFILES, st.builds(ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What must hold after a simulation: nothing lost, nothing paid twice, and the same content as without faults."""
+"""Invariants after a simulation: nothing lost, nothing paid twice, and the same content as without faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hapax.kb.connection import reading_uri
 from hapax.kb.records import Outcome
 from hapax.kb.rows import ATTEMPTS, CALLS, RUNS, TABLES
 from hapax.kb.store import KnowledgeBase
-from tools.simulate.network import SimulatedProvider
+from tools.simulate.network import SimulatedModelServer
 from tools.simulate.scenarios import DATABASE, DERIVED, TARGET, Scenario, rules
 
 IN_FLIGHT = 16
@@ -83,7 +83,7 @@ def differences(found: Content, expected: Content) -> Iterator[str]:
 
 
 def damages(folder: Path) -> Iterator[str]:
-    """What `verify` finds in the databases of the folder."""
+    """Findings of `verify` in the databases of the folder."""
     for database in (folder / DATABASE, folder / "copy.db"):
         if database.exists():
             with KnowledgeBase(database, read_only=True) as kb:
@@ -97,7 +97,7 @@ def leftovers(folder: Path) -> Iterator[str]:
         yield "answers are left beside the file"
 
 
-def ledger(folder: Path, provider: SimulatedProvider, in_flight: int) -> Iterator[str]:
+def ledger(folder: Path, provider: SimulatedModelServer, in_flight: int) -> Iterator[str]:
     """Differences between the attempts in the file and the account of the server.
 
     Up to `in_flight` attempts may have been written down by processes that then died before they sent them.

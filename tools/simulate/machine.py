@@ -15,7 +15,7 @@ from typing import Any
 from hapax.kb import system
 from tools.simulate import network, scheduling, vfs
 from tools.simulate.disk import Disk, DiskFault
-from tools.simulate.network import SimulatedProvider
+from tools.simulate.network import SimulatedModelServer
 from tools.simulate.scheduling import Scheduler, SimulatedProcess
 
 Work = Callable[[], object]
@@ -64,7 +64,7 @@ class SimulatedFileLock:
 class Machine:
     """Runs processes in a folder. The counts of faults and crossings add up over its runs."""
 
-    def __init__(self, folder: Path, seed: int, provider: SimulatedProvider | None = None) -> None:
+    def __init__(self, folder: Path, seed: int, provider: SimulatedModelServer | None = None) -> None:
         self.folder, self.seed = folder, seed
         folder.mkdir(parents=True)
         self.disk = Disk(folder, seed)

@@ -44,7 +44,7 @@ class ServedRequest:
 
 
 @dataclass
-class SimulatedProvider:
+class SimulatedModelServer:
     """A server that keeps its own account. `fault_share`: of requests; `knows_keys`: it charges a key once."""
 
     model: ExclusionReader
@@ -111,7 +111,7 @@ class SimulatedProvider:
         return reply
 
 
-def install(provider: SimulatedProvider | None, disk: Disk) -> None:
+def install(provider: SimulatedModelServer | None, disk: Disk) -> None:
     """Let every client send to this server."""
 
     async def handle(_: Any, request: httpx2.Request) -> httpx2.Response:

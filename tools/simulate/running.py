@@ -17,8 +17,8 @@ from hapax.grammar.errors import HapaxError
 from tools.simulate import checks
 from tools.simulate.disk import DEATHS, ERRORS, DiskFault
 from tools.simulate.machine import Machine
-from tools.simulate.network import SimulatedProvider
-from tools.simulate.scenarios import SCENARIOS, Place, Scenario, clean, world
+from tools.simulate.network import SimulatedModelServer
+from tools.simulate.scenarios import SCENARIOS, Scenario, ScenarioFolder, clean, world
 from tools.simulate.scheduling import SimulatedProcess, Stuck
 
 MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
@@ -43,7 +43,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceRun:
     """An undisturbed run: its content, and its crossings by kind."""
 
     content: checks.Content
@@ -59,7 +59,7 @@ class Simulation:
         self._only = only
         self.trace = ""
         """The scenario of the last seed, its faults, and its time and crossings, which show if it is repeated."""
-        self._references: dict[str, Reference] = {}
+        self._references: dict[str, ReferenceRun] = {}
         logging.disable(logging.CRITICAL)  # asyncio complains of the tasks of killed processes
 
     @cached_property
@@ -83,7 +83,7 @@ class Simulation:
         except (sqlite3.Error, HapaxError) as fault:
             return [f"{scenario.name}: what is left cannot be read: {fault}"]
 
-    def _reference(self, scenario: Scenario) -> Reference:
+    def _reference(self, scenario: Scenario) -> ReferenceRun:
         if scenario.name not in self._references:
             machine, place, provider = self._machine(scenario, 0)
             for work in scenario.works(place):  # one after the other
@@ -91,21 +91,21 @@ class Simulation:
             found = checks.content(place.folder, scenario)
             charged = Counter(request.body for request in provider.charged) if provider else Counter[str]()
             asked = Counter(request for batch in place.asked for request in batch)
-            self._references[scenario.name] = Reference(found, machine.crossings, asked, charged)
+            self._references[scenario.name] = ReferenceRun(found, machine.crossings, asked, charged)
             clean(place)
         return self._references[scenario.name]
 
-    def _machine(self, scenario: Scenario, seed: int) -> tuple[Machine, Place, SimulatedProvider | None]:
+    def _machine(self, scenario: Scenario, seed: int) -> tuple[Machine, ScenarioFolder, SimulatedModelServer | None]:
         provider = None
         if scenario.server:
-            provider = SimulatedProvider(ExclusionReader(world()), scenario.votes_only)
+            provider = SimulatedModelServer(ExclusionReader(world()), scenario.votes_only)
         machine = Machine(self._folder / "world", seed, provider)
-        place = Place(machine.folder, machine.disk)
+        place = ScenarioFolder(machine.folder, machine.disk)
         scenario.prepare(place)
         return machine, place, provider
 
     def _disturbed(
-        self, scenario: Scenario, reference: Reference, seed: int, stream: random.Random, totals: Totals
+        self, scenario: Scenario, reference: ReferenceRun, seed: int, stream: random.Random, totals: Totals
     ) -> Iterator[str]:
         machine, place, provider = self._machine(scenario, seed)
         if provider is not None:
@@ -169,7 +169,7 @@ def _tracebacks(processes: list[SimulatedProcess]) -> Iterator[str]:
 
 
 def _paid_again(
-    place: Place, provider: SimulatedProvider | None, reference: Reference, in_flight: int
+    place: ScenarioFolder, provider: SimulatedModelServer | None, reference: ReferenceRun, in_flight: int
 ) -> Iterator[str]:
     """Requests beyond those of the undisturbed run and those that were in flight when a process ended early."""
     expected, allowed = reference.asked, in_flight

@@ -74,7 +74,7 @@ def world() -> SimulatedModel:
 
 
 @dataclass
-class Place:
+class ScenarioFolder:
     """The folder of a scenario, its disk, and the batches of requests that the model in this process answered."""
 
     folder: Path
@@ -89,7 +89,7 @@ class Place:
 class NotedModel(DelegatingModel):
     """The model of the world, which notes each batch as soon as it is answered."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ScenarioFolder) -> None:
         super().__init__(Models(world(), world(), world(), FrequencyLikelihood()))
         self._place = place
 
@@ -99,7 +99,7 @@ class NotedModel(DelegatingModel):
         return list(answer(asked, *more))
 
 
-def models(place: Place) -> Models:
+def models(place: ScenarioFolder) -> Models:
     """The four roles by the noted model."""
     model = NotedModel(place)
     return Models(model, model, model, FrequencyLikelihood())
@@ -114,8 +114,8 @@ class Scenario:
     """
 
     name: str
-    works: Callable[[Place], list[Work]]
-    prepare: Callable[[Place], object] = lambda _: None
+    works: Callable[[ScenarioFolder], list[Work]]
+    prepare: Callable[[ScenarioFolder], object] = lambda _: None
     server: bool = False
     votes_only: bool = False
     derives: bool = False
@@ -124,20 +124,20 @@ class Scenario:
 # --- searches ---------------------------------------------------------------------------------------------------------
 
 
-def search(place: Place) -> None:
+def search(place: ScenarioFolder) -> None:
     """A search with the model in this process."""
     with KnowledgeBase(place.database) as kb:
         hapax.search(rules(), kb, models(place), SETTINGS, only="fits")
 
 
-def search_served(place: Place) -> None:
+def search_served(place: ScenarioFolder) -> None:
     """A search with a model on the server."""
     with KnowledgeBase(place.database) as kb:
         served = hapax.open_models(f"openai:simulated@{URL}", likelihood="frequency", journal=Journal(kb))
         hapax.search(rules(), kb, served, SETTINGS, only="fits")
 
 
-def search_queued(place: Place) -> None:
+def search_queued(place: ScenarioFolder) -> None:
     """A search whose requests are answered as batches, round after round."""
     queue, results = place.folder / "next.jsonl", place.folder / "answered.jsonl"
     while True:
@@ -159,8 +159,8 @@ def search_queued(place: Place) -> None:
         _answer_batch(place, queue, results)
 
 
-def _answer_batch(place: Place, queue: Path, results: Path) -> None:
-    """What somebody who sends the batch brings back: a whole file, or none."""
+def _answer_batch(place: ScenarioFolder, queue: Path, results: Path) -> None:
+    """The results of a batch that somebody sent: a whole file, or none."""
     lines = []
     for text in queue.read_text("utf-8").splitlines():
         request = json.loads(text)
@@ -178,7 +178,7 @@ def _answer_batch(place: Place, queue: Path, results: Path) -> None:
 class NotedOpening(Opening):
     """Opens the noted model for a worker."""
 
-    place: Place | None = None
+    place: ScenarioFolder | None = None
 
     def open(self, journal: Journal, sharers: int) -> Models:  # noqa: ARG002  as in `Opening`
         if self.place is None:
@@ -225,7 +225,7 @@ class ThreadWalkers:
         return self.cluster.executors[-1].submit(walk, self.ahead, names)
 
 
-def search_sharded(place: Place) -> None:
+def search_sharded(place: ScenarioFolder) -> None:
     """A search spread over two workers."""
     opening = NotedOpening("simulated", None, None, "frequency", OpeningOptions(), place)
     with KnowledgeBase(place.database) as kb:
@@ -238,40 +238,40 @@ def search_sharded(place: Place) -> None:
 # --- without models ---------------------------------------------------------------------------------------------------
 
 
-def give_facts(place: Place, name: str = DATABASE, makers: int = 6) -> None:
+def give_facts(place: ScenarioFolder, name: str = DATABASE, makers: int = 6) -> None:
     """A knowledge base of given facts."""
     with KnowledgeBase(place.folder / name) as kb:
         hapax.add_facts(kb, "makes", [(f"person {i % makers}", f"part {i}") for i in range(4 * makers)], rules())
         hapax.add_facts(kb, "is_part_of", [(f"part {i}", f"machine {i % 5}") for i in range(4 * makers)], rules())
 
 
-def derive(place: Place) -> None:
+def derive(place: ScenarioFolder) -> None:
     """Derive all statements."""
     with KnowledgeBase(place.database) as kb:
         hapax.derive(rules(), kb, only=DERIVED)
 
 
-def write_facts(place: Place, name: str = "facts.csv", first: int = 100) -> None:
+def write_facts(place: ScenarioFolder, name: str = "facts.csv", first: int = 100) -> None:
     """A file of facts to import."""
     lines = [f"makes,Person,Part,person {i % 7},part {i % 24}" for i in range(first, first + 40)]
     text = "\n".join(["predicate,type1,type2,value1,value2", *lines, ""])
     (place.folder / name).write_text(text, "utf-8")
 
 
-def import_facts(place: Place, name: str = "facts.csv") -> None:
+def import_facts(place: ScenarioFolder, name: str = "facts.csv") -> None:
     """Import a file of facts."""
     with KnowledgeBase(place.database) as kb:
         mapping = hapax.TableMapping.of("makes", ["value1", "value2"])
         hapax.import_facts(kb, place.folder / name, mapping=mapping, rules=rules())
 
 
-def merge(place: Place) -> None:
+def merge(place: ScenarioFolder) -> None:
     """Merge another knowledge base."""
     with KnowledgeBase(place.database) as kb:
         hapax.merge(kb, place.folder / "other.db")
 
 
-def prepare_merge(place: Place) -> None:
+def prepare_merge(place: ScenarioFolder) -> None:
     """Two knowledge bases."""
     give_facts(place)
     give_facts(place, "other.db", 9)
@@ -283,17 +283,17 @@ def _searched() -> bytes:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), Disk(Path(folder), 0))
+        place = ScenarioFolder(Path(folder), Disk(Path(folder), 0))
         search(place)
         return place.database.read_bytes()
 
 
-def prepare_searched(place: Place) -> None:
+def prepare_searched(place: ScenarioFolder) -> None:
     """The knowledge base of a search."""
     place.database.write_bytes(_searched())
 
 
-def judge(place: Place, voter: str) -> None:
+def judge(place: ScenarioFolder, voter: str) -> None:
     """A browser tab in which a voter judges all statements. Raises RuntimeError if a stored vote is gone."""
     judging = Judging(place.database)
     items: list[VotingItem] = []
@@ -310,20 +310,20 @@ def judge(place: Place, voter: str) -> None:
         raise RuntimeError(f"{len(gone)} stored votes are gone")
 
 
-def write_dataset(place: Place) -> None:
+def write_dataset(place: ScenarioFolder) -> None:
     """Write a dataset, in place of an earlier one."""
     with KnowledgeBase(place.database, read_only=True) as kb:
         build(kb, Target(place.folder / TARGET, ("jsonl",), force=True), SelectionOptions())
 
 
-def prepare_dataset(place: Place) -> None:
+def prepare_dataset(place: ScenarioFolder) -> None:
     """A dataset of other statements is there already."""
     prepare_searched(place)
     write_dataset(place)
     (place.folder / TARGET / "old.txt").write_text("an earlier dataset", "utf-8")
 
 
-def export(place: Place) -> None:
+def export(place: ScenarioFolder) -> None:
     """An export over an earlier one."""
     from hapax.api.whole_files import atomic_text_file
 
@@ -331,20 +331,20 @@ def export(place: Place) -> None:
         hapax.export_facts(kb, stream, form="csv")
 
 
-def prepare_export(place: Place) -> None:
+def prepare_export(place: ScenarioFolder) -> None:
     """Facts, and an earlier export."""
     give_facts(place)
     (place.folder / "out.csv").write_text("an earlier export\n" * 100, "utf-8")
 
 
-def back_up(place: Place) -> None:
+def back_up(place: ScenarioFolder) -> None:
     """Copy the knowledge base, unless there is a copy."""
     copy = place.folder / "copy.db"
     if not copy.exists():
         hapax.backup(place.database, copy)
 
 
-def _processes(*works: Callable[[Place], object]) -> Callable[[Place], list[Work]]:
+def _processes(*works: Callable[[ScenarioFolder], object]) -> Callable[[ScenarioFolder], list[Work]]:
     return lambda place: [partial(work, place) for work in works]
 
 
@@ -370,6 +370,6 @@ SCENARIOS = {
 }
 
 
-def clean(place: Place) -> None:
+def clean(place: ScenarioFolder) -> None:
     """Remove the folder."""
     shutil.rmtree(place.folder, ignore_errors=True)

@@ -60,8 +60,8 @@ class AcquiredRule:
 
 
 @dataclass(slots=True)
-class RuleRecord:
-    """How a proposed rule did: sentences that it reads rightly and wrongly, by source and by type of the candidate."""
+class AcquiredRuleRecord:
+    """Results of a proposed rule: sentences that it reads rightly and wrongly, by source and candidate type."""
 
     rule: AcquiredRule
     proposed_by: str
@@ -112,7 +112,9 @@ def induced(observations: Iterable[Observation]) -> list[AcquiredRule]:
     return sorted(rule for rule, count in counts.items() if count >= LEAST_SUPPORT)
 
 
-def judged(proposals: Iterable[tuple[AcquiredRule, str]], observations: Sequence[Observation]) -> list[RuleRecord]:
+def judged(
+    proposals: Iterable[tuple[AcquiredRule, str]], observations: Sequence[Observation]
+) -> list[AcquiredRuleRecord]:
     """Each proposed rule with its record and the verdict."""
     readings = [readings_of(observation.stated) for observation in observations]
     return [_judged(rule, proposed_by, observations, readings) for rule, proposed_by in proposals]
@@ -123,8 +125,8 @@ def _judged(
     proposed_by: str,
     observations: Sequence[Observation],
     readings: Sequence[tuple[set[AcquiredRule], set[AcquiredRule]]],
-) -> RuleRecord:
-    record = RuleRecord(rule, proposed_by)
+) -> AcquiredRuleRecord:
+    record = AcquiredRuleRecord(rule, proposed_by)
     groups: dict[str, Counter[bool]] = {}
     for observation, (first, second) in zip(observations, readings, strict=True):
         if (rule in first) is (rule in second):
@@ -155,7 +157,7 @@ def _type_of(stated: StatedSentence | None, number: int) -> str:
     )
 
 
-def _verdict(record: RuleRecord, groups: dict[str, Counter[bool]]) -> str:
+def _verdict(record: AcquiredRuleRecord, groups: dict[str, Counter[bool]]) -> str:
     total = record.support + record.exceptions
     if record.support < LEAST_SUPPORT:
         return f"holds in {record.support} sentences only"
@@ -244,7 +246,7 @@ def _read(line: str, library: Library) -> AcquiredRule | None:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def rules_text(records: Iterable[RuleRecord]) -> str:
+def rules_text(records: Iterable[AcquiredRuleRecord]) -> str:
     """Accepted rules in the rule language, each with its record."""
     parts = [
         "# Rules acquired by `hapax evaluate winograd learn`: proposed by induction or a model, judged by counting.\n"

@@ -10,7 +10,7 @@ from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.acquiring import (
     AcquiredRule,
-    RuleRecord,
+    AcquiredRuleRecord,
     induced,
     judged,
     proposed,
@@ -57,13 +57,13 @@ class CurvePoint:
 
 @dataclass(slots=True)
 class Lesson:
-    """What was learned. `levels`: held-out figures by probability; `refused`: lines of a model without a rule.
+    """Learned weights and rules. `levels`: held-out figures by probability; `refused`: lines of a model without a rule.
 
     `review`: a person's answers, which kept some rules from being proposed.
     """
 
     weights: RuleWeights
-    records: list[RuleRecord]
+    records: list[AcquiredRuleRecord]
     observations: list[Observation]
     levels: list[tuple[float, Covered]] = field(default_factory=list)
     curve: list[CurvePoint] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Lesson:
     review: RuleReview = field(default_factory=RuleReview)
 
     @property
-    def accepted(self) -> list[RuleRecord]:
+    def accepted(self) -> list[AcquiredRuleRecord]:
         """Rules that were taken."""
         return [record for record in self.records if record.accepted]
 

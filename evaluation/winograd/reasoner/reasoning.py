@@ -22,7 +22,7 @@ from hapax.evaluation.winograd.reasoner.kinds import Abstraction, EntityType
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
 from hapax.evaluation.winograd.reasoner.parsing import Parse, Parser, SpacyParser, Token
 from hapax.evaluation.winograd.reasoner.roles import CORE
-from hapax.evaluation.winograd.reasoner.stating import ParsedSchema, Statements
+from hapax.evaluation.winograd.reasoner.stating import ParsedSchema, SentenceStatements
 from hapax.evaluation.winograd.reasoner.weighing import (
     READINGS,
     RuleWeights,
@@ -80,7 +80,7 @@ class AgreementCheck:
 
 @dataclass(frozen=True, slots=True)
 class SupportedReading:
-    """What speaks for a reading: names of rules, the sum of their weights, and a proof by the weightiest, in words."""
+    """The support of a reading: names of rules, the sum of their weights, and a proof by the weightiest, in words."""
 
     evidence: tuple[str, ...] = ()
     support: float = 0.0
@@ -149,7 +149,7 @@ class Reasoner:
         return Resolution(number, judgement, steps=stated.steps, probability=sureness)
 
     def stated(self, text: str, options: tuple[str, str], pronoun: str, start: int | None) -> StatedSentence | None:
-        """What a sentence states of either candidate; None if an option or the pronoun is not found in it."""
+        """The statements of a sentence about either candidate; None if an option or the pronoun is not found in it."""
         blank = pronoun == BLANK
         if blank:
             text, pronoun = text.replace(BLANK, STAND_IN, 1), STAND_IN
@@ -160,7 +160,7 @@ class Reasoner:
         clashes = (None, None) if blank else self._agreement.clashes(schema, types)
         names = (entity_name(options[0]), entity_name(options[1]))
         events = EventReader(schema.parse).events()
-        statements = Statements(schema, events, self.lexicon)
+        statements = SentenceStatements(schema, events, self.lexicon)
         shown = [event for event in events if set(event.roles.values()) & statements.mentioned]
         steps = [f"parse: {event.words(schema.parse)}" for event in shown]
         steps += _abstraction_lines(names, types, clashes, schema.pronoun.text)
@@ -172,7 +172,7 @@ class Reasoner:
         return StatedSentence(names, said, (assumed[0], assumed[1]), tuple(steps))
 
     def readings(self, stated: StatedSentence) -> tuple[SupportedReading, SupportedReading]:
-        """What speaks for either candidate."""
+        """The support of either candidate."""
         first, second = (
             SupportedReading() if atoms is None else self._reading(atoms, name)
             for atoms, name in zip(stated.atoms, stated.names, strict=True)

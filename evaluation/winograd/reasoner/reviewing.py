@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hapax.evaluation.winograd.reasoner.acquiring import RuleRecord
+from hapax.evaluation.winograd.reasoner.acquiring import AcquiredRuleRecord
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 
@@ -55,7 +55,7 @@ def read_review(path: Path) -> RuleReview:
     return RuleReview(rows)
 
 
-def review_sheet(records: Iterable[RuleRecord], library: Library, review: RuleReview) -> str:
+def review_sheet(records: Iterable[AcquiredRuleRecord], library: Library, review: RuleReview) -> str:
     """Accepted rules for a person, in words, with record, example and verdict; and all other rows with a verdict."""
     target = io.StringIO()
     writer = csv.writer(target)

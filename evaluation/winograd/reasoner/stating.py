@@ -46,7 +46,7 @@ class ParsedSchema:
     pronoun: Token
 
 
-class Statements:
+class SentenceStatements:
     """Atoms that a sentence states, over candidates. `main`: the event between them, by number of first and second."""
 
     def __init__(self, schema: ParsedSchema, events: list[ParsedEvent], lexicon: WordClasses) -> None:
@@ -213,7 +213,7 @@ class Statements:
         yield from classes
 
     def _obligation(self, event: ParsedEvent) -> Iterator[str]:
-        """What an auxiliary or governor says the subject has to do, or may do."""
+        """The duty or permission of the subject by an auxiliary or governor."""
         modals = {child.text.casefold() for child in self._reader.children(event.place, "aux")}
         if modals & {"should", "must"} or (event.under and event.under[0] in ("have", "need", "ought")):
             yield "has_to_act"
@@ -221,7 +221,7 @@ class Statements:
             yield "may_act"
 
     def _undergone(self, event: ParsedEvent, negative: bool) -> list[str]:
-        """What is said of somebody to whom a third party, or nobody named, does something: "she was promoted"."""
+        """Statements about somebody to whom a third party, or nobody named, does something: "she was promoted"."""
         parse, lexicon = self._schema.parse, self._lexicon
         classes: list[str] = []
         for name, index in event.roles.items():
