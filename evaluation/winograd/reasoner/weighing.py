@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from hapax.engine.explain import Derivation
+from hapax.engine.explain import EveryDerivation
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom
 
@@ -79,7 +79,7 @@ GROUNDS = frozenset(
 """Predicates by which an event and what is said go together, before the relation of the clauses is looked at."""
 
 
-def evidence(derivation: Derivation, goals: Iterable[Atom]) -> tuple[str, ...]:
+def evidence(derivation: EveryDerivation, goals: Iterable[Atom]) -> tuple[str, ...]:
     """Names of the rules that speak for the goals, each once."""
     priors = evidence_priors(derivation.library)
     found: dict[str, None] = {}
