@@ -94,6 +94,7 @@ SEARCHED = (
     ("leaderboard", "dataset", *DB, *SCRIPTED, "--html", "board.html"),
     ("votes", "export", "statements", *DB, "--voter", "ann", "--format", "csv", "--out", "sheets"),
     ("votes", "import", "sheets/statements-ann.csv", *DB),
+    ("votes", "next", "2", "statements", *DB, "--voter", "ann", "--out", "next"),
     ("votes", "report", *DB),
     ("calibrate", *RULE_FILE, *DB, "--critic", "simulated:12", "--labels", "labels.tsv"),
     ("merge", "kb.db", "--db", "merged.db"),
@@ -162,6 +163,7 @@ NOT_RUN = {
     "evaluate entailment test": "needs a trained transformer",
     "evaluate booqa build": "needs an installed WordNet",
     "evaluate winograd reword": "needs an English parser",
+    "evaluate winograd learn": "needs an English parser",
     "evaluate booqa score": "needs the questions that `build` writes",
 }
 """Commands that need what a test folder cannot hold, with what that is."""

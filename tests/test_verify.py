@@ -143,7 +143,7 @@ def test_proofs_are_replayed(proved: Path) -> None:
     ("before", "after", "reason"),
     [
         ('"by":"fact"', '"by":"given"', ""),
-        ('"by":"fact"', '"by":"computed"', "no computed predicate"),
+        ('"by":"fact"', '"by":"computed"', "is not a computed predicate"),
         ('"predicate":"might_see"', '"predicate":"must_see"', "is not what rule drive concludes"),
         ('"predicate":"visits"', '"predicate":"leaves"', "is not the premise"),
         ('"operator":">"', '"operator":"<"', "does not hold"),
