@@ -426,11 +426,11 @@ def resolve_schemas(
     """
     from hapax.evaluation.winograd.theories.measure import answer_all, rules_result
 
-    method, _, probability = method.partition(":")
-    if _by_reasoner(method, theories, mapper, _least(probability)):
+    method, least = _named_method(method, theories, mapper)
+    if method == "reasoner":
         from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
 
-        with Reasoner(least=_least(probability)) as reasoner:
+        with Reasoner(least=least) as reasoner:
             answers = answer_all(
                 items, lambda item: reasoner.resolve(item.text, item.options, item.pronoun, item.pronoun_start)
             )
@@ -480,16 +480,16 @@ def resolve_pronoun(
     pronoun: str = "",
     theories: str | Path | None = None,
     method: str = "patterns",
-    least: float | None = None,
 ) -> Resolution:
     """Resolve the pronoun of a sentence by theories. `options`: the two entities that it can mean.
 
-    `method`, `least`: as `resolve_schemas` takes them. `pronoun`: the pronoun to resolve, if the sentence has more.
+    `method`: as `resolve_schemas` takes it. `pronoun`: the pronoun to resolve, if the sentence has more.
     `.lines(options)` of the result is the proof in words.
     """
     if isinstance(options, str) or len(options) != 2:
         raise HapaxError('Give two options, such as ("ant", "crumb").')
-    if _by_reasoner(method, theories, None, least):
+    method, least = _named_method(method, theories, None)
+    if method == "reasoner":
         from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
 
         with Reasoner(least=least) as reasoner:
@@ -498,23 +498,19 @@ def resolve_pronoun(
         return referee.resolve(sentence, (options[0], options[1]), pronoun)
 
 
-def _least(probability: str) -> float | None:
-    """The least probability that stands behind the name of a method; None without any."""
-    try:
-        return float(probability) if probability else None
-    except ValueError:
-        raise HapaxError(f"{probability!r} is not a probability. Write, for instance, `reasoner:0.9`.") from None
-
-
-def _by_reasoner(method: str, theories: str | Path | None, mapper: str | None, least: float | None = None) -> bool:
-    """True for the reasoner. Raises HapaxError for an unknown method or options of the other one."""
+def _named_method(text: str, theories: str | Path | None, mapper: str | None) -> tuple[str, float | None]:
+    """A method and the least probability behind its colon. Raises HapaxError for options of the other method."""
+    method, _, probability = text.partition(":")
     if method not in METHODS:
         raise HapaxError(f"There is no method {method!r}. Use {' or '.join(METHODS)}.")
+    if method != "reasoner" and probability:
+        raise HapaxError(f"Only the reasoner estimates probabilities. Write {method!r} alone.")
     if method == "reasoner" and (theories is not None or mapper is not None):
         raise HapaxError("The reasoner has a theory and a parser of its own. Leave out `theories` and `mapper`.")
-    if method != "reasoner" and least is not None:
-        raise HapaxError("Only the reasoner estimates probabilities. Leave out `least`.")
-    return method == "reasoner"
+    try:
+        return method, float(probability) if probability else None
+    except ValueError:
+        raise HapaxError(f"{probability!r} is not a probability. Write, for instance, `reasoner:0.9`.") from None
 
 
 def _referee(theories: str | Path | None) -> Referee:

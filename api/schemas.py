@@ -330,18 +330,22 @@ def learn_from_schemas(
     """Weights and rules of the reasoner from labelled schemas, with figures on families that a fit did not see.
 
     `proposer`: model that proposes rules for sentences without proof, beside induction; `opening` has its journal.
-    `review`: a sheet of `write_lesson` with a person's verdicts; rules with the verdict `no` are not taken.
+    `review`: a sheet of `write_lesson` with a person's verdicts, or the folder of a lesson, which may have one; rules
+    with the verdict `no` are not taken.
     """
     from hapax.evaluation.winograd.reasoner.lessons import ROLE, learn
     from hapax.evaluation.winograd.reasoner.reasoning import RULES, Reasoner
-    from hapax.evaluation.winograd.reasoner.reviewing import RuleReview, read_review
+    from hapax.evaluation.winograd.reasoner.reviewing import SHEET, RuleReview, read_review
     from hapax.evaluation.winograd.reasoner.weighing import RuleWeights
     from hapax.grammar.parser import load_library
     from hapax.llm_oracle.calls import JournaledGenerator
     from hapax.llm_oracle.protocols import KNOWLEDGE
     from hapax.llm_oracle.registry import open_instructed
 
-    answers = RuleReview() if review is None else read_review(Path(review))
+    sheet = None if review is None else Path(review)
+    if sheet is not None and not sheet.is_file():
+        sheet = sheet / SHEET if (sheet / SHEET).exists() else None
+    answers = RuleReview() if sheet is None else read_review(sheet)
     generator = None
     if proposer is not None:
         if opening is None or opening.journal is None:

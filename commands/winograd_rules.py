@@ -144,13 +144,10 @@ def _read_items(paths: tuple[Path, ...], sources: tuple[str, ...], options: dict
 
 def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[list[RuleAnswer]]:
     """Resolve all items, by the patterns or by the model of --mapper through the journal."""
-    method = options["method"]
-    if method == "reasoner" and (options["mapper"] or options["folder"]):
+    if options["method"] == "reasoner" and (options["mapper"] or options["folder"]):
         raise click.UsageError("--method reasoner takes neither --mapper nor --theories.")
-    _require_reasoner(options)
+    method = _method(options)
     if options["mapper"] is None:
-        if options["least"] is not None:
-            method = f"{method}:{options['least']}"
         return evaluations.resolve_schemas(items, options["folder"], method=method)
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
@@ -175,13 +172,12 @@ def prove(sentence: str, options: tuple[str, ...], as_json: bool, **chosen: Any)
     """
     if len(options) != 2:
         raise click.UsageError("Give two options: -o ant -o crumb.")
-    method, folder = chosen["method"], chosen["folder"]
-    if method == "reasoner" and folder is not None:
+    folder = chosen["folder"]
+    if chosen["method"] == "reasoner" and folder is not None:
         raise click.UsageError("--method reasoner does not take --theories.")
     pair = (options[0], options[1])
-    _require_reasoner(chosen)
     resolution = evaluations.resolve_pronoun(
-        sentence, pair, pronoun=chosen["pronoun"], theories=folder, method=method, least=chosen["least"]
+        sentence, pair, pronoun=chosen["pronoun"], theories=folder, method=_method(chosen)
     )
     if as_json:
         answer = None if resolution.answer is None else pair[resolution.answer]
@@ -191,9 +187,13 @@ def prove(sentence: str, options: tuple[str, ...], as_json: bool, **chosen: Any)
         out.print(escape(line), soft_wrap=True)
 
 
-def _require_reasoner(options: dict[str, Any]) -> None:
-    if options["least"] is not None and options["method"] != "reasoner":
+def _method(options: dict[str, Any]) -> str:
+    """The method as the API takes it: with the least probability behind a colon, if one is given."""
+    if options["least"] is None:
+        return str(options["method"])
+    if options["method"] != "reasoner":
         raise click.UsageError("--least is for --method reasoner, which estimates probabilities.")
+    return f"{options['method']}:{options['least']}"
 
 
 @click.command()
@@ -223,15 +223,13 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
     hapax evaluate winograd learn train.jsonl --part read --out lesson
     """
     from hapax.api import schemas
-    from hapax.evaluation.winograd.reasoner.reviewing import SHEET
 
-    review = folder / SHEET if (folder / SHEET).exists() else None
     items = [item for item in _read_items(paths, sources, options) if options["part"] in (None, part_of(item))]
     if options["proposer"] is None:
-        evaluation = schemas.learn_from_schemas(items, review=review)
+        evaluation = schemas.learn_from_schemas(items, review=folder)
     else:
         with open_kb(options["database"]) as kb:
             opening = opening_options(None, options, open_journal(kb, options))
-            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=review)
+            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=folder)
     schemas.write_lesson(evaluation, folder)
     print_result(evaluation.result, options["as_json"])

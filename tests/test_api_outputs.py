@@ -174,6 +174,22 @@ def test_schemas_are_resolved_as_a_table() -> None:
     assert evaluation.tables
 
 
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("magic", "no method 'magic'"),
+        ("patterns:0.9", "Only the reasoner estimates probabilities"),
+        ("reasoner:high", "'high' is not a probability"),
+    ],
+)
+def test_a_method_that_cannot_be_is_refused(method: str, message: str) -> None:
+    """Both functions that resolve pronouns take one form of method, and say what is wrong with another."""
+    with pytest.raises(hapax.HapaxError, match=message):
+        hapax.resolve_schemas([], method=method)
+    with pytest.raises(hapax.HapaxError, match=message):
+        hapax.resolve_pronoun("The ant saw the crumb.", ("ant", "crumb"), method=method)
+
+
 def test_a_model_is_instructed_from_python(kb: hapax.KnowledgeBase) -> None:
     """`evaluate_instruction` writes statements by instruction only; asked again it sends nothing."""
     rules = hapax.parse_rules(RULES)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from openai_fake import FRAME, Asked, FakeServer, Reply
-from test_oracle_huggingface import CLAIMS, causal, first_token_logits, one_thread, seq2seq  # noqa: F401  # fixtures
+from test_oracle_huggingface import CLAIMS, causal, first_token_logits, seq2seq  # noqa: F401  # fixtures
 from test_oracle_openai import opened
 
 from hapax.llm_oracle.answers import yes_probability

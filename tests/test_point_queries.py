@@ -169,7 +169,8 @@ def test_new_and_changed_facts_are_read_besides_the_index(routes: Path, prolog: 
         assert ends(kb) == {"p6", "x"}
         kb.withdraw([fact("road", "p5", "p6").id], "wrong", "user")
         assert ends(kb) == {"x"}
-        kb.database.conn.execute('UPDATE facts SET arguments = \'["p5","changed"]\' WHERE rowid = 9')
+        other_program = 'UPDATE facts SET id = ?, arguments = \'["p5","changed"]\' WHERE rowid = 9'
+        kb.database.conn.execute(other_program, [fact("road", "p5", "changed").id])
         assert ends(kb) == {"x", "changed"}
         kb.withdraw([fact("road", "p1", "p2").id], "wrong", "user")
         kb.database.conn.execute("VACUUM")

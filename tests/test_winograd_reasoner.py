@@ -300,7 +300,7 @@ def test_rules_are_induced_with_their_support(unlearned: Reasoner) -> None:
 
 
 def test_a_rule_that_fails_in_one_source_is_dropped(unlearned: Reasoner) -> None:
-    """What is right in one set and wrong in another is not taken, whatever its share over all."""
+    """A rule that is right in one set and wrong in another is not taken, whatever its share over all."""
     observations = observed([*_labelled(30), *_labelled(3, answer=0, source="other")], unlearned)
     rule = AcquiredRule("rewards", False, "is_given_as_reason", "acts_well")
 

@@ -82,7 +82,7 @@ def _statements(database: Path) -> dict[str, str]:
 
 
 def test_a_withdrawn_fact_takes_its_statements_along_everywhere(searched: Path, rules: Path, tmp_path: Path) -> None:
-    """What rests on a withdrawn fact is in no count, answer, page or file, and `why` says when and why it went."""
+    """A statement of a withdrawn fact is in no count, answer, page or file; `why` says when and why it went."""
     before = _statements(searched)
     result = run("retract", FACT, "--reason", "the franc is back", "--rules", rules, "--db", searched)
     gone = {identity: text for identity, text in before.items() if "euro" in text}

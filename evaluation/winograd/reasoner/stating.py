@@ -145,8 +145,8 @@ class SentenceStatements:
             classes = lexicon.event_classes(event.lemma, event.lemma, negative)
             return [(name, flip) for name, flip in classes if name in _BY_OWNED]
         if role not in CORE:
-            thing = self._schema.parse[event.roles["object"]].lemma if "object" in event.roles else ""
-            classes = lexicon.event_classes(f"{event.lemma} {thing} {role}", "", negative)
+            patient = self._schema.parse[event.roles["object"]].lemma if "object" in event.roles else ""
+            classes = lexicon.event_classes(f"{event.lemma} {patient} {role}", "", negative)
             classes = classes or lexicon.event_classes(f"{event.lemma} {role}", event.lemma, negative)
             if not classes and role == "for" and event.part == "verb":
                 return [("refuses" if negative else "helps", False)]
@@ -244,9 +244,9 @@ class SentenceStatements:
             if classes := lexicon.qualities(phrase, "phrase", negative):
                 return classes
         if event.lemma in _LIGHT and "object" in event.roles:
-            thing = parse[event.roles["object"]]
-            classes = lexicon.qualities(thing.lemma, "noun", negative)
-            for adjective in self._reader.children(thing.index, "amod"):
+            patient = parse[event.roles["object"]]
+            classes = lexicon.qualities(patient.lemma, "noun", negative)
+            for adjective in self._reader.children(patient.index, "amod"):
                 classes += lexicon.qualities(adjective.lemma, "adj", negative)
             if classes:
                 return classes
