@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from hapax.evaluation.votes.questions import SCHEMA_LABELS
 from hapax.evaluation.winograd import shipped_lm_eval
-from hapax.evaluation.winograd.analogies import ANALOGIES, paper_prompt, read_entities, released_prompt
-from hapax.evaluation.winograd.data import WSC273, Pair, pairs_of
+from hapax.evaluation.winograd.analogies import ANALOGIES, paper_prompt, released_prompt
+from hapax.evaluation.winograd.data import WSC273, Pair, WinogradItem, options_as_named, pairs_of, replaced
+from hapax.evaluation.winograd.entity_replies import read_entities
 from hapax.evaluation.winograd.files import read_items
 from hapax.evaluation.winograd.gating import (
     ASSOCIATION,
@@ -98,13 +99,38 @@ def test_analogies_have_the_papers_words(number: int) -> None:
         ),
         ("entities are:\n1. Ann (outside) and Bo (inside).\nThe two sentences are:", [("Ann", "Bo")]),
         ("**1. nurse**\n**2. pilot**", [("nurse", "pilot")]),
+        (
+            "entities could be:\n1. A cheetah chasing a gazelle\n2. Doctor examining a patient in a ward",
+            [("A cheetah", "a gazelle"), ("Doctor", "a patient")],
+        ),
+        (
+            "entities could be:\n1. A chef teaching pupils\n2. A guard watching over prisoners",
+            [("A chef", "pupils"), ("A guard", "prisoners")],
+        ),
+        (
+            "entities are:\n1. An elderly walking man\n2. a young running boy",
+            [("An elderly walking man", "a young running boy")],
+        ),
+        (
+            "entities are:\n1. Coach and athlete relationship\n2. nurse/patient",
+            [("Coach", "athlete"), ("nurse", "patient")],
+        ),
+        ("entities are:\n1. nurse -> patient\n2. waiter: guest", [("nurse", "patient"), ("waiter", "guest")]),
+        ("entities are:\n1. Salt and pepper shaker. 2. Cupboard.", [("Salt and pepper shaker", "Cupboard")]),
+        ("Two entities:\n1) **Manager** – someone who decides\n2) **Guests**: people who ask", [("Manager", "Guests")]),
+        ("The two entities could be a lion and a gazelle. The lion hunts.", [("a lion", "a gazelle")]),
+        ("**Entity 1:** Landlord\n**Entity 2:** the tenants", [("Landlord", "the tenants")]),
+        ("two entities:\n\n| Entity 1 | Entity 2 |\n|---|---|\n| judge | defendant |", [("judge", "defendant")]),
+        ('```json\n{"entity1": "nurse", "entity2": "surgeon"}\n```', [("nurse", "surgeon")]),
+        ('[["nurse", "surgeon"], ["cook", "waiter"]]', [("nurse", "surgeon"), ("cook", "waiter")]),
+        ("<think>the entities are:\n1. cat 2. dog</think>the entities are:\n1. cat. 2. canary.", [("cat", "canary")]),
         ("entities are:\n1. nurse", []),
         ("I am sorry, I cannot help with that.", []),
         ("", []),
     ],
 )
 def test_entities_of_a_reply(reply: str, pairs: list[tuple[str, str]]) -> None:
-    """Every form of the transcripts is read; what states no two entities gives none."""
+    """Every form that models choose is read as the pairs it states; a reply without two entities gives none."""
     assert read_entities(reply) == pairs
 
 
@@ -244,7 +270,7 @@ def test_the_share_keeps_the_most_adversarial() -> None:
 
 @needs_data
 def test_the_transcripts_make_schemas_of_all_they_state(tmp_path: Path) -> None:
-    """With the released replies as the proposing model, 44 pairs come of the 40 source pairs whose options fit."""
+    """With the released replies as the proposing model, 48 pairs come of all 44 source pairs."""
     sent = [json.loads(line) for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines()]
     script = {"generate": {request["prompt"]: request["completion"] for request in sent}}
     defaults = {"generate": "I cannot say.", "likelihood": -1, "critic": 0.5}
@@ -253,9 +279,46 @@ def test_the_transcripts_make_schemas_of_all_they_state(tmp_path: Path) -> None:
     found = json.loads(run(*words, "--out", tmp_path / "new.jsonl", "--db", tmp_path / "t.db").stdout)
     items = read_items(tmp_path / "new.jsonl")
 
-    assert found["counts"]["pairs made"] == 44
-    assert len({item.family for item in items}) == 40
+    assert found["counts"]["pairs made"] == 48
+    assert len({item.family for item in items}) == 44
     assert "The race car zoomed by the minivan because it was going so fast." in {item.text for item in items}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "made"),
+    [
+        (
+            "The older students were bullying the younger ones, so we punished them.",
+            ("The older students", "The younger students"),
+            "The judges were bullying the clerks, so we punished them.",
+        ),
+        (
+            "The customer stabbed one of the tellers. He fled.",
+            ("The customer", "The teller"),
+            "The judges stabbed the clerks. He fled.",
+        ),
+        (
+            "John saw a man juggling melons in the park, and he was impressed.",
+            ("John", "The juggler"),
+            "The judges saw the clerks, and he was impressed.",
+        ),
+        (
+            "In July Kamtchatka attacked Yakutsk. They used Kamtchatka's army.",
+            ("Kamchatka", "Yakutsk"),
+            "In July the judges attacked the clerks. They used the judges' army.",
+        ),
+        ("Anne gave birth to a daughter. She is charming.", ("Anne", "Anne's daughter"), None),
+        ("The house in Porto was sold. It was new.", ("The house", "The mouse"), None),
+    ],
+)
+def test_entities_are_exchanged_however_the_sentence_names_them(
+    text: str, options: tuple[str, str], made: str | None
+) -> None:
+    """A mention in other words or another spelling is exchanged; options that the sentence does not name are not found."""
+    item = WinogradItem("mine:0", "mine:0", "mine", text, "he", options, 0, "row 0", "mine:0")
+    named = options_as_named(item)
+
+    assert (named and replaced(text, named, ("The judges", "The clerks"))) == made
 
 
 # --- people -----------------------------------------------------------------------------------------------------------

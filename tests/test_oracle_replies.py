@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from openai_fake import FakeServer
 from test_oracle_openai import opened
 
-from hapax.evaluation.winograd.analogies import read_entities
+from hapax.evaluation.winograd.entity_replies import read_entities
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import LONGEST_VALUE, MOST_LINES, parse_values
 from hapax.llm_oracle.backends.openai_wire import TransientFault, answered_texts, usage

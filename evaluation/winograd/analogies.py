@@ -1,12 +1,10 @@
-"""Analogy prompts (appendix B) for a source pair, and the pairs of entities that replies state."""
+"""Analogy prompts (appendix B) for a source pair."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hapax.evaluation.winograd.data import Pair, occurs_in
+from hapax.evaluation.winograd.data import Pair
 
 _PAPER_TASK = """\
 Compare the following two sentences and answer the questions:
@@ -156,55 +154,3 @@ def released_prompt(pair: Pair) -> str:
     first, second = pair
     a, b = first.options
     return f"{RELEASED_EXAMPLE}\n\n\n{RELEASED_TASK.format(one=first.text, two=second.text, a=a, b=b)}"
-
-
-# -- reading of replies
-
-EntityPair = tuple[str, str]
-
-_INTRODUCED = re.compile(r"\b(?:entities|objects)\b[^\n]*?:\s*", re.IGNORECASE)
-_SENTENCES = re.compile(r"\n\s*(?:the |these )?(?:two |analogous )*sentences\b[^\n]*\n?", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?:(?<=\s)|^)[12][.)]\s*(?=\S)")
-_LINE_MARK = re.compile(r"^\s*(?:[-•]|\d[.)])\s*")
-_TOGETHER = re.compile(r"\s+(?:-|–|—|and|vs\.?)\s+")
-_BRACKET = re.compile(r"\s*\([^()]*\)")
-_FINITE = re.compile(r"\b(?:because|although|so|but|was|is|were|are|had|has)\b", re.IGNORECASE)
-_NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*")
-
-
-def read_entities(reply: str) -> list[EntityPair]:
-    """Pairs of entities that a reply states, in its order and without text in brackets; empty if there are none.
-
-    Recognized are `1. X. 2. Y`, one entity per line, one pair per line (`1. X and Y` or `1. X - Y`), and pairs of names
-    that occur only in the sentences made with them.
-    """
-    parts = [part for part in map(_cleaned, _parts(reply.replace("*", ""))) if part]  # without Markdown emphasis
-    # Parts with finite verbs are sentences, not entities; only names in all of them can be told apart.
-    if parts and all(_FINITE.search(part) for part in parts):
-        names = dict.fromkeys(_NAME.findall(parts[0]))
-        common = [name for name in names if all(occurs_in(name, part) for part in parts)]
-        return [(common[0], common[1])] if len(common) == 2 else []
-    splits = [_TOGETHER.split(part) for part in parts]
-    if splits and all(len(split) == 2 for split in splits):
-        return [(_cleaned(first), _cleaned(second)) for first, second in splits]
-    return [(parts[0], parts[1])] if len(parts) == 2 else []
-
-
-def _parts(reply: str) -> Iterator[str]:
-    """Lines and numbered parts of the reply between `entities ..:` and the sentences that use the entities."""
-    introductions = [match.end() for match in _INTRODUCED.finditer(reply)]
-    # Without an introduction, the first number begins the list; without either, the reply states nothing.
-    starts = introductions or [match.start() for match in _NUMBERED.finditer(reply)][:1]
-    if not starts:
-        return
-    for line in _SENTENCES.split("\n" + reply[starts[-1] :], maxsplit=1)[0].strip().splitlines():
-        places = [match.start() for match in _NUMBERED.finditer(line)]
-        if len(places) > 1:
-            for start, end in zip(places, [*places[1:], len(line)], strict=True):
-                yield line[start:end]
-        elif line.strip():
-            yield line
-
-
-def _cleaned(part: str) -> str:
-    return _BRACKET.sub("", _LINE_MARK.sub("", part)).strip(" .,;:\"'“”\t")

@@ -5,6 +5,7 @@ Rows count from 0 after the header, as in the papers and the released code.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -191,7 +192,9 @@ def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
             name = name[0].upper() + name[1:]
         elif _DETERMINER.match(name):
             name = name[0].lower() + name[1:]
-        return name.removesuffix("'s") + possessive
+        name = name.removesuffix("'s")
+        is_plural = name.endswith("s") and not name.endswith("ss") and core(name).islower()
+        return name + ("'" if possessive and is_plural else possessive)
 
     return pattern.sub(exchange, text)
 
@@ -204,6 +207,35 @@ def occurs_in(option: str, text: str) -> bool:
 def core(option: str) -> str:
     """The phrase without its article."""
     return _DETERMINER.sub("", option) or option
+
+
+def options_as_named(item: WinogradItem) -> tuple[str, str] | None:
+    """The two options in the words of the sentence; None if it does not name both.
+
+    A sentence may have `the younger ones` for `the younger students`, `one of the tellers` for `the teller`, `a man
+    juggling melons` for `the juggler`, and another spelling of a name.
+    """
+    named = [_as_named(option, item.text) for option in item.options]
+    return (named[0], named[1]) if named[0] and named[1] else None
+
+
+def _as_named(option: str, text: str) -> str | None:
+    if occurs_in(core(option), text):
+        return option
+    *modifiers, noun = core(option).split()
+    forms = [rf"one of the {re.escape(core(option))}e?s"]
+    if noun.endswith(("er", "or")):
+        forms.append(rf"(?:an?|the) (?:man|woman|person|boy|girl) {re.escape(noun[:-2])}ing\b[^,;.!?]*")
+    if modifiers:
+        forms.append(rf"(?:the )?{re.escape(' '.join(modifiers))} ones?")
+    for form in forms:
+        if found := re.search(rf"(?<!\w)(?:{form})(?!\w)", text, re.IGNORECASE):
+            return found[0]
+    if modifiers or not noun[0].isupper() or option != noun:
+        return None
+    # A name only: common words that are spelled alike are other words.
+    alike = difflib.get_close_matches(noun, re.findall(r"(?<!\w)[A-Z]\w{4,}", text), 1, cutoff=0.85)
+    return alike[0] if alike else None
 
 
 def pronoun_of(item: WinogradItem) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.winograd import gating
-from hapax.evaluation.winograd.analogies import ANALOGIES, EntityPair, paper_prompt, read_entities, released_prompt
+from hapax.evaluation.winograd.analogies import ANALOGIES, paper_prompt, released_prompt
 from hapax.evaluation.winograd.asking import AskSettings, asking
-from hapax.evaluation.winograd.data import Pair, core, occurs_in, pairs_of, replaced
+from hapax.evaluation.winograd.data import Pair, core, occurs_in, options_as_named, pairs_of, replaced
+from hapax.evaluation.winograd.entity_replies import EntityPair, read_entities
 from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PromptMethod
@@ -338,7 +339,12 @@ def _instantiate(candidates: Sequence[EntityProposal]) -> None:
         if not candidate.rejected:
             entities = candidate.entities
             first, second = (
-                replace(item, text=replaced(item.text, item.options, entities), options=entities, pronoun_start=None)
+                replace(
+                    item,
+                    text=replaced(item.text, options_as_named(item) or item.options, entities),
+                    options=entities,
+                    pronoun_start=None,
+                )
                 for item in candidate.source
             )
             candidate.pair = first, second
@@ -365,7 +371,7 @@ def _unfit(source: Pair, entities: EntityPair) -> str:
     if any(len(entity.split()) > MOST_WORDS or "\n" in entity for entity in cores):
         return "an entity is a whole description"
     for item in source:
-        if any(not occurs_in(core(option), item.text) for option in item.options):
+        if options_as_named(item) is None:
             return "the source sentence does not name both entities by its options"
         if any(occurs_in(entity, item.text) for entity in cores):
             return "an entity is in the source sentence already"
