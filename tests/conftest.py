@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fault_harness import Warm
 from money_fixture import RULES
+from prolog_fixture import WorkerSource
 
+from hapax.engine.inference import session as prolog_session
 from hapax.engine.inference.session import PrologSession
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE
@@ -20,6 +24,23 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_workers() -> Iterator[None]:
+    """Workers of sessions are forks of one that has started, where the system can wait for another's child."""
+    if not hasattr(os, "pidfd_open"):
+        yield
+        return
+    with WorkerSource() as source, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prolog_session, "subprocess", source)
+        yield
+
+
+@pytest.fixture
+def own_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions start their workers themselves, as outside the tests."""
+    monkeypatch.setattr(prolog_session, "subprocess", subprocess)
 
 
 @pytest.fixture

@@ -234,7 +234,7 @@ def test_a_dead_worker_is_replaced(prolog: PrologSession) -> None:
     assert prolog.solutions("edge(a, X)", ["X"]).rows == [("b",)]
 
 
-def test_a_closed_session_starts_again() -> None:
+def test_a_closed_session_starts_again(own_start: None) -> None:
     """Closing frees the process; using the session again brings the program back."""
     session = PrologSession()
     session.load("p(1).\n")
@@ -244,7 +244,7 @@ def test_a_closed_session_starts_again() -> None:
     session.close()
 
 
-def test_no_worker_names_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_worker_names_doctor(own_start: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Prolog cannot start, the error says what to run."""
     monkeypatch.setattr("sys.executable", "/bin/false")
 

@@ -292,7 +292,7 @@ def test_the_traps_work(folder: Path, trap: str, tmp_path: Path) -> None:
     mark.unlink()
 
 
-def test_the_worker_is_the_running_programs_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_worker_is_the_running_programs_own(own_start: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the working folder nor PYTHONPATH decides which `hapax` the worker imports, or which `json`."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", str(folder))
@@ -305,7 +305,7 @@ def test_the_worker_is_the_running_programs_own(folder: Path, monkeypatch: pytes
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[PrologSession]:
+def session(own_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[PrologSession]:
     """A session whose parent has keys in its environment."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("HAPAX_DB", "secret.db")
