@@ -55,7 +55,7 @@ def _exact_output() -> Iterator[None]:
 
 @contextmanager
 def atomic_path(name: str | Path) -> Iterator[Path]:
-    """Temporary path with the same suffix, whose file takes this name when the block ends; otherwise as above."""
+    """Temporary path with the same suffix, whose file takes this name if the block ends without an error."""
     with _translated_errors(name):
         path = Path(name).resolve()
         if path.exists() and not path.is_file():  # a device such as /dev/null must not be replaced
@@ -68,7 +68,7 @@ def atomic_path(name: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(name: str | Path) -> Iterator[Path]:
-    """Temporary folder, whose files move to the folder of this name when the block ends; otherwise as above."""
+    """Temporary folder, whose files move to the folder of this name if the block ends without an error."""
     with _translated_errors(name):
         folder = Path(name).resolve()
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -83,7 +83,7 @@ def misplaced_declarations(library: Library) -> Iterator[Diagnostic]:
         elif isinstance(item, PropertyDeclaration) and not _joins_one_type(item, library):
             yield MISPLACED_PROPERTY.at(
                 item.place,
-                f"{item.indicator} cannot be {item.property}: it has not two arguments of one type",
+                f"{item.indicator} cannot be {item.property}: it does not have two arguments of one type",
                 "Remove the line",
             )
 

@@ -168,7 +168,7 @@ class Rule:
     aggregate: AggregateDeclaration | None = field(default=None, compare=False, repr=False)
     """The aggregate that the rule stands for: its conclusion holds once for each group of the premise's bindings."""
     exceptions: tuple[ExceptionClause, ...] = ()
-    """What is written behind `unless`; the premise ends with their negated atoms."""
+    """The exceptions behind `unless`; the premise ends with their negated atoms."""
     probability: float | None = field(default=None, compare=False, repr=False)
     """The score of the entailment that the rule stands for; None for a rule that a person wrote."""
 
@@ -546,7 +546,7 @@ class Library:
         return tuple(found)
 
     def _types_of_two(self, item: PropertyDeclaration) -> tuple[str, str] | None:
-        """The argument types of a property's predicate; None if it is unknown or has not two arguments."""
+        """The argument types of a property's predicate; None if it is unknown or does not have two arguments."""
         signature = self._signatures.get(item.indicator)
         if signature is None or len(signature.argument_types) != 2:
             return None
@@ -631,7 +631,7 @@ class Library:
 
     @cached_property
     def _opposites(self) -> dict[str, str]:
-        """The declared opposite by predicate name, the first of two."""
+        """The declared opposite by predicate name; the first where several are declared."""
         index: dict[str, str] = {}
         for first, second in self.opposites:
             index.setdefault(first, second)

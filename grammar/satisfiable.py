@@ -99,7 +99,7 @@ class _EqualTerms:
         return name
 
     def _join(self, left: Term, right: Term) -> bool:
-        """Make the classes of two terms one; False if they were one already."""
+        """Merge the classes of two terms; False if they were the same class already."""
         left_class, right_class = self.of(left), self.of(right)
         if left_class != right_class:
             self.leader[left_class] = right_class

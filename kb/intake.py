@@ -182,7 +182,7 @@ class FactIntake:
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
         self._waiting: list[tuple[object, ...]] = []
         self._waiting_bases: dict[int, str] = {}
-        """What the file has for renamed facts, by their places in `_waiting`."""
+        """The file's own spelling of renamed facts, by their places in `_waiting`."""
         self._counts: dict[str, int] = {}
         self._table = _TemporaryFacts(kb)
         self._renaming = _Renaming(self._rules.names) if self._rules.names else None

@@ -55,7 +55,7 @@ def spilled(database: Path) -> list[CallRecord]:
     except OSError as error:
         raise HapaxError(
             f"{spill_path(database)}: this file holds paid answers and cannot be read ({error.strerror}). "
-            "Allow reading it."
+            "Make it readable."
         ) from error
     calls: list[CallRecord] = []
     for line in lines:

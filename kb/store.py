@@ -101,7 +101,7 @@ INTERRUPTED_SECONDS = 0.1
 """Seconds that an interrupted command waits for another process's lock."""
 
 SPILL_SECONDS = 0.5
-"""How long an answer waits in memory for another process's lock before it goes into the file beside."""
+"""Seconds that an answer waits in memory for another process's lock before it goes into the file beside."""
 
 
 def _now() -> str:

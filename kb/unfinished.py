@@ -37,7 +37,7 @@ def unfinished(place: Path) -> Iterator[Path]:
 
 
 def exchange(new: Path, place: Path) -> None:
-    """Let the folder `new`, which `unfinished` gave, take its place; an earlier one is removed when its block ends.
+    """Replace the folder `place` by `new`, which `unfinished` gave. The block of `unfinished` removes the earlier one.
 
     If the process is killed in between, the next `sweep` puts the earlier folder back.
     """
@@ -53,7 +53,7 @@ def exchange(new: Path, place: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left in a folder. What living ones write stays."""
+    """Remove the files that killed processes left in a folder; those of living processes stay."""
     try:
         left = [Path(entry.path) for entry in os.scandir(folder) if entry.name.startswith(PREFIX)]
     except OSError:

@@ -506,7 +506,7 @@ def _paragraphs(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) 
 
 
 def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related: bool = False) -> list[ReplyPart]:
-    """The parts of a reply whose sentences each begin with another name, of which the question is told."""
+    """The parts of a reply in which each sentence tells about another name: that name is the value."""
     if (
         len(parts) > 2
         and stems(parts[0].raw.partition(" ")[0]) <= question.known_stems

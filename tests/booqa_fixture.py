@@ -90,7 +90,7 @@ def parsed(word: str) -> str:
 
 FILLERS = tuple(parsed(f"filler{number}") for number in range(14))
 CORE = (parsed("visit"), parsed("help"), *FILLERS)
-"""What every pair that is asked about is said to do: sixteen predicates."""
+"""The sixteen predicates that the corpus states of every pair that is asked about."""
 
 
 @dataclass

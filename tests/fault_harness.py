@@ -40,7 +40,7 @@ BATCHES_IN_FLIGHT = 1
 """Batches of requests that a death may cost: answered, and not in the file yet."""
 
 COMMITTING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP", "PRAGMA journal_mode")
-"""How statements begin that change the file by themselves where no transaction is open."""
+"""First words of statements that change the file by themselves where no transaction is open."""
 
 MANY = " of rows: "
 """Follows a commit in the notes that rows of several statements go into the file by, before their number."""

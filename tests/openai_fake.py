@@ -50,7 +50,7 @@ FAULTS: dict[str, Reply | str] = {
     "a number": (200, 7, {}),
     "no text": (200, {"choices": [{"message": {"content": 7}, "text": 7}]}, {}),
 }
-"""What is over at the next attempt."""
+"""Faults that are over at the next attempt."""
 
 
 @dataclass

@@ -30,7 +30,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def called(tools: AgentTools, name: str, **arguments: Any) -> Any:
-    """What a tool gives a client: its structured answer, or the text of its error."""
+    """The reply of a tool to a client: its structured answer, or the text of its error."""
 
     async def call() -> Any:
         async with Client(mcp_server(tools)) as client:

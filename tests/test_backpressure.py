@@ -119,7 +119,7 @@ def test_answers_come_home_with_the_next_command(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_is_no_answer(tmp_path: Path) -> None:
-    """What a process wrote in part when it was killed is left out; answers before and after it are read."""
+    """A line that a process wrote in part when it was killed is left out; answers before and after it are read."""
     database = tmp_path / "kb.db"
     with KnowledgeBase(database) as kb, locked(database):
         kb.record_calls([call("first")])

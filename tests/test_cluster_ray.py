@@ -28,10 +28,10 @@ pytestmark = [
 ROOT = Path(__file__).parent.parent
 WORKERS = 3
 SECONDS = 0.05
-"""What a batch takes, so that kills meet requests in flight."""
+"""The time of a batch, so that kills meet requests in flight."""
 
 IN_FLIGHT = AT_ONCE
-"""What one kill may lose of each worker. It sends a model in its own process one call at a time, whoever asks: walks and
+"""Requests of each worker that a kill may lose. It sends a model in its own process one call at a time, whoever asks: walks and
 the search have up to `CALLS_AHEAD` more each waiting, which cost nothing. (To a server it sends as many calls as Ray lets
 in, `ASKED_AT_ONCE`.)"""
 

@@ -34,7 +34,7 @@ from fault_harness import (
 from hapax.kb.spill import spilled
 
 STEPS = 4
-"""How many sizes are tried."""
+"""Number of sizes that are tried."""
 
 SMALL = 40_000
 """Bytes: less than an export here has, more than the index of a WAL."""

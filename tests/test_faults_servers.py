@@ -99,7 +99,7 @@ OVER_SOON: dict[str, Fault] = {
     "an error with status 200": (200, {"error": {"message": "try again", "code": 500}}, {}),
     "no choice of several": lambda body: {**body, "choices": []},
 }
-"""What is over at the next attempt."""
+"""Faults that are over at the next attempt."""
 
 SLOW = ("no reply in time", "a reply that drips")
 
@@ -110,7 +110,7 @@ HARMLESS: dict[str, Fault] = {
     "fields nobody knows": lambda body: {**body, "choices ": None, "x": [[[[]]]]},
     "a header twice": (429, {}, {"Retry-After": "0", "retry-after": "0"}),
 }
-"""What changes no answer."""
+"""Faults that change no answer."""
 
 LACKING: dict[str, Fault] = {
     "nan": with_scores(math.nan),
@@ -119,7 +119,7 @@ LACKING: dict[str, Fault] = {
     "no text": FAULTS["no text"],
     "choices that are none": (200, {"choices": [None]}, {}),
 }
-"""What a probe takes for a server that cannot do a thing, and what is over at the next attempt once it could."""
+"""Faults by which a probe decides that the server lacks a feature; after a success they are over at the next attempt."""
 
 FINAL: dict[str, Fault] = {
     "401": (401, {"error": {"message": "invalid key"}}, {}),
@@ -131,7 +131,7 @@ FINAL: dict[str, Fault] = {
     "501": (501, {}, {}),
     "a redirection": (302, b"", {"Location": "http://127.0.0.1:9/"}),
 }
-"""What no further attempt would mend."""
+"""Faults that no further attempt would mend."""
 
 
 @dataclass

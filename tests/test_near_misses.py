@@ -1,4 +1,4 @@
-"""What `query` says is near a goal without an answer."""
+"""The near misses that `query` names for a goal without an answer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_answer_says_what_is_near(place: Path, goal: str, line: str) -> None:
 
 
 def test_an_answer_has_no_such_lines(place: Path) -> None:
-    """What holds needs no hint, and an assumption counts as a fact."""
+    """A goal that holds needs no hint, and an assumption counts as a fact."""
     known = ("--rules", place / "world.rules", "--db", place / "kb.db")
     rules = hapax.load_rules(place / "world.rules")
 

@@ -19,7 +19,7 @@ NOTEBOOK = json.loads((DOCS / "notebook.ipynb").read_text("utf-8"))
 
 
 def carried_out(source: str, names: dict[str, Any]) -> str:
-    """What a cell prints, and then the value of its last line if that is an expression, as Jupyter shows it."""
+    """The output of a cell, and then the value of its last line if that is an expression, as Jupyter shows it."""
     body = ast.parse(source).body
     last = body.pop() if isinstance(body[-1], ast.Expr) else None
     printed = io.StringIO()

@@ -32,7 +32,7 @@ ASSOCIATED = {
     ("beggar", "desperate"),
     ("tycoon", "generous"),
 }
-"""What goes with what when nobody thinks of the sentence: always the wrong answer."""
+"""Words that go together if one does not think of the sentence: always the wrong answer."""
 
 ROLES = ("first one", "second one")
 

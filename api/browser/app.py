@@ -55,7 +55,7 @@ POLICY = (
 TOKEN = "hapax_token"  # noqa: S105  the name of the cookie
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 INDEX_SECONDS = 2.0
-"""How long a search waits for the index of words; a page that comes without it asks again."""
+"""Seconds that a search waits for the index of words; a page that comes without it asks again."""
 
 _WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
 """Requests to a running search by the word on their buttons."""

@@ -36,13 +36,13 @@ MAX_GOAL_CHARACTERS = 1_000_000
 """A limit on the text of a goal. Data goes in by `load`, which has no such limit."""
 
 GRACE_SECONDS = 5.0
-"""How long after a goal's time limit the worker may take to report it, before it is killed and replaced."""
+"""Seconds after a goal's time limit in which the worker may report it, before it is killed and replaced."""
 
 MAX_NUMBER_DIGITS = 4300
 """Digits of a number in an answer: Python's own default limit for converting integers to and from text."""
 
 LOAD_SECONDS = 300.0
-"""How long a program may take to load. 10^6 facts need 5 s."""
+"""Most seconds that a program may take to load. 10^6 facts need 5 s."""
 
 ALLOWED = (
     "Goals may call the predicates of the rules, findall, aggregate_all, setof, bagof, forall, list predicates, "
@@ -358,7 +358,7 @@ def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> GoalAns
             if reply.get("resident_mb", 0) >= limits.memory_mb * ABORT_SHARE:
                 raise _exceeded("memory", limits)
             raise PrologError(
-                "SWI-Prolog aborted while it ran the goal. It asked for memory at once that it could not have within "
+                "SWI-Prolog aborted while it ran the goal. It requested a block of memory that does not fit into "
                 f"{limits.memory_mb} MB, or it has a fault of its own. Ask for less at once; if that does not help, "
                 "update SWI-Prolog.",
                 "aborted",

@@ -372,7 +372,7 @@ class _Miner:
 
     def _notes(self, follows: int, known: int) -> Iterator[str]:
         if follows:
-            yield f"{counted(follows, 'rule')} left out: a more general or shorter one says as much"
+            yield f"{counted(follows, 'rule')} left out: a more general or shorter rule says the same"
         if known:
             yield f"{counted(known, 'rule')} left out: the library states as much"
         if self._tables.wider:
@@ -384,7 +384,7 @@ class _Miner:
         hubs = {text: count for text, count in self._hubs.items() if count}
         if hubs:
             listed = _some([f"{text} ({count})" for text, count in hubs.items()])
-            yield f"sampled facts not used in screening, too many neighbours: {listed}"
+            yield f"sampled facts left out of the screening because they have too many neighbours: {listed}"
         if self._uncompared:
             yield f"{counted(self._uncompared, 'rule')} not compared with the others: there are too many"
         limit = counted(self._options.seconds, "second")

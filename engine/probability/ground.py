@@ -56,7 +56,7 @@ class GroundProgram:
             self.instances.setdefault(head, []).append(instance)
 
     def couple(self, group: Hashable, members: Iterable[int]) -> None:
-        """Let the events of these nodes be one random event: all of the more probable ones happen where one does.
+        """Couple the events of these nodes: where an event happens, all more probable ones happen, too.
 
         Each keeps its own probability. With p1 >= p2 >= ... event n happens exactly where event n - 1 does and an
         independent event of probability pn / p(n-1) happens as well.

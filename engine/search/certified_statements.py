@@ -131,7 +131,7 @@ class DistinctStatements:
 
     @classmethod
     def of(cls, kb: KnowledgeBase, rules: Container[str]) -> DistinctStatements:
-        """Those of a knowledge base."""
+        """The certified statements of a knowledge base."""
         stored = [record for record in kb.statements() if record.rule in rules]
         first: dict[str, str] = {}
         for record in stored:

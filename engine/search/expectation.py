@@ -40,7 +40,7 @@ class Habit:
     accepted: float
 
     def times(self, size: float, values_per_call: int) -> Habit:
-        """The habit of a question with `size` times as many values: each further call's worth takes a call more."""
+        """The habit of a question with `size` times as many values: one more call per further full reply."""
         more = max(0.0, (size - 1) * self.proposed / values_per_call)
         return Habit(self.calls + more, self.proposed * size, self.accepted * size)
 

@@ -581,7 +581,7 @@ class _SearchRun:
     # -- the report
 
     def _count(self, rule_search: RuleSearch, answers: Answers) -> None:
-        """Count answers: a question once for each rule, its calls for the first rule of the run that asked it."""
+        """Count answers: each question once per rule, and its calls for the first rule of the run that asked it."""
         counts = self._counts[rule_search]
         for inquiry, answer in answers.items():
             if (rule_search.step_number, inquiry) not in counts.by_step:

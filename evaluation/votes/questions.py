@@ -247,7 +247,7 @@ WORDINGS = {
             "Each statement has a premise and a conclusion. Answer for each thing that it names whether it is what the "
             "question says, and then whether the premise entails the conclusion.",
             _ENTAILS,
-            "Answer each question by itself: a conclusion may follow although a thing is of the wrong kind.",
+            "Answer each question by itself: a conclusion may follow even if something in it is of the wrong kind.",
             "If a statement could harm or insult somebody, mark it.",
             _ORDINARY,
             _SEARCH,

@@ -165,7 +165,7 @@ class VotedAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Table 6.
+    """The audit of facts by people, LINK's table 6.
 
     `errors`: by question Q1 to Q5, the share of facts that a majority denied. `correct`: by distribution, the share of
     statements all of whose facts are right in every question, among those whose facts all have a verdict.

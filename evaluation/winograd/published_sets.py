@@ -230,7 +230,7 @@ def _knowref_rows(record: Any) -> list[PlainRow]:
     # The right candidate is given by its field or by its name.
     named = [number for number, option in enumerate(options) if correct in (f"candidate{number}", str(number), option)]
     if len(places) != 1 or len(named) != 1:
-        raise UnreadableItemsError("the entry has not one pronoun in brackets and one right candidate.")
+        raise UnreadableItemsError("the entry does not have exactly one pronoun in brackets and one right candidate.")
     start, pronoun = places[0]
     return [_stated((text, start), pronoun, options, named[0])]
 

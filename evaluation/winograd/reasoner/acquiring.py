@@ -52,7 +52,7 @@ class AcquiredRule:
         return f"@name {self.name}\n@generic none\n{premise} -> {CONCLUSION}(Object P)\n"
 
     def words(self, library: Library) -> str:
-        """The rule for people."""
+        """The rule as people read it."""
         roles = ("it", "the other one") if self.first else ("the other one", "it")
         parts = [Atom(self.event, (Constant(roles[0]), Constant(roles[1])))]
         parts += [Atom(name, (Constant("it"),)) for name in (self.relation, self.said)]

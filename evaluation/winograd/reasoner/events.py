@@ -93,7 +93,7 @@ class ParsedEvent:
     under: tuple[str, ...]
 
     def words(self, parse: Parse) -> str:
-        """The event for people: `lift (subject: bodybuilder, object: senior), not, can`."""
+        """The event as people read it: `lift (subject: bodybuilder, object: senior), not, can`."""
         roles = ", ".join(f"{role}: {parse[index].text}" for role, index in self.roles.items())
         marks = ["not"] if self.negative else []
         marks += [mark for mark in (self.modal, self.degree) if mark]

@@ -71,7 +71,7 @@ class SentenceStatements:
         self.main, self.said = list(dict.fromkeys(self.main)), list(dict.fromkeys(self.said))
 
     def atoms(self, names: tuple[str, str], candidate: int | None) -> list[Atom]:
-        """The atoms if the pronoun is this candidate; None: with `the pronoun` in its place, for people."""
+        """The atoms with this candidate in the pronoun's place; without, they say `the pronoun`, for people to read."""
         meant = Constant("the pronoun" if candidate is None else names[candidate])
         atoms = [Atom(name, (Constant(names[first]), Constant(names[second]))) for name, first, second in self.main]
         if self.relation is not None and self.main:
