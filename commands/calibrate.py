@@ -26,7 +26,12 @@ from hapax.commands.options import (
 
 @click.command()
 @with_rules
-@click.option("--critic", default="embedded", show_default=True, help="Model whose scores are calibrated.")
+@click.option(
+    "--critic",
+    default="embedded",
+    show_default=True,
+    help="Model whose scores are calibrated; a+b+c: the weights of several.",
+)
 @click.option(
     "--labels",
     multiple=True,

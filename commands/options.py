@@ -250,8 +250,8 @@ with_models = together(
     click.option(
         "--critic",
         default=None,
-        help="Model that judges, or several separated by commas, of which the first that covers a claim decides; "
-        "default: the knowledge model.",
+        help="Model that judges. Of several separated by commas the first that covers a claim decides; several joined "
+        "by + are combined, and paraphrased:MODEL is asked in several wordings. Default: the knowledge model.",
     ),
     click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
     click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),

@@ -534,8 +534,9 @@ class FactLabel:
 class CalibrationRecord:
     """The worth of a critic's scores, learned from labelled facts. `critic`: NAME@REVISION.
 
-    `method`: isotonic, logistic, contextual or raw. `parameters`: the map and its shifts by predicate; `sample`: ids of
-    the labelled facts from which it was learned; `metrics`: figures on labels of held-out keys; `sources`: of labels.
+    `method`: isotonic, logistic, stacked, contextual or raw. `parameters`: the map and its shifts by predicate;
+    `sample`: ids of the labelled facts from which it was learned; `metrics`: figures on labels of held-out keys;
+    `sources`: of labels.
     """
 
     critic: str

@@ -204,6 +204,8 @@ class JournaledCritic(JournaledModel[Critic, CriticScore]):
             response["basis"] = _storable(answer.basis)
         if answer.judge:
             response["judge"] = answer.judge
+        if answer.members:
+            response["members"] = dict(answer.members)
         return StoredAnswer(response, answer.usage)
 
     def _read(self, record: CallRecord) -> CriticScore:
@@ -215,6 +217,7 @@ class JournaledCritic(JournaledModel[Critic, CriticScore]):
             response.get("covered", True),
             response.get("basis", ""),
             response.get("judge", ""),
+            response.get("members", {}),
         )
 
 

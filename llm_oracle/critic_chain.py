@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from hapax.llm_oracle.budget import Price, estimated_tokens
 from hapax.llm_oracle.calls import TokenReserving
-from hapax.llm_oracle.protocols import Critic, CriticScore, ModelIdentity, Stream, Streaming, Usage
+from hapax.llm_oracle.protocols import (
+    Critic,
+    CriticScore,
+    ModelIdentity,
+    Stream,
+    Streaming,
+    Usage,
+    declared_union,
+)
 
 BATCH = 128
 """Claims that a critic without batching of its own gets at once."""
@@ -21,17 +29,12 @@ class CriticChain:
         self.price = price
         names = [critic.identity.name for critic in critics]
         revisions = [critic.identity.revision for critic in critics]
-        self.identity = ModelIdentity(",".join(names), "; ".join(revisions), self._union("knows"), self._union("types"))
-
-    def _union(self, limit: str) -> tuple[str, ...] | None:
-        """All that the critics declare to know; None if one of them declares no limit."""
-        known: dict[str, None] = {}
-        for critic in self.critics:
-            declared = getattr(critic.identity, limit)
-            if declared is None:
-                return None
-            known.update(dict.fromkeys(declared))
-        return tuple(known)
+        self.identity = ModelIdentity(
+            ",".join(names),
+            "; ".join(revisions),
+            declared_union(critic.identity.knows for critic in critics),
+            declared_union(critic.identity.types for critic in critics),
+        )
 
     def reserved(self, claim: str) -> Usage:
         """The most that one of the critics uses for a claim."""
@@ -58,7 +61,7 @@ class CriticChain:
                 for place, score in group:
                     position = waiting[place]
                     if score.covered or number == last:
-                        decided.append((position, replace(score, judge=_title(critic) if score.covered else "")))
+                        decided.append((position, replace(score, judge=critic.identity.title if score.covered else "")))
                     else:
                         uncovered.append(position)
                 if decided:
@@ -74,9 +77,3 @@ class CriticChain:
             return
         for start in range(0, len(claims), BATCH):
             yield list(enumerate(critic.probabilities(claims[start : start + BATCH]), start))
-
-
-def _title(critic: Critic) -> str:
-    """Name and revision of a critic, as scores are stored under them."""
-    identity = critic.identity
-    return f"{identity.name}@{identity.revision}" if identity.revision else identity.name

@@ -7,7 +7,7 @@ Answers are always in the order of their requests. Models score and propose; thr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -96,7 +96,8 @@ class CriticScore:
     """P(yes) after softmax over the yes and no answers alone. A refused claim gets 0.5: nothing is known about it.
 
     `covered` False: the critic has no opinion, which is neither yes nor no; a chain asks the next one. `basis`: the
-    source on which the score rests, such as a row of a table. `judge`: the member of a chain that decided.
+    source on which the score rests, such as a row of a table. `judge`: the member of a chain that decided. `members`:
+    raw scores of the members of a combined critic, by their titles.
     """
 
     probability: float
@@ -105,6 +106,7 @@ class CriticScore:
     covered: bool = True
     basis: str = ""
     judge: str = ""
+    members: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,21 @@ class ModelIdentity:
     """Data types whose values the model can judge, in any case; None: no declared limit."""
     taught_by: tuple[str, ...] = ()
     """Names of the models and word lists on whose scores it was trained: they are not independent judges of it."""
+
+    @property
+    def title(self) -> str:
+        """NAME@REVISION, as journal records and scores name the model."""
+        return f"{self.name}@{self.revision}" if self.revision else self.name
+
+
+def declared_union(limits: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """All that several models declare to know; None if one of them declares no limit."""
+    known: dict[str, None] = {}
+    for declared in limits:
+        if declared is None:
+            return None
+        known.update(dict.fromkeys(declared))
+    return tuple(known)
 
 
 class PartlyAnswered(HapaxError):  # noqa: N818  # the answers matter as much as the failure

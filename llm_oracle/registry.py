@@ -14,6 +14,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
 from hapax.llm_oracle.backends.identities import ForecastModel
 from hapax.llm_oracle.budget import FREE, Price
+from hapax.llm_oracle.combined_critic import CombinedCritic, highest_price, paraphrased
 from hapax.llm_oracle.critic_chain import CriticChain
 from hapax.llm_oracle.egress import offline
 from hapax.llm_oracle.protocols import (
@@ -30,6 +31,9 @@ from hapax.llm_oracle.protocols import (
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+PARAPHRASED = "paraphrased:"
+"""Begins the model string of a critic that is asked in several wordings."""
 
 GROUP = "hapax.models"
 """Entry-point group of the backends in other packages."""
@@ -114,9 +118,12 @@ def open_model(model: str, role: str, options: OpeningOptions | None = None) -> 
 
 def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     """As `open_model`, sharing models that are already open: a checkpoint is loaded once for all its roles."""
-    parts = chain_parts(model) if role == CRITIC else [model]
-    if len(parts) > 1:
-        return CriticChain([open_shared(opened, part, role) for part in parts], _chain_price(parts))
+    if role == CRITIC:
+        parts = chain_parts(model)
+        if len(parts) > 1:
+            return CriticChain([open_shared(opened, part, role) for part in parts], _price_of(parts[-1]))
+        if len(chain_parts(model, "+")) > 1 or model.startswith(PARAPHRASED):
+            return _combination(opened, chain_parts(model, "+"))
     name, colon, argument = model.partition(":")
     backend = find_backend(name)
     if backend is None or not backend.accepts(colon, argument):
@@ -136,26 +143,40 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     return found
 
 
-def chain_parts(model: str) -> list[str]:
+def chain_parts(model: str, separator: str = ",") -> list[str]:
     """The model strings of a chain such as `reference:geo,smollm2`, which begin with names of backends.
 
-    Any other comma belongs to the string before it, as in `reference:geo,elements`.
+    Any other comma belongs to the string before it, as in `reference:geo,elements`. `+` separates what is combined.
     """
     parts: list[str] = []
-    for piece in model.split(","):
-        name, colon, argument = piece.partition(":")
+    for piece in model.split(separator):
+        first = piece.removeprefix(PARAPHRASED).partition("+")[0]
+        name, colon, argument = first.partition(":")
         backend = find_backend(name)
         if parts and (backend is None or not backend.accepts(colon, argument)):
-            parts[-1] += f",{piece}"
+            parts[-1] += f"{separator}{piece}"
         else:
             parts.append(piece)
     return parts
 
 
-def _chain_price(parts: Sequence[str]) -> Price | None:
-    """The price of a chain's last critic, which the others only save."""
-    backend = find_backend(parts[-1].partition(":")[0])
+def _price_of(model: str) -> Price | None:
+    """The price of a model's backend; of a chain that of its last critic, which the others only save."""
+    backend = find_backend(model.removeprefix(PARAPHRASED).partition(":")[0])
     return backend.price if backend else None
+
+
+def _combination(opened: OpenedModels, parts: Sequence[str]) -> CombinedCritic:
+    """The critic that combines these models, each in several wordings if it is to be paraphrased."""
+    members: list[Critic] = []
+    prices: list[Price | None] = []
+    for part in parts:
+        critic: Critic = open_shared(opened, part.removeprefix(PARAPHRASED), CRITIC)
+        members += paraphrased(critic) if part.startswith(PARAPHRASED) else [critic]
+        prices.append(getattr(critic, "price", None) or _price_of(part))
+    combined = CombinedCritic(members, highest_price(prices))
+    opened.learn_price(combined.identity.name, combined.price)
+    return combined
 
 
 def _opened(backend: Backend, request: ModelRequest) -> Any:

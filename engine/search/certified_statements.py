@@ -80,11 +80,11 @@ class StatementScores:
         indicators = {premise.claim: premise.indicator for premise in premises}
         worth = dict.fromkeys(indicators, 1.0)
         for critic in reversed(self.critics):  # the first critic of a chain decides
-            for claim, assessment in self.kb.assessments(indicators, "probability", critic).items():
-                is_mapped = self.maps is not None and not assessment.basis
-                maps = self.maps if is_mapped else None
-                score = assessment.score
-                worth[claim] = score if maps is None else maps.probability(critic, score, indicators[claim])
+            judged = self.kb.assessments(indicators, "probability", critic)
+            worth.update((claim, assessment.score) for claim, assessment in judged.items())
+            if self.maps is not None:
+                raw = {claim: assessment.score for claim, assessment in judged.items() if not assessment.basis}
+                worth.update(self.maps.of_claims(self.kb, critic, raw, indicators))
         return worth
 
     def scores(self, statements: Iterable[StatementRecord]) -> dict[str, float]:

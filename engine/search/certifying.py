@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -109,7 +109,7 @@ class Certifier:
         for earlier in critics[:-1]:
             decided.update(stored_scores(kb, self._atoms, earlier))
         raw = stored_scores(kb, self._atoms, self._critic)
-        self._scores = {fact: self._score(fact, score) for fact, score in raw.items() if fact not in decided}
+        self._scores = self._worth({fact: score for fact, score in raw.items() if fact not in decided})
         taught = kb.calibration(self._critic) if maps is not None else None
         # A label from which the map was learned says nothing about how right the map is.
         used = set(taught.sample) if taught else set()
@@ -118,10 +118,13 @@ class Certifier:
         self._drawn = DrawnLabels.stored(kb, "predicates", self._critic)
         self._ends = ends_of_facts(kb)
 
-    def _score(self, fact: str, score: float) -> float:
-        indicator = self._atoms[fact].indicator
-        own = score if self._maps is None else self._maps.probability(self._critic, score, indicator)
-        return min(own, BELOW_CERTAIN)
+    def _worth(self, raw: Mapping[str, float]) -> dict[str, float]:
+        """The scores that the search compares, by fact id."""
+        worth = {self._atoms[fact].claim: score for fact, score in raw.items()}
+        if self._maps is not None:
+            indicators = {self._atoms[fact].claim: self._atoms[fact].indicator for fact in raw}
+            worth = self._maps.of_claims(self._kb, self._critic, worth, indicators)
+        return {fact: min(worth[self._atoms[fact].claim], BELOW_CERTAIN) for fact in raw}
 
     def certify(self, promise: Promise, by: Grouping = "all") -> Certificates:
         """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised.

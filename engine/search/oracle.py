@@ -8,7 +8,7 @@ thresholds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
@@ -652,6 +652,7 @@ class Oracle:
                 )
                 for claim, score in known.items()
             )
+            self.kb.add_assessments(member_assessments(known, measure))
             self._sources.update((claim, score.basis) for claim, score in known.items() if _supports(score))
             found[measure] = {claim: self._worth(claim, score, measure) for claim, score in known.items()}
         return found
@@ -666,7 +667,7 @@ class Oracle:
             return probability
         if settings.maps is not None:
             critic = score.judge or model_name(self.models.critic)
-            probability = settings.maps.probability(critic, probability, self._indicators.get(claim, ""))
+            probability = settings.maps.probability(critic, probability, self._indicators.get(claim, ""), score.members)
         is_bounded = settings.maps is not None or settings.certificates is not None
         return min(probability, BELOW_CERTAIN) if is_bounded else probability
 
@@ -796,6 +797,13 @@ NOT_COVERED = "no critic covers it"
 """Basis of the score of a claim that is neither true nor false by any critic."""
 
 
+def member_assessments(scores: Mapping[str, CriticScore], measure: str) -> Iterator[Assessment]:
+    """The raw scores of the members of a combined critic, by claim."""
+    for claim, score in scores.items():
+        for member, probability in score.members.items():
+            yield Assessment(claim, measure, member, probability)
+
+
 def _basis(score: CriticScore) -> str | None:
     return score.basis or (None if score.covered else NOT_COVERED)
 
@@ -813,8 +821,7 @@ def _lowest(probabilities: Mapping[str, float], claims: Sequence[str]) -> float 
 
 def model_name(model: Generator | Critic | LikelihoodModel) -> str:
     """The model's name as journal records write it: `NAME@REVISION`."""
-    identity = model.identity
-    return f"{identity.name}@{identity.revision}" if identity.revision else identity.name
+    return model.identity.title
 
 
 def critic_names(critic: Critic) -> list[str]:

@@ -13,22 +13,7 @@ from typing import Any
 
 from hapax.kb.records import CalibrationRecord, DenialRecord, FactRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
-
-EXTREME = 1e-6
-"""Scores nearer to 0 or 1 than this count as this near: their logits would be infinite."""
-
-
-def logit(probability: float) -> float:
-    """Log odds, finite for 0 and 1, too."""
-    inner = min(max(probability, EXTREME), 1.0 - EXTREME)
-    return math.log(inner / (1.0 - inner))
-
-
-def sigmoid(log_odds: float) -> float:
-    """The probability of these log odds."""
-    if log_odds >= 0:
-        return 1.0 / (1.0 + math.exp(-log_odds))
-    return math.exp(log_odds) / (1.0 + math.exp(log_odds))
+from hapax.llm_oracle.combined_critic import logit, sigmoid
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +21,16 @@ class ScoreMap:
     """The probability that a claim is true, given a critic's score and the claim's predicate.
 
     Either `points` of an isotonic regression (scores, probabilities), between which lines are drawn, or slope and
-    intercept on the logit. `shifts`: by predicate indicator, what is added to the logit of the common map.
+    intercept on the logit. `shifts`: by predicate indicator, what is added to the logit of the common map. `weights`:
+    of the logits of a combined critic's members, by their titles; the slope is their sum, so that the combined score
+    alone counts as if each member had given it.
     """
 
     slope: float = 1.0
     intercept: float = 0.0
     points: tuple[Sequence[float], Sequence[float]] | None = None
     shifts: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: CalibrationRecord) -> ScoreMap:
@@ -54,6 +42,7 @@ class ScoreMap:
             stored.get("intercept", 0.0),
             (points[0], points[1]) if points else None,
             stored.get("shifts", {}),
+            stored.get("weights", {}),
         )
 
     @property
@@ -62,11 +51,18 @@ class ScoreMap:
         own: dict[str, Any] = {"slope": self.slope, "intercept": self.intercept}
         if self.points:
             own = {"points": [list(axis) for axis in self.points]}
+        if self.weights:
+            own["weights"] = dict(self.weights)
         return {**own, "shifts": dict(self.shifts)}
 
-    def probability(self, score: float, indicator: str = "") -> float:
-        """P(true) of a claim with this score about a predicate."""
-        common = self._common(score)
+    def probability(self, score: float, indicator: str = "", members: Mapping[str, float] | None = None) -> float:
+        """P(true) of a claim with this score about a predicate. `members`: raw scores of those of a combined critic."""
+        if members and self.weights:
+            # A member that has not judged the claim counts as undecided, whose logit is 0.
+            known = (weight * logit(members[title]) for title, weight in self.weights.items() if title in members)
+            common = sigmoid(self.intercept + math.fsum(known))
+        else:
+            common = self._common(score)
         shift = self.shifts.get(indicator)
         return common if shift is None else sigmoid(logit(common) + shift)
 
@@ -101,10 +97,30 @@ class ScoreMaps:
         checksums = {record.critic: record.checksum for record in records}
         return cls({record.critic: ScoreMap.of(record) for record in records}, checksum, checksums)
 
-    def probability(self, critic: str, score: float, indicator: str) -> float:
+    def probability(
+        self, critic: str, score: float, indicator: str, members: Mapping[str, float] | None = None
+    ) -> float:
         """P(true) by the critic's map; the score itself for a critic without one."""
         known = self.maps.get(critic)
-        return score if known is None else known.probability(score, indicator)
+        return score if known is None else known.probability(score, indicator, members)
+
+    def of_claims(
+        self, kb: KnowledgeBase, critic: str, scores: Mapping[str, float], indicators: Mapping[str, str]
+    ) -> dict[str, float]:
+        """P(true) of claims with these scores, by the stored scores of the members if the critic combines several.
+
+        `indicators`: of the claims' predicates.
+        """
+        known = self.maps.get(critic)
+        if known is None:
+            return dict(scores)
+        members: dict[str, dict[str, float]] = {}
+        for member in known.weights:
+            for claim, assessment in kb.assessments(scores, "probability", member).items():
+                members.setdefault(claim, {})[member] = assessment.score
+        return {
+            claim: known.probability(score, indicators[claim], members.get(claim)) for claim, score in scores.items()
+        }
 
 
 def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None]:
@@ -145,6 +161,15 @@ def _run_maps(kb: KnowledgeBase) -> Callable[[str | None, float, str], float]:
         return maps.probability(critic, score, indicator)
 
     return probability
+
+
+def chained_critics(chain: str) -> list[str]:
+    """NAME@REVISION of the critics of a chain, or of its last one alone if a name of theirs has a comma."""
+    names, _, revisions = chain.partition("@")
+    members, parts = names.split(","), revisions.split("; ")
+    if len(members) != len(parts):
+        return [last_critic(chain)]
+    return [f"{name}@{part}" if part else name for name, part in zip(members, parts, strict=True)]
 
 
 def last_critic(chain: str) -> str:

@@ -1,21 +1,24 @@
 """Learn a map from a critic's scores to probabilities, chosen by the log loss on held-out keys.
 
-Candidates: the raw score, logistic regression on its logit (Platt 1999), and isotonic regression (Zadrozny and Elkan
-2002), each with and without shifts by predicate. A predicate's shift is the maximum a posteriori estimate under a
-normal prior around 0 (partial pooling; Gelman and Hill 2007, chapter 12): with few labels it stays near the common map.
+Candidates: the raw score, logistic regression on its logit (Platt 1999), isotonic regression (Zadrozny and Elkan 2002),
+and for combined critics logistic regression on the logits of all members (stacking: Wolpert 1992; with weights that are
+not negative: Breiman 1996), each with and without shifts by predicate. A predicate's shift is the maximum a posteriori
+estimate under a normal prior around 0 (partial pooling; Gelman and Hill 2007, chapter 12): with few labels it stays
+near the common map.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from hapax.engine.search.score_maps import ScoreMap, logit, sigmoid
+from hapax.engine.search.score_maps import ScoreMap
 from hapax.evaluation.shared.estimates import Estimate, auc, of_groups
+from hapax.llm_oracle.combined_critic import logit, sigmoid
 
 FOLDS = 5
 """Parts of the keys, each of which is held out once (Kohavi 1995 for the number)."""
@@ -32,13 +35,17 @@ LEAST_LABELS = 20
 
 @dataclass(frozen=True, slots=True)
 class LabelledScore:
-    """A critic's score of a fact with known truth. `key`: facts of equal keys are never parted by a fold."""
+    """A critic's score of a fact with known truth. `key`: facts of equal keys are never parted by a fold.
+
+    `members`: raw scores of a combined critic's members, by their titles.
+    """
 
     score: float
     is_true: bool
     indicator: str
     key: str
     fact: str = ""
+    members: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,11 @@ class FittedMap:
 
     @property
     def title(self) -> str:
-        return f"{self.method} with shifts by predicate" if self.map.shifts else self.method
+        title = f"{self.method} with shifts by predicate" if self.map.shifts else self.method
+        if not self.map.weights:
+            return title
+        weights = (f"{weight:.2f} {name.partition('@')[0]}" for name, weight in self.map.weights.items())
+        return f"{title}, weights {', '.join(weights)}"
 
 
 def folds(labels: Sequence[LabelledScore], count: int = FOLDS) -> Iterator[tuple[list[int], list[int]]]:
@@ -71,11 +82,12 @@ def best_map(labels: Sequence[LabelledScore]) -> FittedMap:
     truths = [label.is_true for label in labels]
     if len(labels) < LEAST_LABELS or len(set(truths)) < 2:
         return FittedMap("raw", 0.0, ScoreMap())
+    methods = ("logistic", "isotonic", *("stacked" for _ in titles_of(labels)[1:2]))
     losses: dict[tuple[str, float], float] = {("raw", 0.0): 0.0}
     for learned, held in folds(labels):
         known = [labels[place] for place in learned]
         losses["raw", 0.0] += sum(_loss(ScoreMap(), labels[place]) for place in held)
-        for method in ("logistic", "isotonic"):
+        for method in methods:
             common = _common(method, known)
             for prior in PRIORS:
                 fitted = with_shifts(common, known, prior)
@@ -95,12 +107,13 @@ def held_out(labels: Sequence[LabelledScore]) -> list[float]:
     for learned, held in folds(labels):
         fitted = best_map([labels[place] for place in learned]).map
         for place in held:
-            probabilities[place] = fitted.probability(labels[place].score, labels[place].indicator)
+            label = labels[place]
+            probabilities[place] = fitted.probability(label.score, label.indicator, label.members)
     return probabilities
 
 
 def _loss(fitted: ScoreMap, label: LabelledScore) -> float:
-    log_odds = logit(fitted.probability(label.score, label.indicator))
+    log_odds = logit(fitted.probability(label.score, label.indicator, label.members))
     return math.log1p(math.exp(-log_odds if label.is_true else log_odds))
 
 
@@ -109,6 +122,8 @@ def _common(method: str, labels: Sequence[LabelledScore]) -> ScoreMap:
     if len(set(truths.tolist())) < 2:  # a fold may hold true facts alone
         share = (truths.sum() + 0.5) / (len(truths) + 1)
         return ScoreMap(0.0, logit(float(share)))
+    if method == "stacked":
+        return _stacked(labels, truths)
     return _logistic(labels, truths) if method == "logistic" else _isotonic(labels, truths)
 
 
@@ -122,6 +137,27 @@ def _logistic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
     if slope == 0.0:
         return ScoreMap(0.0, logit(float((truths.sum() + 0.5) / (len(truths) + 1))))
     return ScoreMap(slope, float(model.intercept_[0]))
+
+
+def titles_of(labels: Sequence[LabelledScore]) -> list[str]:
+    """The members of a combined critic that scored some of these labels."""
+    return list(dict.fromkeys(title for label in labels for title in label.members))
+
+
+def _stacked(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
+    """A weight for each member; a member whose weight would be negative is left out, the most negative one first."""
+    from sklearn.linear_model import LogisticRegression
+
+    titles = titles_of(labels)
+    while titles:
+        logits = np.array([[logit(label.members.get(title, 0.5)) for title in titles] for label in labels])
+        model = LogisticRegression(C=100.0).fit(logits, truths)
+        weights = model.coef_[0].tolist()
+        if min(weights) >= 0:
+            found = dict(zip(titles, weights, strict=True))
+            return ScoreMap(sum(weights), float(model.intercept_[0]), weights=found)
+        del titles[weights.index(min(weights))]
+    return ScoreMap(0.0, logit(float((truths.sum() + 0.5) / (len(truths) + 1))))
 
 
 def _isotonic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
@@ -146,7 +182,9 @@ def with_shifts(common: ScoreMap, labels: Sequence[LabelledScore], prior: float)
 
 def _shift(common: ScoreMap, labels: Sequence[LabelledScore], prior: float) -> float:
     """The maximum a posteriori shift of a predicate, by Newton's method; the posterior is concave."""
-    bases = [(logit(common.probability(label.score)), label.is_true) for label in labels]
+    bases = []
+    for label in labels:
+        bases.append((logit(common.probability(label.score, members=label.members)), label.is_true))
     shift = 0.0
     for _ in range(50):
         odds = [(sigmoid(base + shift), is_true) for base, is_true in bases]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
 from hapax.engine.search.certified_groups import describe
-from hapax.engine.search.oracle import model_name, short_model_name
+from hapax.engine.search.oracle import member_assessments, model_name, short_model_name
 from hapax.engine.search.scored_facts import VOTES, ProposedAtom, labels_of, proposed_atoms
 from hapax.evaluation.calibration.fitting import (
     LEAST_LABELS,
@@ -22,6 +22,7 @@ from hapax.evaluation.calibration.fitting import (
     held_out,
     measures,
     reliability,
+    titles_of,
 )
 from hapax.evaluation.calibration.labels import LabelReader
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
@@ -207,11 +208,14 @@ class Calibrator:
             Assessment(claim, "probability", score.judge or self.name, score.probability)
             for claim, score in own.items()
         )
-        labels = [
-            LabelledScore(own[atom.claim].probability, truths[fact], atom.indicator, _key(atom), fact)
-            for fact, atom in atoms.items()
-            if atom.claim in own
-        ]
+        self.kb.add_assessments(member_assessments(own, "probability"))
+        labels = []
+        for fact, atom in atoms.items():
+            score = own.get(atom.claim)
+            if score is not None:
+                key = _key(atom)
+                label = LabelledScore(score.probability, truths[fact], atom.indicator, key, fact, score.members)
+                labels.append(label)
         if not labels and self.options.labels:
             raise HapaxError(
                 f"{self.kb.place}: no proposed fact is labelled by {', '.join(self.options.labels)} and scored by "
@@ -230,6 +234,13 @@ class Calibrator:
     ]:
         raw = [label.score for label in labels]
         measured = {ALL: (len(labels), measures(labels, raw), measures(labels, probabilities))}
+        for title in titles_of(labels):
+            alone = [label for label in labels if title in label.members]
+            own_raw = [label.members[title] for label in alone]
+            # Calibrated alone, so that the table shows what the combination adds.
+            own_labels = [replace(label, score=score, members={}) for label, score in zip(alone, own_raw, strict=True)]
+            after = measures(own_labels, held_out(own_labels))
+            measured[short_model_name(title)] = (len(alone), measures(own_labels, own_raw), after)
         points = {"raw": reliability(labels, raw), "calibrated": reliability(labels, probabilities)}
         if self.options.critic == "embedded":
             untaught = self._untaught(labels)

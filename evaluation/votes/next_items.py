@@ -16,7 +16,7 @@ from hapax.engine.judging_draw import (
 )
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.certified_statements import DistinctStatements, StatementScores
-from hapax.engine.search.score_maps import ScoreMaps
+from hapax.engine.search.score_maps import ScoreMaps, chained_critics
 from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
 from hapax.evaluation.shared.estimates import Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
@@ -128,35 +128,33 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
 
     Raises HapaxError where there are none.
     """
-    critic = _critic(kb)
+    critics = _critics(kb)
     library, maps = stored_library(kb), ScoreMaps.stored(kb)
     if kind == "predicates":
         # The sheets ask about both arguments of a fact.
         atoms = {key: atom for key, atom in proposed_atoms(kb, library).items() if len(atom.arguments) == 2}
-        critic = critic.rpartition(",")[2]
+        critic = critics[-1]
         scores = stored_scores(kb, atoms, critic)
-        found = {key: maps.probability(critic, score, atoms[key].indicator) for key, score in scores.items()}
+        indicators = {atom.claim: atom.indicator for atom in atoms.values()}
+        worth = maps.of_claims(kb, critic, {atoms[key].claim: score for key, score in scores.items()}, indicators)
+        found = {key: worth[atoms[key].claim] for key in scores}
         truths = fact_truths(kb)
     else:
         distinct = DistinctStatements.of(kb, {rule.name for rule in library.rules})
         truths = distinct.truths(kb)
-        found = StatementScores(kb, library, critic.split(","), maps).scores(distinct.records.values())
+        critic = ",".join(critics)
+        found = StatementScores(kb, library, critics, maps).scores(distinct.records.values())
     if not found:
         raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
     return JudgingPool(critic, found, truths)
 
 
-def _critic(kb: KnowledgeBase) -> str:
-    """NAME@REVISION of the critics of the last search, separated by commas."""
+def _critics(kb: KnowledgeBase) -> list[str]:
+    """NAME@REVISION of the critics of the last search."""
     for run in reversed(kb.runs()):
         chain = models_of(run).get(CRITIC)
         if run.command == "search" and chain:
-            names, _, revisions = chain.partition("@")
-            parts = revisions.split("; ") if revisions else []
-            members = names.split(",")
-            if len(members) == len(parts):
-                return ",".join(f"{name}@{part}" for name, part in zip(members, parts, strict=True))
-            return str(chain)
+            return chained_critics(str(chain))
     raise HapaxError(f"{kb.place}: no search has stored anything to judge. Run `hapax search` first.")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hapax.engine.inference.proof import proof_from_json, proof_text
+from hapax.engine.search.scored_facts import weighed_votes
 from hapax.evaluation.link.probing.metrics import ProbeReport
 from hapax.evaluation.link.probing.paper import TABLE_4
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
@@ -46,11 +47,23 @@ def votes_result(kb: KnowledgeBase, failures: int | None = None) -> ExperimentRe
     failed = _FailedStatements(kb, count.failures)
     notes = list(_notes(count, effect))
     return ExperimentResult(
-        tables=list(_tables(count)),
+        tables=[*_tables(count), *_voter_rates(kb)],
         figures=_figures(count, effect, failed, notes),
         details=list(failed.lines(failures)),
         notes=notes,
     )
+
+
+def _voter_rates(kb: KnowledgeBase) -> Iterator[ResultTable]:
+    """The estimated rates of right votes of each person, where enough people judged the same facts."""
+    weighed = weighed_votes(kb)
+    if weighed is not None:
+        title = "Right votes on facts in percent, estimated (Dawid and Skene 1979); labels are weighed by them"
+        rows = [
+            (voter, str(rates.votes), f"{rates.on_true:.1%}", f"{rates.on_false:.1%}")
+            for voter, rates in sorted(weighed.voters.items())
+        ]
+        yield ResultTable(title, ("voter", "votes", "on true facts", "on false facts"), rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from torch.multiprocessing.spawn import spawn
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from hapax.llm_oracle.backends.adapters import DOWN, UP, Adapter, read_adapter
 from hapax.llm_oracle.backends.checkpoints import smollm2_file
 from hapax.llm_oracle.backends.gguf_files import converted
 from hapax.llm_oracle.backends.trained_critic import ANSWERS, QUESTIONS
@@ -82,6 +83,8 @@ class Trainer:
         self.suffixes = [tuple(self.tokenizer(suffix, add_special_tokens=False).input_ids) for suffix in QUESTIONS]
         if options.resume:
             self._resume()
+        elif options.start is not None:
+            self._start(read_adapter(options.start))
 
     def _resume(self) -> None:
         state = torch.load(self.options.folder / STATE, weights_only=True)
@@ -89,6 +92,14 @@ class Trainer:
             weight.data.copy_(stored)
         self.optimizer.load_state_dict(state["optimizer"])
         self.progress = TrainingProgress(**state["progress"])
+
+    @torch.no_grad()
+    def _start(self, adapter: Adapter) -> None:
+        """Take over the matrices of an adapter, whose claims count as seen."""
+        for name, layer in self.adapted.items():
+            layer.down.copy_(adapter.tensors[name + DOWN])
+            layer.up.copy_(adapter.tensors[name + UP])
+        self.progress.claims = int(adapter.metadata["claims"])
 
     def save(self) -> None:
         """Write the checkpoint and the adapter."""
@@ -250,6 +261,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-minutes", type=float, default=4.0)
     parser.add_argument("--measured", type=int, default=8, help="development facts of each relation; 0: none")
+    parser.add_argument("--start", type=Path, help="adapter to begin with, made by the same split and layers")
     parser.add_argument("--resume", action="store_true", help="continue from the folder's checkpoint")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

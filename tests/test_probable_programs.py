@@ -1,0 +1,61 @@
+"""Random rule files with probabilities, by Hapax and by ProbLog 2: no difference."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from tools.probable_programs import ComparedChances, by_problog, compare_chances, drawn_program
+
+pytest.importorskip("problog", reason="ProbLog 2 is not installed: `pip install problog`")
+pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
+
+PROGRAMS = int(os.environ.get("HAPAX_TEST_PROBABLE_PROGRAMS", "5"))
+
+
+def test_probabilities_of_rule_files_are_those_of_problog() -> None:
+    """Answers and statements over recursion, negation, denials and entailments: exact within 1e-9, bounds around."""
+    found = ComparedChances()
+    for number in range(PROGRAMS):
+        compare_chances(f"1-{number}", found)
+
+    assert not found.differences, found.differences[0]
+    assert found.programs == PROGRAMS
+    assert found.exact > 3 * PROGRAMS
+    assert found.statements
+    assert found.bounds
+
+
+def test_another_probability_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ProbLog has other numbers, each is told with its goal and its program."""
+    monkeypatch.setattr(
+        "tools.probable_programs.by_problog",
+        lambda text: {
+            name: {row: chance * 0.999 for row, chance in rows.items()} for name, rows in by_problog(text).items()
+        },
+    )
+    found = ComparedChances()
+    compare_chances("1-1", found)
+
+    assert any("exact" in difference and "ProbLog has" in difference for difference in found.differences)
+    assert "::" in found.differences[0]
+
+
+def test_programs_have_what_the_comparison_is_about() -> None:
+    """Drawn programs negate facts and conclusions, rest on denials, chain entailments and are recursive."""
+    seen = set()
+    for number in range(200):
+        program = drawn_program(random.Random(f"1-{number}"))
+        for rule in program.rules:
+            for call in rule.premise:
+                if call.negated:
+                    seen.add("denial" if call.negated_open else call.predicate[0])
+                elif call.predicate == rule.head.predicate:
+                    seen.add("recursion")
+        names = {(premise.predicate, conclusion.predicate) for premise, conclusion, _ in program.entailments}
+        if {("edge", "link"), ("link", "near")} <= names:
+            seen.add("chain")
+
+    assert seen >= {"denial", "p", "q", "k", "e", "recursion", "chain"}

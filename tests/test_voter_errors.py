@@ -1,0 +1,89 @@
+"""Truth by votes of people who err: estimated rates of error decide better than the majority."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from cli_fixture import invoke
+
+import hapax
+from hapax.engine.search.scored_facts import AUDIT_QUESTION, voted_truths
+from hapax.engine.voter_errors import Vote, weigh
+from hapax.kb.records import VoteRecord
+
+RATES = {"ann": (0.97, 0.95), "bob": (0.75, 0.7), "cem": (0.97, 0.25), "dee": (0.7, 0.75), "eve": (0.9, 0.5)}
+"""Shares of right votes on true and on false items: one careful voter, two who tend to yes, two who hardly look."""
+
+
+def simulated(seed: int, items: int = 300) -> tuple[dict[str, bool], list[Vote]]:
+    draw = random.Random(seed)
+    truths = {f"item {number}": draw.random() < 0.6 for number in range(items)}
+    votes = []
+    for item, is_true in truths.items():
+        for voter, (on_true, on_false) in RATES.items():
+            is_right = draw.random() < (on_true if is_true else on_false)
+            votes.append(Vote(item, voter, is_true if is_right else not is_true))
+    return truths, votes
+
+
+def test_estimated_errors_decide_better_than_the_majority() -> None:
+    """In ten simulated worlds the weighed votes are right more often, and the rates are near the true ones."""
+    weighed_right = majority_right = total = 0
+    for seed in range(10):
+        truths, votes = simulated(seed)
+        found = weigh(votes)
+        balance: Counter[str] = Counter()
+        for vote in votes:
+            balance[vote.item] += 1 if vote.is_yes else -1
+        for item, is_true in truths.items():
+            weighed_right += (found.probabilities[item] > 0.5) == is_true
+            majority_right += (balance[item] > 0) == is_true
+        total += len(truths)
+        assert found.voters["ann"].on_true == pytest.approx(0.97, abs=0.1)
+        assert found.voters["cem"].on_false == pytest.approx(0.25, abs=0.1)
+        assert found.share == pytest.approx(0.6, abs=0.1)
+
+    assert weighed_right / total > 0.94
+    assert majority_right / total < 0.91
+
+
+def test_probabilities_are_as_often_right_as_they_say() -> None:
+    """Of items with a probability of .8 to .95 about as many are true."""
+    between = []
+    for seed in range(10):
+        truths, votes = simulated(seed)
+        found = weigh(votes)
+        between += [(chance, truths[item]) for item, chance in found.probabilities.items() if 0.8 < chance < 0.95]
+
+    said = sum(chance for chance, _ in between) / len(between)
+    assert sum(is_true for _, is_true in between) / len(between) == pytest.approx(said, abs=0.08)
+
+
+def test_single_votes_stay_what_they_are() -> None:
+    """Where nobody judged the same item, a yes stays a yes and a no a no."""
+    found = weigh([Vote(str(number), f"voter {number}", bool(number % 2)) for number in range(10)])
+
+    assert all((found.probabilities[str(number)] > 0.5) == bool(number % 2) for number in range(10))
+
+
+def store(kb: hapax.KnowledgeBase, votes: list[Vote]) -> None:
+    kb.add_votes(VoteRecord(vote.item, AUDIT_QUESTION, vote.voter, "yes" if vote.is_yes else "no") for vote in votes)
+
+
+def test_labels_of_votes_are_weighed_where_people_judged_the_same_facts(tmp_path: object) -> None:
+    """Five people on 300 facts are weighed, the report prints their rates; two people may tie."""
+    truths, votes = simulated(1)
+    with hapax.KnowledgeBase(f"{tmp_path}/kb.db") as kb:
+        store(kb, votes)
+        found = voted_truths(kb)
+    with hapax.KnowledgeBase() as few:
+        store(few, [Vote("a", "ann", True), Vote("a", "bob", False), Vote("b", "ann", True)])
+        assert voted_truths(few) == {"b": True}
+
+    assert sum(found[item] == truths[item] for item in truths) / len(truths) > 0.94
+    report = invoke("votes", "report", "--db", f"{tmp_path}/kb.db")
+    assert report.exit_code == 0, report.output
+    assert "Dawid and Skene" in report.output
+    assert "cem" in report.output
