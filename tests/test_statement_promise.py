@@ -81,6 +81,11 @@ def test_statements_are_kept_by_what_people_judged(place: Path) -> None:
     assert "statements: at least 0.9 of the accepted are true, with confidence 0.8" in result.output
     assert "left out below the threshold of the promise on statements" in result.output
     assert kept() == {identity for identity, is_true in judged.items() if is_true}
+    common = ["gems.rules", "-m", "scripted:gems.json", "--likelihood", "scripted:gems.json", "--db", "kb.db", "--json"]
+    promise = ["--statement-precision", "0.9", "--confidence", "0.8"]
+    plain, promised = (json.loads(invoke("plan", *common, *more).stdout) for more in ([], promise))
+    expected = [estimate["rules"][0]["statements"]["expected"] for estimate in (plain, promised)]
+    assert expected[1] == pytest.approx(expected[0] / 2, rel=0.1)  # every second statement is kept
 
 
 def test_without_judged_statements_nothing_is_promised(place: Path) -> None:

@@ -142,6 +142,57 @@ def test_next_items_come_on_a_sheet_and_are_not_asked_twice(place: Path, kind: s
     assert report["true"][0] > 0.9
 
 
+SALES = """
+oracle sells(Shop, Fruit, City): "[1] sells [2] in [3]" / "[1] does not sell [2] in [3]" / "does [1] sell [2] in [3]?"
+given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
+given can_get(Person, Fruit): "[1] can get [2]" / "[1] cannot get [2]" / "can [1] get [2]?"
+@name sales
+lives_in(Person X, City A) & sells("Ikea", Fruit B, City A) -> can_get(Person X, Fruit B)
+"""
+
+
+def test_facts_of_three_things_are_on_the_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fact with three arguments is asked about like one with two, and its label counts."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gems.rules").write_text(SALES, "utf-8")
+    fruits = [f"fruit {number}" for number in range(30)]
+    generate = {"sells [A] in [B]": ["fruit 1"], "in Rome": fruits, "in [A]": ["Rome"], "in [B]": ["Rome"]}
+    content = {"generate": generate, "defaults": {"critic": 0.9, "likelihood": -10.0, "generate": ["Rome"]}}
+    (tmp_path / "gems.json").write_text(json.dumps(content), "utf-8")
+    assert search().exit_code == 0
+
+    found = invoke("votes", "next", "5", "--db", "kb.db", "--voter", "ann", "--out", "sheets", "--format", "csv")
+
+    assert found.exit_code == 0, found.output
+    (path,) = (tmp_path / "sheets").glob("*.csv")
+    text = path.read_text(encoding="utf-8-sig")
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        facts = [row for row in csv.DictReader(stream) if row["item"].startswith("fact:")]
+    assert "in the Statement “Ikea sells fruit" in text
+    assert {row["question"] for row in facts} == {
+        *(f"audit Q{number}" for number in range(1, 6)),
+        "audit reference 3",
+        "audit type 3",
+    }
+
+
+def test_report_and_card_tell_the_mended_shares(place: Path) -> None:
+    """The page of a run and the card of a dataset have the shares of true facts and statements with their intervals."""
+    with hapax.KnowledgeBase("kb.db") as kb:
+        for kind, question in (("predicates", AUDIT_QUESTION), ("soundness", SOUNDNESS_QUESTION)):
+            ids = next_items(kb, NextOptions(kind, 20)).ids
+            kb.add_votes([VoteRecord(item, question, "ann", "yes") for item in ids])
+    assert invoke("report", "--db", "kb.db", "-o", "report.html").exit_code == 0
+    assert invoke("dataset", "folder", "--db", "kb.db").exit_code == 0
+
+    for path in ("report.html", "folder/README.md"):
+        text = (place / path).read_text("utf-8")
+        assert "Of all facts of the draw by" in text
+        assert "Of all statements of the draw by" in text
+        assert "Of 20 judged statements 100.00 (" in text
+        assert "mended for its chances, by 20 labels." in text
+
+
 def test_the_page_asks_in_the_order_of_the_draw(place: Path) -> None:
     """The next statement that the browser shows for judging is the first of `votes next`."""
     with hapax.KnowledgeBase("kb.db") as kb:

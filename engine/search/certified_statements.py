@@ -106,6 +106,14 @@ class StatementPromise:
     scores: StatementScores
     by: Grouping
 
+    def expected_share(self, rule: str) -> float:
+        """The share of a rule's statements that the promise is expected to keep."""
+        group = statement_group(rule, self.by)
+        for record in self.certificates.records:
+            if record.fact_group == group and record.threshold is not None:
+                return record.accepted / record.pool
+        return 0.0
+
     def kept(self, statements: Sequence[StatementRecord]) -> list[StatementRecord]:
         """The statements that reach the threshold of their group."""
         thresholds = {record.fact_group: record.threshold for record in self.certificates.records}

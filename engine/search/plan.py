@@ -310,6 +310,11 @@ class _RuleEstimator:
         statements = min(self.width, len(self.search.beams) + round(self.rows.together))
         rule = self.plan.rule
         most = max(statements, self.most)
+        promise = self.oracle.settings.statements
+        if promise is not None:
+            share = promise.expected_share(rule.name)
+            statements = round(statements * share)
+            most = most if share else 0  # without a promise none is kept
         return RuleEstimate(rule.name, rule.generic_text, self.plan.order, steps, Range(statements, most))
 
     def _step(self, number: int, step: SearchStep) -> StepEstimate:

@@ -14,8 +14,10 @@ from hapax.evaluation.dataset.tables import ParquetSink
 from hapax.evaluation.dataset.yaml_text import yaml_text
 from hapax.evaluation.link.lint import table_16
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
-from hapax.evaluation.shared.estimates import percent
+from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.results import markdown_table
+from hapax.evaluation.votes.next_items import mended_lines
+from hapax.evaluation.votes.soundness import soundness_lines
 from hapax.grammar.words import counted
 
 TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
@@ -218,7 +220,9 @@ def _gates(summary: DatasetSummary) -> str:
 
 def _judged(summary: DatasetSummary) -> str:
     """The share of right statements by people's votes, and the rules below the bar of `evaluate soundness`."""
-    parts = (_affirmed(summary), _certified(summary), _soundness(summary))
+    chosen = sorted({place.rule for place in summary.source.selection.places})
+    shares = [*soundness_lines(summary.source.kb, chosen), *mended_lines(summary.source.kb)]
+    parts = (_affirmed(summary), " ".join(shares), _certified(summary), _soundness(summary))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -238,10 +242,14 @@ def _soundness(summary: DatasetSummary) -> str:
     below = [rule for rule in unsound_rules(summary.source.kb) if rule.rule in chosen]
     if not below:
         return ""
-    rows = [_cells((rule.rule, str(rule.sound), str(rule.judged))) for rule in below]
+    rows = []
+    for rule in below:
+        estimate = share([True] * rule.sound + [False] * (rule.judged - rule.sound))
+        rows.append(_cells((rule.rule, percent(estimate), str(rule.judged))))
+    table = markdown_table(("rule", "true, %", "judged"), rows)
     return (
         f"By readers or models that judged samples (`hapax evaluate soundness`), fewer than {RULE_BAR:.0%} of the "
-        f"statements of these rules are true:\n\n{markdown_table(('rule', 'true', 'judged'), rows)}"
+        f"statements of these rules are true, with Wilson's 95 % intervals:\n\n{table}"
     )
 
 

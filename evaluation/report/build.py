@@ -36,6 +36,8 @@ from hapax.evaluation.report.sections import (
 )
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
 from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.evaluation.votes.next_items import mended_lines
+from hapax.evaluation.votes.soundness import soundness_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
@@ -112,6 +114,8 @@ class Report:
     """Number of rules of the run, of which `rules` may be a selection."""
     gates: GateReport
     certificates: tuple[StoredCertificate, ...]
+    truth: tuple[str, ...]
+    """Shares of true statements and facts by people's labels, with intervals, in words."""
     votes: VoteReport | None
     costs: tuple[RoleCost, ...]
     costs_in_all: tuple[RoleCost, ...]
@@ -203,6 +207,7 @@ class _PageBuilder:
             rule_count=len(names),
             gates=gate_report(self.kb, self.run, theory.library, self.options.rejected),
             certificates=tuple(stored_certificates(self.kb, [self.run.id])),
+            truth=(*soundness_lines(self.kb, runs=[self.run.id]), *mended_lines(self.kb)),
             votes=_vote_report(votes),
             costs=costs_in(self.run, self.recorded),
             costs_in_all=tuple(costs_in_all(self.kb)),

@@ -156,10 +156,10 @@ class ItemSource:
         items = {}
         for identity in identities:
             atom = atoms.get(subject_id(identity))
-            if atom is None or len(atom.arguments) != 2 or not identity.startswith(FACT):
+            if atom is None or not identity.startswith(FACT):
                 continue
-            (first, second), types = atom.arguments, self._library.signature(atom.indicator).argument_types
-            typed = ((str(first), types[0]), (str(second), types[1]))
+            types = self._library.signature(atom.indicator).argument_types
+            typed = [(str(value), data_type) for value, data_type in zip(atom.arguments, types, strict=True)]
             items[identity] = predicate_item(identity, atom.claim, typed)
         return items
 

@@ -113,7 +113,10 @@ def mended_lines(kb: KnowledgeBase) -> list[str]:
     """The shares of true facts and statements by the draws of `votes next`, in words."""
     lines = []
     for kind, name in DRAWN.items():
-        found = drawn_share(kb, kind)
+        try:
+            found = drawn_share(kb, kind)
+        except HapaxError:
+            continue  # a later search by another critic has scored nothing of the draw
         if found is not None and found[1]:
             share, judged = found
             lines.append(
@@ -131,8 +134,7 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
     critics = _critics(kb)
     library, maps = stored_library(kb), ScoreMaps.stored(kb)
     if kind == "predicates":
-        # The sheets ask about both arguments of a fact.
-        atoms = {key: atom for key, atom in proposed_atoms(kb, library).items() if len(atom.arguments) == 2}
+        atoms = proposed_atoms(kb, library)
         critic = critics[-1]
         scores = stored_scores(kb, atoms, critic)
         indicators = {atom.claim: atom.indicator for atom in atoms.values()}

@@ -7,6 +7,7 @@ so the instructions, examples and qualifications here are our own.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +21,9 @@ HARMFUL = "harmful"
 
 AUDIT = "audit"
 """First word of the questions of table 6, `audit Q1` to `audit Q5`, which are about facts."""
+
+PRINTED_ARGUMENTS = 2
+"""Arguments of the facts of table 6: Q1 and Q2 are about their references, Q3 about truth, Q4 and Q5 about types."""
 
 BASELINE = "baseline"
 """First word of a probing template put to people, such as `baseline 5`. It does not label statements."""
@@ -126,21 +130,25 @@ def statement_item(identity: str, premise: str, conclusion: str, typed: tuple[tu
     return VotingItem(identity, lines, (*types, entailed, harmful))
 
 
-def predicate_item(identity: str, claim: str, typed: tuple[tuple[str, str], tuple[str, str]]) -> VotingItem:
-    """Item with Q1 to Q5 of appendix C. `claim`: a sentence; `typed`: value and data type of both arguments."""
-    (first, first_type), (second, second_type) = typed
-    texts = (
-        f"Does “{first}” in the Statement “{claim}” have a clear reference?",
-        f"Does “{second}” in the Statement “{claim}” have a clear reference?",
-        f"Is the Statement “{claim}” factually correct, with very high probability?",
-        f"Is the Statement “{_type_sentence(first, first_type)}” factually correct, with very high probability?",
-        f"Is the Statement “{_type_sentence(second, second_type)}” factually correct, with very high probability?",
-    )
-    questions = []
-    for number, text in enumerate(texts, start=1):
-        # Q3, on the truth of the fact, is what a comment is about.
-        questions.append(ItemQuestion(f"{AUDIT} Q{number}", visible(text), main=number == 3))
-    return VotingItem(identity, (f"Statement: {visible(claim)}",), tuple(questions))
+def predicate_item(identity: str, claim: str, typed: Sequence[tuple[str, str]]) -> VotingItem:
+    """Item with Q1 to Q5 of appendix C. `claim`: a sentence; `typed`: value and data type of each argument.
+
+    The paper's facts have two arguments; the questions about further ones have keys of their own.
+    """
+    references, types = [], []
+    for number, (value, data_type) in enumerate(typed, start=1):
+        is_printed = number <= PRINTED_ARGUMENTS
+        text = f"Does “{value}” in the Statement “{claim}” have a clear reference?"
+        key = f"Q{number}" if is_printed else f"reference {number}"
+        references.append(ItemQuestion(f"{AUDIT} {key}", visible(text)))
+        type_text = _type_sentence(value, data_type)
+        text = f"Is the Statement “{type_text}” factually correct, with very high probability?"
+        key = f"Q{PRINTED_ARGUMENTS + 1 + number}" if is_printed else f"type {number}"
+        types.append(ItemQuestion(f"{AUDIT} {key}", visible(text)))
+    text = f"Is the Statement “{claim}” factually correct, with very high probability?"
+    # A comment is about the truth of the fact.
+    truth = ItemQuestion(f"{AUDIT} Q{PRINTED_ARGUMENTS + 1}", visible(text), main=True)
+    return VotingItem(identity, (f"Statement: {visible(claim)}",), (*references, truth, *types))
 
 
 def soundness_item(identity: str, premise: str, conclusion: str, facts: tuple[str, ...]) -> VotingItem:
@@ -300,8 +308,8 @@ WORDINGS = {
     SheetKind.PREDICATES: SheetWording(
         "Is the fact right?",
         (
-            "Each statement is about two things. Answer whether it is clear what each of them is, whether the "
-            "statement is true, and whether each thing is what the question says.",
+            "Each statement is about one, two or more things. Answer whether it is clear what each of them is, "
+            "whether the statement is true, and whether each thing is what the question says.",
             "If it is not clear what a thing is, a statement about it is not correct with very high probability.",
             _ORDINARY,
             _SEARCH,

@@ -235,6 +235,20 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = 
     )
 
 
+def soundness_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
+    """The shares of true statements by the votes on soundness, in words; none where nobody has voted."""
+    if not any(vote.question == SOUNDNESS_QUESTION for vote in kb.votes()):
+        return []
+    result = measure(kb, SoundnessOptions(rules=tuple(rules), runs=tuple(runs)))
+    if not result.overall.count:
+        return []
+    return [
+        f"Of {counted(result.overall.count, 'judged statement')} {percent(result.overall)} % are true, and "
+        f"{percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over rules "
+        f"(`hapax evaluate soundness`; judged by {', '.join(result.voters)})."
+    ]
+
+
 def _over_rules(verdicts: Mapping[str, str], rules: Mapping[str, str], sizes: Mapping[str, int]) -> Estimate:
     """Share of true statements with whole rules resampled. `sizes`: weights of rules; without any all statements weigh
     the same.
