@@ -23,7 +23,7 @@ from hapax.llm_oracle.protocols import ReplyForm
 BLANK = "___"
 """Mark of the requested value in the words of our own profiles, which models know from exercises."""
 
-_SLOT = re.compile(r"\[[A-Z][0-9]{0,3}\]")
+_SLOT = re.compile(r"(?P<article>\b(?:the|an?) |)(?P<slot>\[[A-Z][0-9]{0,3}\])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class ValueQuestion:
 
     `sentence`: by the predicates' templates, with slots such as `[B]`; `atoms`: in predicate form, such as
     `ingredient_in(butter, B)`. `functional`: one value is right. `forbidden`: values that a reply should not repeat.
+    `open_types`: data types of the sentence's other slots by their names.
     """
 
     variable: str
@@ -53,12 +54,20 @@ class ValueQuestion:
     numeric: bool = False
     forbidden: tuple[str, ...] = ()
     examples: tuple[AnsweredExample, ...] = ()
+    open_types: tuple[tuple[str, str], ...] = ()
 
     @property
     def blank_sentence(self) -> str:
-        """The sentence with `BLANK` at the requested place and no other slot: `butter is an ingredient in ___`."""
-        requested = f"[{self.variable}]"
-        return _SLOT.sub(lambda slot: BLANK if slot[0] == requested else "something", self.sentence)
+        """The sentence with `BLANK` at the requested place and no other slot: `some river flows through ___`."""
+        named = {f"[{name}]": f"some {data_type.lower()}" for name, data_type in self.open_types}
+        named[f"[{self.variable}]"] = BLANK
+
+        def worded(slot: re.Match[str]) -> str:
+            text = named.get(slot["slot"], "something")
+            # An article of the template stands before the blank alone: `the ___`, but `some animal`.
+            return f"{slot['article']}{text}" if text == BLANK else text
+
+        return _SLOT.sub(worded, self.sentence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ class ReplyLine:
     after_blank: bool = False
 
 
-_FENCE = re.compile(r"\s*(?:```|~~~)[\w+-]*\s*$")
+_FENCE = re.compile(r"\s*(?:(?:```|~~~)[\w+-]*|\\(?:begin|end)\{\w+\*?\}(?:\[[^\]]*\])?)\s*$")
 _RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}$")
 _HASHES = re.compile(r"#{1,6}\s+")
 _STARS = re.compile(r"\*\*|__")
@@ -48,7 +48,9 @@ _CHECKBOX = re.compile(r"\[[ xX✓]\]\s+")
 _NUMBERED = re.compile(r"[(（]?(?P<number>\d{1,4})(?:[.)][-–]|[.)、．）]|\ufe0f?\u20e3)\**(?:\s+|(?=[^\d\s.])|$)")
 _IDEOGRAPHIC = re.compile(r"[(（]?(?P<number>[一二三四五六七八九十]{1,3})[、.．)）]\s*")
 _CIRCLED = re.compile(r"(?P<number>[①-⑳➀-➉❶-❿])\s*")
-_BULLETED = re.compile(r"(?:[-*+–—−⁃→➤]|[•‣◦▪▫●○■□▸►▶✓✔✅☑·∙]\ufe0f?(?=\s?))\ufe0f?\s+|[・･•‣◦▪▫●○■□▸►▶✓✔✅☑]\ufe0f?")
+_BULLETED = re.compile(
+    r"\\item\s+|(?:[-*+–—−⁃→➤]|[•‣◦▪▫●○■□▸►▶✓✔✅☑·∙]\ufe0f?(?=\s?))\ufe0f?\s+|[・･•‣◦▪▫●○■□▸►▶✓✔✅☑]\ufe0f?"
+)
 _PICTURE = re.compile(
     r"(?P<picture>[^\w\s\"'“”‘’„«»‹›()\[\]{}*_`#$€£¥%&@+\-–—.,:;!?/\\|<>=~^°½¼¾।。、「」『』《》¡¿]{1,8})\s+"
 )

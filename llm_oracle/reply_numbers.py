@@ -115,7 +115,12 @@ _BOUND = re.compile(
     r"(?:over|under|above|below|beyond)\s+(?=\d)|between)\b",
     re.IGNORECASE,
 )
-_YEAR = re.compile(r"(?<![\d.,])\d{3,4}(?![\d.,]*\d)(?!s)")
+_YEAR = re.compile(r"(?:(?<![\d.,])-)?(?<![\d.,])\d{3,4}(?![\d.,]*\d)(?!s)")
+_ERA_BEFORE = re.compile(r"\b(?:AD|A\.D\.|CE)\s+(?=\d)")
+_BEFORE_CHRIST = re.compile(r"(?<![\d.,-])(?P<year>\d[\d,]*)\s*(?:B\.C\.E\.|BCE|B\.C\.|BC)(?!\w)")
+_HEDGES_BEFORE = re.compile(
+    r"\b(?:about|around|approximately|roughly|circa|ca\.|c\.|exactly|just|nearly|almost)\s+(?=\d)", re.IGNORECASE
+)
 _BREAK = re.compile(r"\s*[:：]\s*|\s*——?\s*|\s+[-–−=→]+>?\s+|\s*–\s+|\s+–\s*|\t+")
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]")
 _BOLD = re.compile(r"(?P<sign>\*\*|__)(?P<text>.+?)(?P=sign)")
@@ -124,12 +129,12 @@ _EDGES = " \t!,;،؛，；、。।.\"'“”‘’«»*_`$€£¥ "
 
 def number_in(text: str, question: ReplyQuestion) -> Value | None:
     """The number that an entry states; None if it states none or a range."""
-    plain = ascii_digits(text.replace("**", "").replace("__", "")).strip().strip("*_$`")
+    plain = _signed(ascii_digits(text.replace("**", "").replace("__", ""))).strip().strip("*_$`")
     first = _ASIDE.sub("", without_opening(first_sentence(plain)))
     bold = _BOLD.match(text)
     first = _spelled(first) if not re.search(r"\d", _PARENTHESES.sub("", first)) else first
     readings = [first, *_slot_readings(first, question), *_slot_readings(_PARENTHESES.sub("", first), question)]
-    readings.append(ascii_digits(bold["text"]).rstrip(":") if bold else "")
+    readings.append(_signed(ascii_digits(bold["text"])).rstrip(":") if bold else "")
     readings += _broken(first)
     for reading in readings:
         number = stated_number(reading, question)
@@ -143,6 +148,12 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
         return parse_number(stated["number"])
     years = _YEAR.findall(first) if "year" in question.type_words else []
     return parse_number(years[0]) if len(years) == 1 else None
+
+
+def _signed(text: str) -> str:
+    """The text with years before Christ as negative numbers, and no word of approximation before a number."""
+    text = _HEDGES_BEFORE.sub("", _ERA_BEFORE.sub("", text))
+    return _BEFORE_CHRIST.sub(r"-\g<year>", text)
 
 
 def numbers_listed(text: str, question: ReplyQuestion) -> list[str]:
@@ -248,6 +259,8 @@ def _fits(unit: str, question: ReplyQuestion) -> bool:
     after = question.sentence.partition(f"[{question.variable}]")[2].casefold().split()
     allowed = _wanted(question) | set(after) | _DIMENSIONS
     words = unit.casefold().replace(".", "").split()
+    if not re.search(r"[a-zà-ÿ]", unit.casefold()):
+        return len(words) == 1  # a unit in another script than the question's
     own = [word for word in words if word not in _DIMENSIONS] or words
     return all(_names(word) & allowed for word in own) and len(words) <= 6
 

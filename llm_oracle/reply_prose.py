@@ -194,10 +194,15 @@ class ReplyQuestion:
         word, _, rest = text.partition(" ")
         return rest if head and rest and word.casefold() == head[-1].casefold() else text
 
+    @property
+    def fixed_words(self) -> str:
+        """The template without its slots."""
+        return re.sub(r"\[[A-Z]\d?\]", " ", self.sentence)
+
     @cached_property
     def known_stems(self) -> frozenset[str]:
         """Stems of the words of the template and of the data type that carry meaning."""
-        return stems(f"{self.sentence.replace(f'[{self.variable}]', ' ')} {self.data_type}")
+        return stems(f"{self.fixed_words} {self.data_type}")
 
 
 def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
@@ -316,7 +321,7 @@ def stems(text: str) -> frozenset[str]:
 _STOP = re.compile(r"[.!?]+[\"”’»)*]*\s+(?=\W{0,6}(?P<next>[^\W_]+))|[。！？]+")
 _SHORTENED = re.compile(
     r"(?:^|[\s(\"“.*_])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Mt|Ft|Jr|Sr|Prof|Gen|Col|Lt|Capt|Sgt|Rev|Hon|No|Nr|Nos|Vol|Op|Fig|vs|"
-    r"etc|ca|approx|Inc|Ltd|Co|Corp|Bros|e\.g|i\.e|U\.S|U\.K|D\.C)$"
+    r"etc|[Cc]a|[Aa]pprox|Inc|Ltd|Co|Corp|Bros|e\.g|i\.e|U\.S|U\.K|D\.C)$"
 )
 _OPENS_SENTENCE = frozenset(
     [
@@ -404,7 +409,7 @@ LEAD_IN = re.compile(
 _COPULA = re.compile(
     r"\s+(?:(?:is|are|was|were)(?:\s+(?:called|named|known\s+as|typically|usually|generally|probably|likely))?|"
     r"(?:would|could|might|may|can|must|will)\s+be|includes?|included|comprises?|remains?|"
-    r"(?-i:ist|sind|est|sont|es|fue|è|sono|é|são|zijn))"
+    r"(?P<foreign>(?-i:ist|sind|est|sont|es|fue|è|sono|é|são|zijn)))"
     r"(?:\s*:)?\s+",
     re.IGNORECASE,
 )
@@ -443,6 +448,7 @@ _ACTIVE = re.compile(
 _SUBORDINATE = re.compile(r"(?:if|when|while|because|since|although|though|unless)\b", re.IGNORECASE)
 _OPENING = re.compile(
     r"(?:(?:i\s+(?:think|believe|guess)|i['’]?\s?a?m\s+(?:fairly|quite|pretty|very)\s+(?:sure|certain|confident)),?\s+(?:that\s+)?|"
+    r"it\s+is\s+(?:\w+ly\s+)?(?:believed|known|said|thought|considered|accepted|assumed)\s+that\s+|"
     r"(?:as\s+far\s+as\s+i\s+know|to\s+(?:the\s+best\s+of\s+)?my\s+knowledge|if\s+i\s+recall\s+correctly),?\s+|(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
     r"hence|indeed|overall|in\s+(?:short|summary|conclusion)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
     r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also)[,.!:]+\s*)+",
@@ -555,30 +561,46 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
         if len(left.split()) > MOST_DESCRIBING or _SUBORDINATE.match(left) or left.casefold() == "there":
             return None
         instead = _INSTEAD.match(right)
-        right = instead["rest"] if instead else right
+        right = question.without_beginning(instead["rest"] if instead else right)
         passive = _PASSIVE.match(right)
         described_left = len(stems(left) & question.known_stems)
-        described_right = len(stems(right) & question.known_stems)
         if _PRONOUN.fullmatch(left) or (described_left and _PRONOUN.match(left) and not passive):
             return None if _NOT_A_NAME.match(right) else _enumerated(right, question) or right
         if passive and described_left:
             return passive["rest"]
-        participle = _PARTICIPLE.match(right)
-        ends_in_slot = question.sentence.endswith(f"[{question.variable}]")
-        if participle and (described_left or ends_in_slot) and stems(participle["verb"]) & question.known_stems:
-            if not described_left:
-                return participle["rest"]  # `The Torah was written in Hebrew` for `the Bible was written in [L]`
-            right = participle["rest"]  # `Olive oil is produced in Spain` for `[C] produces olive oil`
-        if described_left and described_left >= described_right and not _NOT_A_NAME.match(right):
-            return _enumerated(right, question) or right
-        if described_right > described_left and 0 < len(left.split()) <= 8:
-            return None if _MANY.match(left) and not is_titled(left) else left
+        value = _undescribed(left, right, question, bool(match["foreign"]))
+        if value is not None:
+            return value or None
+    return None
+
+
+def _undescribed(left: str, right: str, question: ReplyQuestion, is_foreign: bool) -> str | None:
+    """The side of a copula that the question does not describe; empty if it names nothing, None if both or none is.
+
+    `is_foreign`: the copula is of another language, whose words cannot be compared with the question's.
+    """
+    described_left = len(stems(left) & question.known_stems)
+    described_right = len(stems(right) & question.known_stems)
+    participle = _PARTICIPLE.match(right)
+    ends_in_slot = question.sentence.endswith(f"[{question.variable}]")
+    if participle and (described_left or ends_in_slot) and stems(participle["verb"]) & question.known_stems:
+        if not described_left:
+            return participle["rest"]  # `The Torah was written in Hebrew` for `the Bible was written in [L]`
+        right = participle["rest"]  # `Olive oil is produced in Spain` for `[C] produces olive oil`
+    is_vague = _VAGUE.match(left) is not None and len(listed(right, question)) > 2
+    is_described = 0 < described_left >= described_right or (not described_right and (is_vague or is_foreign))
+    if is_described and not _NOT_A_NAME.match(right):
+        return _enumerated(right, question) or right
+    is_new = bool(stems(left) - question.known_stems)
+    if described_right > described_left and is_new and 0 < len(left.split()) <= 8:
+        return "" if _MANY.match(left) and not is_titled(left) else left
     return None
 
 
 def novel_name(text: str, question: ReplyQuestion) -> str | None:
     """The only capitalised name in a sentence about the question that the question does not hold itself."""
-    if len(stems(text) & question.known_stems) < 2:
+    constants = stems(" ".join(re.findall(r"\b[^\W\d_a-z][\w'’]*", question.fixed_words)))
+    if len(stems(text) & question.known_stems) < 2 and not constants & stems(text):
         return None
     names: list[str] = []
     for match in re.finditer(
@@ -678,6 +700,8 @@ def _pair(text: str, question: ReplyQuestion, in_list: bool) -> list[str]:
     if question.has_compounds and not in_list:
         return [text]
     parts = _split(_LAST_PAIR if in_list else _PAIR, text)
+    if len(parts) == 2 and _EXPLAINING.match(parts[1]):
+        return parts[:1]  # `the liver and stored in the gallbladder`
     if len(parts) < 2 or any(len(part.split()) > 4 or not part for part in parts):
         return [text]
     return parts

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
@@ -43,7 +43,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 5
+READER_VERSION = 6
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -96,9 +96,12 @@ _ORDINAL = re.compile(
     r"another\s+(?:\w+\s+)?is|(?:other|additional|further|more)\s+[^.:]{0,60}?\b(?:includes?|are|were|is))\s+",
     re.IGNORECASE,
 )
+_SET_OFF_TITLE = re.compile(r"(?P<sign>\*\*|\*|[\"“«])\s?(?P<name>[^*\"“”«»\n]{2,120}?)\s?(?:(?P=sign)|[”»])(?!\w)")
+"""A title in a sentence, in emphasis or quotation marks."""
 _CITATION = re.compile(r"(?<=[\w)”\"*])\s?(?:\[\d{1,3}\])+(?![\w\[])")
 _BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{1,80}?[^*\n:])\*\*(?!\s?:)")
-_BUT = re.compile(r"^(?:I|It['’]?s?|There)\s[^.]{3,120}?,\s+but\s+(?=\S)")
+_JOINER = re.compile(r"(?:\s*\([^()]*\))?(?:,|;|,?\s+(?:and|or|as\s+well\s+as))?\s+(?:the\s+|an?\s+)?")
+_BUT = re.compile(r"^(?:I|It|There)(?:['’]\w{1,2})?\s[^.]{3,120}?,\s+but\s+(?=\S)")
 """The reservation before an answer: `I don't have a complete list, but Madrid lies in Spain.`"""
 _OPENERS = re.compile(
     r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|"
@@ -294,10 +297,12 @@ def _table(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
         return []
     pieces: list[ReplyPart] = []
     seen_row = False
+    is_judged = any(_TICKED_CELL.search(line.raw) for line in lines)
     for line in lines:
         seen_row = seen_row or line.cell is not None
         if line.cell is not None:
-            pieces.append(ReplyPart(line.raw, line.cell))
+            denied = is_judged and _CROSSED_CELL.search(line.raw) is not None
+            pieces.append(ReplyPart(line.raw, line.cell, DropReason.REMARK if denied else None))
         elif "|" in line.raw:
             pieces.append(ReplyPart(line.raw, line.raw, DropReason.HEADING))
         else:
@@ -368,7 +373,7 @@ def _with_members(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[
     ):
         return list(pieces)
     groups = [left.casefold().split() for _, left, _, _ in items]
-    typed = any(question.type_words & {word, word.removesuffix("s")} for words in groups for word in words)
+    typed = any(_is_kind(left, question) for _, left, _, _ in items)
     plural = sum(words[-1].endswith("s") and not words[-1].endswith("ss") for words in groups) > 0.5 * len(groups)
     repeated = {part.casefold() for parts in members for part in parts}
     adjectives = sum(_ADJECTIVE.search(words[-1]) is not None for words in groups) > 0.5 * len(groups)
@@ -385,6 +390,13 @@ def _with_members(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[
         else:
             result.append(piece)
     return result
+
+
+def _is_kind(text: str, question: ReplyQuestion) -> bool:
+    """True if a text names a kind of the data type, `Stone fruits`, rather than one of it, `the Nile River`."""
+    words = text.replace("*", "").casefold().split()
+    plural = {word.removesuffix("s") for word in words if word.endswith("s")} & question.type_words
+    return bool(plural) or bool(words and set(words) <= question.type_words)
 
 
 def _is_known_group(groups: Sequence[Sequence[str]]) -> bool:
@@ -476,7 +488,7 @@ def _final_answer(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[R
         return pieces
     unmarked = all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines)
     reasoned = lines[-1].mark is Mark.NONE and all(
-        is_sentence(line.body) or len(line.body.split()) > 4 for line in lines[:-1]
+        is_sentence(line.body) or len(line.body.split()) > (3 if line.body.endswith(".") else 4) for line in lines[:-1]
     )
     if len(lines) > 1 and (unmarked or reasoned) and answers[-1] is not None:
         *earlier, last = lines
@@ -514,7 +526,7 @@ def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related:
     ):
         return [parts[0], *_with_subjects(parts[1:], question, related=True)]  # `Spain has many cities.`
     subjects = [_SUBJECT.match(part.raw) for part in parts]
-    names = [match["name"] for match in subjects if match and not _NO_SUBJECT.match(match["name"])]
+    names = [name for match in subjects if match and not _NO_SUBJECT.match(name := match["name"].removeprefix("The "))]
     related = related or (bool(parts) and bool(stems(parts[0].raw) & question.known_stems))
     stated_values = sum(part.dropped is None for part in parts)
     if (
@@ -528,9 +540,7 @@ def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related:
         or question.is_of_titles
     ):
         return list(parts)
-    return [
-        replace(part, body=match["name"], dropped=None) for part, match in zip(parts, subjects, strict=True) if match
-    ]
+    return [replace(part, body=name, dropped=None) for part, name in zip(parts, names, strict=True)]
 
 
 def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = False) -> list[ReplyPart]:
@@ -569,10 +579,21 @@ def _denies_all(sentence: str, question: ReplyQuestion) -> bool:
 
 
 def _bold_names(text: str, question: ReplyQuestion) -> list[str]:
-    """The names in bold of a text in sentences, without the question's own words; empty if other text is in bold."""
-    if question.numeric or question.is_of_titles:
+    """The names in bold of a text in sentences, without the question's own words; empty if other text is in bold.
+
+    Titles may be in italics or quotation marks instead.
+    """
+    if question.numeric:
         return []
-    bold = [match["name"].strip() for match in _BOLD_NAME.finditer(text)]
+    if question.is_of_titles:
+        titles = [match.group("name").strip(" ,.") for match in _SET_OFF_TITLE.finditer(text)]
+        return titles if len(text) > sum(map(len, titles)) + 3 * len(titles) else []
+    matches = list(_BOLD_NAME.finditer(text))
+    if in_template(text, question) is not None:  # `... by the **liver** and stored in the **gallbladder**`
+        gaps = [text[match.end() : following.start()] for match, following in pairwise(matches)]
+        joined = len(list(takewhile(_JOINER.fullmatch, gaps)))
+        matches = matches[: joined + 1]
+    bold = [match["name"].strip() for match in matches]
     if len(text) < 2 * sum(map(len, bold)) or not are_names(bold, 5) or any(map(is_sentence, bold)):
         return []
     names = [name.rstrip(",") for name in bold if not stems(name) or stems(name) - question.known_stems]
@@ -610,6 +631,8 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
 def _names_in(named: str, question: ReplyQuestion, is_bare: bool) -> list[str]:
     """The values that a part of a sentence lists; the part itself if it lists none."""
     values = listed(named, question)
+    if len(values) == 2 and not is_bare and "," in named and not re.search(r"\b(?:and|or)\b|&", named):
+        return values[:1]  # `in Brussels, Belgium`
     if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):
         values[-1] = _ADJUNCT.sub("", values[-1])  # `malaria, dengue and Zika to humans`
     return [named] if len(values) > 1 and not are_names(values, 8) else values
@@ -626,6 +649,8 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
         plain = plain[opener.end() :]
     plain = question.without_beginning(plain)
     values = listed(plain, question)
+    if len(values) < 2 and _is_told(plain, question):
+        return None
     if _PRONOUN.match(plain) and not is_titled(plain):
         return None
     if not plain.strip() or (_is_talk(ReplyLine(plain, plain), question) and len(values) < 3):
@@ -635,10 +660,20 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     return plain
 
 
+def _is_told(text: str, question: ReplyQuestion) -> bool:
+    """True if a text is a sentence by its length and its words in lower case, of whatever language."""
+    words = re.split(r"[,(:;–—]|\s-\s", text)[0].split()
+    lower = sum(word[0].islower() and len(word) > 2 for word in words[1:])
+    return len(words) > 4 and lower > 2 and text.rstrip().endswith((".", "!")) and not question.is_of_titles
+
+
 _QUOTED_LINE = re.compile(r"[\"“«„][^\"“”«»]{2,}[\"”»“][.,;]?")
 _CLOSED = re.compile(r"[.!]\W*$")
 _CROSSED_ITEM = re.compile(r"\s*(?:[❌✗✘❎🚫]|[-*+]\s+\[ \]\s)")
 """Bullets of items that are none of the values, beside others that are."""
+_CROSSED_CELL = re.compile(r"[❌✗✘✖]|\|\s*no\s*(?:\||$)", re.IGNORECASE)
+_TICKED_CELL = re.compile(r"[✅✓✔]|\|\s*yes\s*(?:\||$)", re.IGNORECASE)
+"""Cells of a table that say if the value of their row is right."""
 _PRONOUN = re.compile(r"(?:it|this|that|these|those|they|he|she|we|i|you|there|here)\b", re.IGNORECASE)
 _NOTES = re.compile(
     r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|key\s+points|summary|caveats?|resources?|why|how)\b",
@@ -748,7 +783,7 @@ def _item_positions(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[
         and _are_explanations([lines[p].body for p in marked])
     ):
         return {position for position in names if _heads_marked(lines, position)}
-    items = _outer_items(lines, marked)
+    items = _outer_items(lines, marked, question)
     before = items[0] - 1
     # The number 1 may have stood in the prompt, so that the reply begins with its text.
     if (
@@ -779,6 +814,9 @@ def _heads_marked(lines: Sequence[ReplyLine], position: int) -> bool:
 
 def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], question: ReplyQuestion) -> set[int]:
     """Items of a reply without list marks: its lines in bold if text stands below them, else all that is no talk."""
+    described = _described_lines(lines)
+    if described:
+        return described
     names = [position for position in headings if not lines[position].body.rstrip("*_ ").endswith((":", "："))]
     quoted = {position for position, line in enumerate(lines) if _QUOTED_LINE.fullmatch(line.body.strip())}
     if len(quoted) > 1 and len(quoted) >= 0.5 * len(lines):
@@ -799,11 +837,31 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
         and all(_is_talk(line, question) or len(line.body.split()) > 4 for line in others)
     ):
         return set(names)
-    return {
+    items = {
         position
         for position, line in enumerate(lines)
         if not _is_talk(line, question) and not is_refusal(line.body) and position not in sentence and position != title
     }
+    below = items - set(headings)
+    return below if len(below) > 1 and len(below) >= len(headings) else items
+
+
+def _described_lines(lines: Sequence[ReplyLine]) -> set[int]:
+    """Positions of names each of which begins a block of lines, above its description; empty if blocks differ.
+
+    One line before the blocks may introduce them, and one behind them may close the reply.
+    """
+    starts = [position for position, line in enumerate(lines) if position == 0 or line.after_blank]
+    blocks = [list(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+    blocks = blocks[len(blocks[0]) == 1 :] if blocks else []
+    blocks = blocks[: len(blocks) - (len(blocks[-1]) == 1)] if blocks else []
+    if len(blocks) < 2 or any(len(block) < 2 for block in blocks):
+        return set()
+    for name, *description in blocks:
+        is_name = len(name.body.split()) <= 5 and not name.body.rstrip("*_ ").endswith((".", ":", "：", "!", "?"))
+        if not is_name or not any(len(line.body.split()) > 4 for line in description):
+            return set()
+    return {position for position, line in enumerate(lines) if any(line is block[0] for block in blocks)}
 
 
 def _names_type(text: str, question: ReplyQuestion) -> bool:
@@ -811,7 +869,7 @@ def _names_type(text: str, question: ReplyQuestion) -> bool:
     return len(text.split()) > 1 and bool(stems(text) & stems(question.data_type))
 
 
-def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]:
+def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int], question: ReplyQuestion) -> list[int]:
     """The marked lines that are items, without the explanations below them and the group names above them."""
     kinds: dict[tuple[Mark, int], list[int]] = {}
     for position in marked:
@@ -831,7 +889,7 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]
     if apart:
         return list(marked)
     groups = [position for position in outer if lines[position].body.rstrip("*_ ").endswith((":", "："))]
-    if not groups and _are_group_names(lines, outer, below):
+    if not groups and _are_group_names(lines, outer, below, question):
         groups = list(outer)
     if (
         groups
@@ -839,15 +897,18 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int]) -> list[int]
         and not _are_explanations([lines[position].body for position in below])
     ):
         singles = [position for position in outer if position not in groups]
-        return sorted([*_outer_items(lines, below), *singles])
+        return sorted([*_outer_items(lines, below, question), *singles])
     return list(outer)
 
 
-def _are_group_names(lines: Sequence[ReplyLine], outer: Sequence[int], below: Sequence[int]) -> bool:
-    """True if the outer lines are in bold without more, and above each stand two names or more instead of details."""
+def _are_group_names(
+    lines: Sequence[ReplyLine], outer: Sequence[int], below: Sequence[int], question: ReplyQuestion
+) -> bool:
+    """True if all outer lines are in bold, or hold the data type, and have two names or more below each."""
+    typed = all(_is_kind(lines[position].body, question) for position in outer)
     for position, following in zip(outer, [*outer[1:], len(lines)], strict=True):
         inner = [lines[number].body for number in below if position < number < following]
-        if not is_heading(lines[position].body) or len(inner) < 2:
+        if not (typed or is_heading(lines[position].body)) or len(inner) < 2:
             return False
         if any(len(body.split()) > 4 or ":" in body or body.endswith(".") for body in inner):
             return False

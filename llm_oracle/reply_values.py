@@ -135,6 +135,17 @@ _DECLINED = re.compile(
 _DENIED = re.compile(r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE)
 """A negated verb behind the value."""
 _CROSSED = re.compile(r"~~|[❌✗✘]")
+_RETRACTED = re.compile(
+    r"(?:[(:,;—–]|\s-)\s*(?:oops|wait|no,|sorry|correction|scratch)\b|\b(?:ignore|disregard|skip)\s+(?:this|that|it)\b|"
+    r"(?:\bnot|n['’]t)\s+(?:count|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
+    re.IGNORECASE,
+)
+"""Words with which a model takes an item back in its own explanation."""
+_DATED_TITLE = re.compile(r"(?P<title>\S.*?)\s+\((?:[^()]*\s)?\d{4}\)")
+"""A title with its year, behind which nothing belongs to it."""
+_NAMED_SUBJECT = re.compile(r"(?P<name>[^\W\d_a-z]\S*(?:\s+[^\W\d_a-z]\S*)+)\s+[a-z]{3,}(?:s|ed)\s+\S+.*\.$")
+"""A name of several words and a verb, in a list of sentences."""
+_QUANTIFIER = re.compile(r"^(?:some|many|most|several|various|all)\s+(?!of\b)(?=[^\W\d_])", re.IGNORECASE)
 
 _VERBS = re.compile(
     r"(?P<subject>.{1,64}?)\s+(?:is|are|was|were|has|have|can|contains?|refers?|comes?|originat\w+|belongs?|means|"
@@ -241,6 +252,8 @@ _LEADING_TEXT = re.compile(
 )
 
 
+LONGEST_TITLE = 160
+"""Characters of a title, which may be longer than other names."""
 MOST_WORDS = 8
 """Words of a value that is neither a title nor a phrase. A longer entry is a sentence."""
 _PICTURES = "[\u2600-\u27bf\U0001f000-\U0001faff\ufe0f\u200d]+"
@@ -253,7 +266,8 @@ class ListStyle:
 
     `stops`: they end in full stops. `bylines`: they name the author after a title. `short`: they are single letters or
     two. `places`: a name follows after a comma in nearly all. `articles`: they begin with `The`. `calls`: they end in
-    exclamation marks. `labels`: words that begin more than one item, before a colon or a dash.
+    exclamation marks. `labels`: words that begin more than one item, before a colon or a dash. `mapped`: arrows lead
+    from names to names, so that the value is at the arrow's head.
     """
 
     stops: bool = False
@@ -263,6 +277,7 @@ class ListStyle:
     articles: bool = False
     calls: bool = False
     labels: frozenset[str] = field(default_factory=frozenset)
+    mapped: bool = False
 
 
 def style_of(bodies: list[str]) -> ListStyle:
@@ -290,7 +305,19 @@ def style_of(bodies: list[str]) -> ListStyle:
         sum(text.startswith("The ") for text in plain) >= max(2, 0.6 * len(plain)),
         sum(text.endswith("!") for text in plain) >= max(2, 0.6 * len(plain)),
         labels if len(rights) > 1 else frozenset(),
+        _are_mapped([broken(text[:LONGEST_LINE].replace("*", "")) for text in plain]),
     )
+
+
+def _are_mapped(items: list[tuple[str, str, str]]) -> bool:
+    """True if each item is an arrow between two names. Explanations and symbols behind arrows are none."""
+    for left, sign, right in items:
+        head = right.rstrip(".")
+        is_symbol = any(map(str.isdigit, head)) or sum(map(str.isupper, head)) >= 0.5 * len(head)
+        is_name = len(head.split()) <= 4 and head[:1].isupper() >= left[:1].isupper() and not is_symbol
+        if not sign.endswith(("→", ">")) or not is_name:
+            return False
+    return len(items) > 1
 
 
 def _are_placed(texts: list[str]) -> bool:
@@ -362,24 +389,48 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 
 
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
-    if is_refusal(text) and not (marked and question.is_of_titles and not _DECLINED.search(text)):
-        return DropReason.REFUSAL
-    if _DENIED.search(text) and not is_titled(text) and not question.is_of_phrases:
-        return DropReason.REMARK
-    if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text):  # the slot of any variable
-        return DropReason.SLOT
+    dropped = _no_value(text, question, marked)
+    if dropped is not None:
+        return dropped
+    if question.is_of_titles and _is_quoted(text) and text.count(text[0]) == text.count(text[-1]):
+        return _checked(" ".join(_unstopped(_without_quotes(text), ListStyle()).split()), question, style)
     text = first_sentence(text)
+    if marked and not question.is_of_titles:
+        text = _QUANTIFIER.sub("", text)
     slot = in_template(text, question)
     if slot is not None:
         return _checked(_cleaned(_leading(slot, question, style), question, style), question, style)
-    assigned = re.match(rf"\[?{re.escape(question.variable)}\]?\s+(?:is|are|=)\s+(?P<rest>\S.*)", text, re.DOTALL)
-    if assigned and stems(assigned["rest"]) - question.known_stems and not re.search(r"\b[A-Z]\b", assigned["rest"]):
-        text = assigned["rest"]
+    text = _assigned(text, question)
+    if f"[{question.variable}]" in text.removeprefix(f"[{question.variable}]"):
+        return DropReason.SLOT  # the question again
     name, exact = _named(text, question, style)
     if name is None:
         return DropReason.REMARK
     if exact:
         return _checked(" ".join(_without_quotes(name).split()), question, style)
+    return _from_name(name, question, style, marked)
+
+
+def _no_value(text: str, question: ReplyQuestion, marked: bool) -> DropReason | None:
+    """The reason why an entry holds no value by its words: refused, denied, taken back, or a slot without a value."""
+    if is_refusal(text) and not (marked and question.is_of_titles and not _DECLINED.search(text)):
+        return DropReason.REFUSAL
+    denied = _DENIED.search(text) and not is_titled(text) and not question.is_of_phrases
+    if denied or (_RETRACTED.search(text) and not question.is_of_titles):
+        return DropReason.REMARK
+    return DropReason.SLOT if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text) else None  # the slot of any variable
+
+
+def _assigned(text: str, question: ReplyQuestion) -> str:
+    """The text behind the variable that it assigns, `B = pizza`; the text itself if it assigns none."""
+    match = re.match(rf"\[?{re.escape(question.variable)}\]?\s+(?:is|are|=)\s+(?P<rest>\S.*)", text, re.DOTALL)
+    if match and stems(match["rest"]) - question.known_stems and not re.search(r"\b[A-Z]\b", match["rest"]):
+        return match["rest"]
+    return text
+
+
+def _from_name(name: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
+    """The value in the part of an entry that names it."""
     shortened = _shortened(name, question, style, marked)
     if isinstance(shortened, DropReason):
         return shortened
@@ -392,10 +443,14 @@ def _shortened(name: str, question: ReplyQuestion, style: ListStyle, marked: boo
     """The name without an apposition and, in a sentence, without the predicate."""
     if not question.is_of_titles:
         name = _APPOSITION.sub("", name)
-        if len(_PARENTHESES.sub("", name).split()) > MOST_WORDS and not is_sentence(name):
+        counted = _before_comma(_PARENTHESES.sub("", name), question, style)
+        if len(counted.split()) > MOST_WORDS and not is_sentence(name):
             return DropReason.TOO_LONG
         reasoned = _REASONED.match(name)
         name = reasoned["name"] if reasoned and not is_titled(name) else name
+    named = _NAMED_SUBJECT.fullmatch(name) if style.stops and not question.is_of_titles else None
+    if named:
+        return named["name"]
     is_name = question.is_of_phrases or (question.is_of_titles and is_titled(name))
     if not marked or is_name or not is_sentence(name):
         return name
@@ -467,11 +522,15 @@ def _named_plainly(text: str, question: ReplyQuestion, style: ListStyle) -> tupl
         return quoted, True
     left, sign, right = broken(text)
     if not right:
-        return text, False
+        dated = _DATED_TITLE.match(text) if question.is_of_titles else None
+        return (dated["title"], True) if dated else (text, False)
     if _denies(right, question):
         return None, False  # `Copper: not attracted by magnets`
-    if is_label(left, question, style):
+    if style.mapped or is_label(left, question, style):
         return _named(right, question, style)
+    dated = _DATED_TITLE.match(text) if question.is_of_titles else None
+    if dated:
+        return dated["title"], True
     if question.is_of_titles and sign == ":" and _is_title(right):
         return _PARENTHESES.sub("", text), True
     return (left, False) if len(left) <= LONGEST_VALUE + 20 else (None, False)
@@ -530,7 +589,9 @@ _HEDGE = re.compile(
     re.I,
 )
 """A word of doubt before a value."""
-_TYPE_BEFORE = r"(?:the\s+)?(?:[^\W\d_]+\s+)?(?:{type})\s+of\s+(?P<name>[^\W\d_a-z].*)"
+_TYPE_BEFORE = (
+    r"(?:the\s+)?(?:[^\W\d_]+\s+)?(?:{type})\s+(?:of\s+(?=[^\W\d_a-z])|(?:called|named|known\s+as)\s+)(?P<name>\S.*)"
+)
 """The data type before a name: `the European country of Austria`."""
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{2})\*$")
 """An asterisk after a word, as of a footnote or half of an emphasis; names such as `Sagittarius A*` keep theirs."""
@@ -548,7 +609,7 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
     if not question.is_of_titles:
         text = _HEDGE.sub("", text.rstrip("! ") if style.calls else text)
-        text = text if is_titled(text) else _ARTICLE.sub("", text)
+        text = _ARTICLE.sub("", text)
     types = "|".join(map(re.escape, sorted(question.type_words)))
     of_type = re.match(_TYPE_BEFORE.format(type=types), text)
     text = of_type["name"] if of_type and not question.is_of_titles else text
@@ -639,7 +700,7 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
     if re.fullmatch(r"[.…\s]*(?:and\s+)?(?:so\s+on|so\s+forth|many\s+more|more|others?|etc)\W*", folded):
         return DropReason.SLOT
     name = re.escape(question.variable)
-    if re.search(rf"\[{name}\]", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):
+    if re.search(rf"\[{name}\b", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):
         return DropReason.SLOT
     if _PLACEHOLDER.fullmatch(value) or (value == question.variable and not style.short):
         return DropReason.SLOT
@@ -651,4 +712,5 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
         return value
     if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|\d\W*|\d[.)\s]+\d[.)]?", value):
         return DropReason.EMPTY  # what is left of a list that has lost its values
-    return value if len(value) <= LONGEST_VALUE else DropReason.TOO_LONG
+    longest = LONGEST_TITLE if question.is_of_titles else LONGEST_VALUE
+    return value if len(value) <= longest else DropReason.TOO_LONG

@@ -79,6 +79,8 @@ def test_plain_asks_with_a_blank_and_names_forbidden_values() -> None:
     )
     open_words = replace(RIVER, sentence="[A] flows through [B]")
     assert '"something flows through ___"' in PLAIN.word(open_words)
+    typed_words = replace(open_words, open_types=(("A", "River"),))
+    assert '"some river flows through ___"' in PLAIN.word(typed_words)
     year = ValueQuestion("Y", "the radio was invented in [Y]", (), "Year", functional=True, numeric=True)
     assert PLAIN.word(year) == (
         'Name the year such that "the radio was invented in ___" is true. Answer with the number only.'

@@ -23,7 +23,7 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.prompts import read_prompt
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, PartlyAnswered
 from hapax.llm_oracle.reply_reader import ReplyQuestion, read_reply, read_strictly
-from tools.replies import HALVES, corpus, score
+from tools.replies import SETS, corpus, score
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 TRACES = DATA / "link" / "released_traces"
@@ -32,21 +32,20 @@ DISH = ReplyQuestion("B", "Dish", "[B] is a dish from Italy", forbidden=("Gnocch
 YEAR = ReplyQuestion("Y", "Year", "the Titanic sank in [Y]", numeric=True)
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_the_corpus_is_read(half: str) -> None:
+@pytest.mark.parametrize("name", ["development", "evaluation"])
+def test_the_corpus_is_read(name: str) -> None:
     """Of the true values in replies of many model families .98 are read, and at most .01 of the accepted are none."""
-    measured = score(corpus(half))
+    measured = score(corpus(name))
 
     assert measured.recall >= 0.98
     assert measured.junk_share <= 0.01
 
 
 def test_the_corpus_has_many_manners() -> None:
-    """The corpus holds at least 150 replies in two halves that share none."""
-    halves = [{(written.question, written.text) for written in corpus(half)} for half in HALVES]
+    """The corpus holds at least 150 replies in sets that share none."""
+    replies = [(written.question, written.text) for name in SETS for written in corpus(name)]
 
-    assert sum(map(len, halves)) >= 150
-    assert not halves[0] & halves[1]
+    assert len(set(replies)) == len(replies) >= 150
 
 
 DROPPED = [
@@ -112,7 +111,7 @@ ADVERSARIAL = [
 
 @pytest.mark.parametrize(("text", "values"), ADVERSARIAL)
 def test_an_odd_reply_is_read(text: str, values: list[str]) -> None:
-    """Forms that are in neither half of the corpus are read, too."""
+    """Forms that are in no set of the corpus are read, too."""
     assert read_reply(text, DISH).values == values
 
 
@@ -124,6 +123,9 @@ def test_an_odd_reply_is_read(text: str, values: list[str]) -> None:
         ("1. 44 BC\n2. ١٩١٢", [-44, 1912]),
         ("maybe between 1910 and 1915", []),
         ("1. 1914-1918", []),
+        ("It sank around 2560 BC.", [-2560]),
+        ("Ca. 800 BCE", [-800]),
+        ("The Titanic sank in AD 79.", [79]),
         ("1912.", [1912]),
     ],
 )

@@ -15,7 +15,8 @@ from hapax.llm_oracle.answers import parse_number
 from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
 
 CORPUS = Path(__file__).parent.parent / "tests" / "replies"
-HALVES = ("development", "evaluation")
+SETS = ("development", "evaluation", "unseen")
+"""`unseen` is for measuring alone: no change of the reader follows from it, and its misses are not listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ class ReaderScore:
         return self.junk / (self.read + self.junk) if self.read + self.junk else 0.0
 
 
-def corpus(half: str) -> list[WrittenReply]:
-    """The replies of one half of the corpus."""
-    entries = yaml.safe_load((CORPUS / f"{half}.yaml").read_text(encoding="utf-8"))
+def corpus(name: str) -> list[WrittenReply]:
+    """The replies of one set of the corpus."""
+    entries = yaml.safe_load((CORPUS / f"{name}.yaml").read_text(encoding="utf-8"))
     return [_written(entry) for entry in entries]
 
 
@@ -88,16 +89,16 @@ def score(replies: list[WrittenReply], strict: bool = False) -> ReaderScore:
 
 
 def main() -> None:
-    """Print the figures of both halves, for both readers."""
+    """Print the figures of all sets, for both readers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--misses", choices=HALVES, help="list what is misread in this half")
+    parser.add_argument("--misses", choices=SETS[:2], help="list what is misread in this set")
     options = parser.parse_args()
-    for half in HALVES:
-        replies = corpus(half)
+    for subset in SETS:
+        replies = corpus(subset)
         for name, strict in (("reader", False), ("strict reader", True)):
             measured = score(replies, strict)
             print(
-                f"{half:12} {name:14} {len(replies)} replies: {measured.recall:.3f} of {measured.true} true values, "
+                f"{subset:12} {name:14} {len(replies)} replies: {measured.recall:.3f} of {measured.true} true values, "
                 f"{measured.junk_share:.3f} of the accepted are none ({measured.junk})"
             )
     for written in corpus(options.misses) if options.misses else ():

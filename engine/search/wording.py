@@ -87,10 +87,20 @@ class QuestionWording:
             question.functional,
             self.library.is_numeric(question.data_type),
             forbidden,
+            open_types=tuple(self._open_types(question)),
         )
         if self.profile is not FEW_SHOT:
             return worded
         return replace(worded, examples=self.examples(question))
+
+    def _open_types(self, question: Question) -> Iterator[tuple[str, str]]:
+        """Name and data type of each open argument beside the requested one, which the patterns hold as `[B]`."""
+        for pattern in question.patterns:
+            types = self.library.signature(f"{pattern.predicate}/{len(pattern.arguments)}").argument_types
+            for argument, data_type in zip(pattern.arguments, types, strict=True):
+                slot = _BRACKETS.fullmatch(argument) if isinstance(argument, str) else None
+                if slot:
+                    yield slot[1], data_type
 
     # -- examples
 
