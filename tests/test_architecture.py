@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,16 @@ def sources() -> list[Path]:
     return [*sorted(path for room in ROOMS[:-1] for path in (ROOT / room).rglob("*.py")), ROOT / "cli.py"]
 
 
+@cache
+def nodes(path: Path) -> list[ast.Import | ast.ImportFrom | ast.Attribute]:
+    """The imports and attributes of a file, which is parsed once for all tests."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Attribute)
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kinds)]
+
+
 def imports(path: Path) -> Iterator[str]:
     """Full names of the imported modules; `from a import b` gives `a.b`, whether b is a module or a name in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -84,18 +92,27 @@ def room_of(name: str) -> str | None:
     return parts[1] if parts[0] == "hapax" and parts[1:] and parts[1] in ROOMS else None
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_one_way(path: Path) -> None:
-    """A room imports only from rooms to its left, and a library only in its one place."""
-    place = path.relative_to(ROOT).as_posix()
-    room = place.split("/")[0].removesuffix(".py")
-    names = list(imports(path))
-
-    against = [name for name in names if (other := room_of(name)) and ROOMS.index(other) > ROOMS.index(room)]
-    libraries = {name.split(".")[0] for name in names}
-    outside = [name for name in libraries if name in FENCES and not place.startswith(FENCES[name])]
+def test_imports_go_one_way() -> None:
+    """A room imports only from rooms to its left."""
+    against = []
+    for path in sources():
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        for name in imports(path):
+            imported = room_of(name)
+            if imported and ROOMS.index(imported) > ROOMS.index(room):
+                against.append((str(path), name))
 
     assert against == []
+
+
+def test_a_library_has_one_place() -> None:
+    """A library is imported only by the modules that `FENCES` names."""
+    outside = []
+    for path in sources():
+        libraries = {name.split(".")[0] for name in imports(path)} & FENCES.keys()
+        place = path.relative_to(ROOT).as_posix()
+        outside += [(place, name) for name in libraries if not place.startswith(FENCES[name])]
+
     assert outside == []
 
 
@@ -177,16 +194,17 @@ AROUND_THE_SYSTEM = {
 OUTSIDE_THE_SYSTEM = ("kb/system.py", "engine/inference/worker.py")  # the second runs in a process of Prolog's
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_reaches_around_the_system(path: Path) -> None:
+def test_no_module_reaches_around_the_system() -> None:
     """Clock, pauses, renames, removals and syncs go through `kb/system.py`, so that they can be simulated."""
-    if path.relative_to(ROOT).as_posix().startswith(OUTSIDE_THE_SYSTEM):
-        return
-    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Attribute)]
-    around = [
-        f"{node.value.id}.{node.attr}, line {node.lineno}"
-        for node in calls
-        if isinstance(node.value, ast.Name) and node.attr in AROUND_THE_SYSTEM.get(node.value.id, set())
-    ]
+    around = []
+    for path in sources():
+        place = path.relative_to(ROOT).as_posix()
+        if place.startswith(OUTSIDE_THE_SYSTEM):
+            continue
+        for node in nodes(path):
+            if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+                continue
+            if node.attr in AROUND_THE_SYSTEM.get(node.value.id, set()):
+                around.append(f"{place}:{node.lineno} {node.value.id}.{node.attr}")
 
     assert around == []

@@ -71,8 +71,8 @@ def arguments() -> list[tuple[str, str]]:
     return [(name, argument) for name, argument in pairs if f"{name}.{argument}" not in FREE]
 
 
-@pytest.fixture
-def fitting(tmp_path: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def fitting(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Values that fit required arguments, by name; nothing is done with them."""
     rules, kb = hapax.parse_rules(""), hapax.KnowledgeBase()
     models = hapax.open_models("simulated", library=rules)
@@ -81,7 +81,7 @@ def fitting(tmp_path: Path) -> dict[str, Any]:
     parts = {role: getattr(models, role) for role in ("knowledge", "critic", "likelihood", "evaluator")}
     sheets = {"kind": hapax.SheetKind.STATEMENTS, "sample": hapax.SampleOptions(), "voters": ("ann",)}
     pairs = [EntailmentPair(Triple("a", "b", "c"), Triple("a", "d", "c"), True)]
-    grid = tmp_path / "grid.yaml"
+    grid = tmp_path_factory.mktemp("grid") / "grid.yaml"
     grid.write_text("models: [{name: small, knowledge: embedded}]", encoding="utf-8")
     files = hapax.ExpansionFiles(Path("meta.rules"), Path("out.rules"))
     return {
