@@ -11,6 +11,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -20,6 +21,8 @@ from hapax.kb import rows, schema, system
 from hapax.kb.unfinished import unfinished
 
 BUSY_SECONDS = 60.0
+
+_MEMORY = "file::memory:"
 
 _SIGNAL_SECONDS = 0.2
 """Longest wait inside SQLite, in which no signal is handled."""
@@ -56,16 +59,15 @@ def open_database(path: Path | None, read_only: bool = False, applied: list[str]
     With `read_only` no file is created, and opening works beside a writer and in a folder without write permission.
     Raises HapaxError for a file that is not a knowledge base.
     """
-    place = str(path) if path else "the knowledge base in memory"
+    if path is None:
+        return _in_memory()
+    place = str(path)
     with translated(place):
-        if path is None:
-            database = _connected("file::memory:")
-        else:
-            _check_path(path, read_only)
-            database = _connected(reading_uri(path)) if read_only else _connected(f"{path.resolve().as_uri()}?mode=rwc")
+        _check_path(path, read_only)
+        database = _connected(reading_uri(path)) if read_only else _connected(f"{path.resolve().as_uri()}?mode=rwc")
         try:
             if _needs_migration(database, place):
-                if path and read_only:
+                if read_only:
                     database.close()
                     _bring_up_to_date(path, applied)
                     return _connected(reading_uri(path))
@@ -76,6 +78,27 @@ def open_database(path: Path | None, read_only: bool = False, applied: list[str]
             database.close()
             raise
         return database
+
+
+def _in_memory() -> Database:
+    """A new database in memory, copied from an empty one: 60 statements of migrations would take 20 ms each time."""
+    database = _connected(_MEMORY)
+    # By way of a copy, since a database that SQLite reads from bytes cannot grow beyond 1 GB.
+    with closing(sqlite3.connect(_MEMORY, uri=True)) as empty:
+        empty.deserialize(_empty_contents())
+        empty.backup(database.conn)
+    return database
+
+
+@cache
+def _empty_contents() -> bytes:
+    """The bytes of a database without rows, after all migrations."""
+    database = _connected(_MEMORY)
+    try:
+        _migrate(database, "the knowledge base in memory")
+        return database.conn.serialize()
+    finally:
+        database.close()
 
 
 def _bring_up_to_date(path: Path, applied: list[str] | None) -> None:
