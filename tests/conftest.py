@@ -5,17 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 from fault_harness import Warm
+from hypothesis import settings
 from money_fixture import RULES
 from prolog_fixture import WorkerSource
+from random_cases import cases
 
 from hapax.engine.inference import session as prolog_session
 from hapax.engine.inference.session import PrologSession
+from hapax.grammar import parser
+from hapax.grammar.imports import RuleSource
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE
+
+settings.register_profile("hapax", max_examples=cases(40), deadline=None)
+settings.load_profile("hapax")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,6 +43,20 @@ def forked_workers() -> Iterator[None]:
         return
     with WorkerSource() as source, pytest.MonkeyPatch.context() as patch:
         patch.setattr(prolog_session, "subprocess", source)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def texts_parsed_once() -> Iterator[None]:
+    """The statements of a rule text are parsed once in a process: most commands read the shipped rules."""
+    parsed = lru_cache(256)(parser._read_statements)
+
+    def read(file: str, text: str) -> RuleSource:
+        source = parsed(file, text)
+        return replace(source, lines=list(source.lines), diagnostics=list(source.diagnostics))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parser, "_read_statements", read)
         yield
 
 

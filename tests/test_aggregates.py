@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
@@ -115,7 +116,7 @@ def by_prolog(prolog: PrologSession, kb: KnowledgeBase, library: Library, name: 
     return derive_statements(prolog, library, Theory(library, kb).relevant_to(rule).facts(), kept)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(earlier=menus(), later=menus())
 def test_both_engines_give_the_values_of_loops_over_the_facts(
     earlier: list[FactRecord], later: list[FactRecord], prolog: PrologSession

@@ -17,6 +17,7 @@ import pytest
 from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 import hapax
 from hapax.engine.inference.bulk_derivation import RUN_ID, Engine, derive_all, read_statements
@@ -211,7 +212,7 @@ def facts(draw: st.DrawFn) -> list[FactRecord]:
     return found + [fact("marked", value, source=Source.GIVEN) for value in draw(st.lists(values, max_size=4))]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=programs(), earlier=facts(), later=facts())
 def test_sql_gives_what_prolog_gives(
     program: str, earlier: list[FactRecord], later: list[FactRecord], prolog: PrologSession
@@ -241,7 +242,7 @@ EXPRESSIONS = (
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     expressions=st.tuples(*[st.sampled_from(EXPRESSIONS)] * 3),
     operator=st.sampled_from(("<", "=<", ">", ">=", "=", "\\=")),
@@ -285,7 +286,7 @@ wants(Person P, Thing X, "50% \\"off\\"") & first(Thing X, Thing Y) & first(Thin
 cells_of_lines = st.sampled_from((*VALUES, "100%", "%s", "\\u0000v0\\u0000", "\u2028")) | st.text(max_size=5)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(found=facts(), values=st.lists(cells_of_lines, min_size=2, max_size=4, unique_by=repr))
 def test_lines_are_those_of_the_records(found: list[FactRecord], values: list[Value], prolog: PrologSession) -> None:
     """Statements written in batches are, byte for byte, the records written one by one, equal facts included."""
@@ -304,7 +305,7 @@ def test_lines_are_those_of_the_records(found: list[FactRecord], values: list[Va
 cells = st.sampled_from(VALUES) | st.text() | st.integers() | st.decimals(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(found=st.lists(st.tuples(st.sampled_from("ab"), st.lists(cells, max_size=3)), max_size=12))
 def test_facts_read_together_are_as_read_one_by_one(found: list[tuple[str, list[Value]]]) -> None:
     """Whatever values facts have, a batch that is read at once gives the same relations as its facts one by one."""
@@ -342,7 +343,7 @@ def identify(connection: sqlite3.Connection) -> None:
             connection.execute("UPDATE facts SET id = ? WHERE rowid = ?", (own, row))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     updates=st.lists(
         st.tuples(

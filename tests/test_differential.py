@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from random_cases import cases
 
 from hapax.engine.inference.session import PrologSession
 from tools.differential import ComparedPrograms, compare_program
 
-PROGRAMS = int(os.environ.get("HAPAX_TEST_PROGRAMS", "60"))
+PROGRAMS = cases(20)
 
 
 def test_engines_agree_on_random_programs(prolog: PrologSession) -> None:

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
@@ -65,7 +66,7 @@ def checked_steps(steps: Sequence[dict[str, object]], edges: set[Pair]) -> None:
             assert tuple(goal) in edges
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=pairs, blocked=pairs, declared=st.tuples(st.booleans(), st.booleans(), st.booleans()))
 def test_sql_and_prolog_give_what_the_declarations_say(
     edges: set[Pair], blocked: set[Pair], declared: tuple[bool, bool, bool], prolog: PrologSession

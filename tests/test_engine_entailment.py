@@ -12,6 +12,7 @@ import pytest
 from cli_fixture import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 import hapax
 from hapax.engine.entailment.checks import entailment_faults
@@ -245,7 +246,7 @@ def test_circles_are_paraphrases() -> None:
 NODES = [Atom(name, (Variable("A", "T"),)) for name in "pqrst"]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=cases(12))
 @given(st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
 def test_closure_is_transitive(arrows: set[tuple[int, int]]) -> None:
     """The closure reaches what a plain walk reaches, and every chain goes by stored entailments."""

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.search.gates import CRITIC, TYPE, QuestionGates, gates_in_order
@@ -207,7 +208,7 @@ def test_a_share_of_beams_is_rounded_up_from_the_ninth_digit(share, expected):
 WORDS = st.lists(st.sampled_from(["peanut", "Butter", "and", "jelly", "42", "é"]), max_size=6).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(30), deadline=None)
 @given(WORDS, WORDS)
 def test_penalty_is_three_rouge_l(left, right):
     """The penalty equals 3 x the F measure of the rouge_score package."""

@@ -10,6 +10,7 @@ import pytest
 from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 from test_engine_search import ALLERGY, HARMLESS, OLDER, RECURSIVE, SMALL, library_of
 
 from hapax.engine.search.expectation import KEYED, LARGE, OPEN, ExpectedBeams, Experience, type_size
@@ -100,7 +101,7 @@ def test_a_run_stays_below_the_upper_bound(text):
         assert spent.calls <= estimate.roles[role].calls.most, role
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(4), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     text=st.sampled_from([ALLERGY, OLDER, HARMLESS, RECURSIVE, ALLERGY + HARMLESS]),
     seed=st.integers(0, 50),

@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.program import DemandState, build_program, is_asked, join_order
@@ -287,7 +288,9 @@ def number_of(expression: Expression, assignment: Mapping[str, Value]) -> str | 
     return {"+": left + right, "-": left - right, "*": left * right, "/": left / right}[expression.operator]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=cases(25), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(world=worlds())
 def test_prolog_equals_python(prolog: PrologSession, world: tuple[Library, list[FactRecord]]) -> None:
     """Answers equal a naive evaluation, over random rules with negation, comparisons, arithmetic and recursion."""
@@ -300,7 +303,9 @@ def test_prolog_equals_python(prolog: PrologSession, world: tuple[Library, list[
     assert found == {name: expected[name] for name in INTENSIONAL}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=cases(12), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(world=worlds(), data=st.data())
 def test_statements_equal_python_and_their_proofs_hold(
     prolog: PrologSession, world: tuple[Library, list[FactRecord]], data: st.DataObject

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.inference.session import (
     MAX_GOAL_CHARACTERS,
@@ -265,7 +266,7 @@ def test_inference_limit_names_its_option(prolog: PrologSession) -> None:
     assert caught.value.limit == "inferences"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(15), deadline=None)
 @given(
     values=st.lists(
         st.one_of(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), st.integers())

@@ -10,6 +10,7 @@ import pytest
 from cli_fixture import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 import hapax
 from hapax.engine.entailment.closure import EntailmentGraph
@@ -222,7 +223,7 @@ def random_edges(seed: int) -> list[Edge]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(20), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.05, 0.2, 0.5]))
 def test_looked_up_chains_are_those_of_the_whole_graph(seed: int, at_least: float) -> None:
     """Chains over the entailments that a predicate looks up, before or after it, are those over all entailments."""

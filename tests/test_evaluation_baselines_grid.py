@@ -12,6 +12,7 @@ from cli_fixture import invoke
 from click.testing import Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.search.known_facts import KnownFacts
 from hapax.evaluation.link.baselines.config import ConfigRejected, GridConfig, read_config
@@ -190,7 +191,7 @@ SCALARS = st.none() | st.text(max_size=5) | st.integers() | st.floats(allow_nan=
 NAMES = st.sampled_from(["models", "rules", "search", "baseline", "temperatures", "judge", "seed", "sead", ""])
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(told=st.dictionaries(NAMES, SCALARS | st.lists(SCALARS, max_size=3), max_size=4))
 def test_no_mapping_raises_anything_else(tmp_path: Path, told: Mapping[str, Any]) -> None:
     """Whatever a file holds, it is a grid or a list of faults."""

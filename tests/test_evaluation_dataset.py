@@ -23,6 +23,7 @@ from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from random_cases import cases
 
 import hapax
 import hapax.evaluation.dataset.parquet as shards
@@ -764,7 +765,7 @@ def test_the_commands_of_the_page_read_lint_back(
 VALUE = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="_"), min_size=1, max_size=12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=cases(6), deadline=None)
 @given(st.lists(st.tuples(VALUE, VALUE), min_size=1, max_size=5, unique=True))
 def test_any_value_comes_back_from_lint(pairs: list[tuple[str, str]]) -> None:
     """Commas, quotation marks and letters of any script; LINT's form itself has no underscores and single blanks."""
@@ -841,7 +842,7 @@ def test_harness_tasks_name_files_and_functions_that_are_there(kitchen: Path) ->
     assert base["metadata"] == {"version": 1.0}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=cases(5), deadline=None)
 @given(st.lists(st.lists(st.booleans(), min_size=13, max_size=13), min_size=1, max_size=6), st.integers(0, 12))
 def test_harness_metrics_are_those_of_the_probing(rights: list[list[bool]], cut: int) -> None:
     """All 13, positive, negative, accuracy and each template give what `evaluate probe` gives; a cut statement is none."""

@@ -15,6 +15,7 @@ from cli_fixture import invoke
 from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.evaluation.entailment import groups, metrics, pairs
 from hapax.evaluation.entailment.groups import PAIRINGS, PAPER_SIZES, SubGroup
@@ -419,7 +420,7 @@ def test_empty_curve() -> None:
     assert metrics.normalised_area(all_true) == 0.0
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=cases(10))
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0]), min_size=2, max_size=30), st.integers(0, 3))
 def test_a_symmetric_scorer_gets_nothing_on_directions(scores: list[float], seed: int) -> None:
     """Who scores a pair as its converse has precision one half everywhere and AUCnorm 0, with no doubt about it."""

@@ -16,6 +16,7 @@ import pytest
 from cli_fixture import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 from votes_fixture import Page, fill, fill_csv, fill_page, statement
 
 from hapax.evaluation.link.probing.items import probe_items
@@ -258,7 +259,7 @@ def test_a_page_can_be_used_without_seeing_it(filled: KnowledgeBase, tmp_path: P
 
 
 @given(st.lists(HOSTILE, min_size=4, max_size=4, unique=True), st.integers())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=cases(5), deadline=None)
 def test_export_fill_and_import_give_the_same_votes(texts: list[str], seed: int) -> None:
     """Whatever the statements say, on CSV and page, the votes are those that were filled in, and nothing breaks out."""
     kinds = (SheetKind.STATEMENTS, SheetKind.PREDICATES, SheetKind.BASELINE)

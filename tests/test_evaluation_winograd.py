@@ -15,6 +15,7 @@ import winograd_fixture as fixture
 from cli_fixture import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.evaluation.winograd import paper
 from hapax.evaluation.winograd.abstraction import abstract_pair, read_concepts
@@ -176,7 +177,7 @@ CELLS = st.one_of(st.text(max_size=12), st.sampled_from(['["a", "b"]', "0", "1",
 COLUMNS = ("text", "pronoun", "options", "entity1", "entity2", "label", "mod", "mod_text", "use_tq", "pair", "family")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(30), deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(COLUMNS), CELLS), max_size=4), st.booleans(), st.booleans())
 def test_any_file_is_read_or_refused(rows: list[dict[str, Any]], whole: bool, published: bool) -> None:
     """Cells of any kind, missing or not, give items or one fault that says what to do."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
@@ -89,7 +90,7 @@ def conclusions(records: Sequence[object]) -> set[tuple[Value, ...]]:
     return found
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(earlier=aviaries(), later=aviaries())
 def test_both_engines_except_what_loops_over_the_facts_do(
     earlier: list[FactRecord], later: list[FactRecord], prolog: PrologSession

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from fuzz import answers, goals, importers, prolog_codec, rules
 from fuzz.common import CRASHES
 
 TARGETS = {target.__name__.rpartition(".")[2]: target for target in (answers, goals, importers, prolog_codec, rules)}
 KNOWN = [(name, path) for name in TARGETS for path in sorted((CRASHES / name).glob("*"))]
-EXAMPLES = {"goals": 60, "prolog_codec": 60}
+EXAMPLES = {"goals": 30, "prolog_codec": 30}
 """Of these fewer, because each asks Prolog."""
 
 
@@ -45,7 +46,7 @@ def test_contracts_hold_for_any_input(name: str) -> None:
         check(seed)
 
     @settings(
-        max_examples=EXAMPLES.get(name, 150),
+        max_examples=cases(EXAMPLES.get(name, 60)),
         deadline=None,
         derandomize=True,
         database=None,

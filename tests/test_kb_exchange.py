@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.exchange import cell_text, export_facts, import_facts, parse_cell
@@ -65,7 +66,7 @@ def exported(kb: KnowledgeBase, form: str) -> str:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 @given(FACTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(12), deadline=None)
 def test_what_is_exported_imports_as_the_same_facts(form, facts):
     """Facts with any texts and numbers survive the way through a file, exactly."""
     with KnowledgeBase() as kb:

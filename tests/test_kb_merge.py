@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import rows
@@ -75,7 +76,7 @@ def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
 
 
 @given(CONTENTS, CONTENTS, CONTENTS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=cases(5), deadline=None)
 def test_merging_is_idempotent_commutative_and_associative(first_records, second_records, third_records):
     """Whichever file takes over the other, and however often, the content is the same."""
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +96,7 @@ def test_merging_is_idempotent_commutative_and_associative(first_records, second
 
 
 @given(CONTENTS, CONTENTS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=cases(3), deadline=None)
 def test_both_sides_report_the_same_conflicts(first_records, second_records):
     """Contradictions between two files do not depend on the direction of the merge."""
     conflicts = []

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import PredicateKind, PredicateSignature, Templates
@@ -165,7 +166,7 @@ RECORDS = [
 
 @pytest.mark.parametrize(("table", "records"), RECORDS, ids=[table.name for table, _ in RECORDS])
 @given(data=st.data())
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=cases(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_record_comes_back_as_it_was(table, records, data):
     """Records of every table are read back equal, and writing them twice changes nothing."""
     record = data.draw(records)

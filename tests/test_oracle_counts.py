@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backend import OpeningOptions
@@ -73,7 +74,7 @@ def test_a_long_paragraph_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 WORD = st.sampled_from(["a", "b", "É", "d'x", "12"])
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(WORD, min_size=1, max_size=6), min_size=1, max_size=5), st.lists(WORD, min_size=1, max_size=3))
 def test_counts_are_exact(tmp_path_factory: pytest.TempPathFactory, passages: list[list[str]], name: list[str]) -> None:
     """The count of a name equals a plain search for its words in every passage."""

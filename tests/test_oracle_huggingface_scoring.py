@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 from transformers import (
     Gemma2Config,
     Gemma2ForCausalLM,
@@ -131,7 +132,7 @@ def test_scores_are_those_of_plain_passes(name: str) -> None:
     """Whatever texts come together, in batches of any size: logits and ln P of each text are those of it alone."""
     model = network(name)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=cases(10), deadline=None)
     @given(text_sets(), st.sampled_from([40, 150, 10_000]), st.integers(1, 2))
     def check(texts: list[tuple[int, ...]], room: int, lead: int) -> None:
         logits = [alone(model, text) for text in texts]
@@ -346,7 +347,7 @@ def test_encoder_runs_equal_prompts_once_and_halves_too() -> None:
     assert sum(size for size in asked if size <= 100) == sum(map(len, TEXTS))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(text_sets(), st.integers(0, 12))
 def test_plan_puts_texts_together_again(texts: list[tuple[int, ...]], cost: int) -> None:
     """Pieces joined from the first level on are the texts; each level saves more than it costs; ends are their own."""

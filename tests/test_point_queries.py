@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 from test_bulk_inference import VALUES, fact, facts, library_of, programs
 
 from hapax.engine.explain import prove, story_text, why_not
@@ -27,7 +27,7 @@ from hapax.kb.loading import is_sayable
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
 
-PROGRAMS = int(os.environ.get("HAPAX_TEST_PROGRAMS", "25"))
+PROGRAMS = cases(12)
 
 ROUTES = """
 given road(Place, Place).

@@ -16,6 +16,7 @@ from cli_fixture import invoke
 from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.engine.expansion.predicate_lint import lint_predicates
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
@@ -445,7 +446,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(15), deadline=None)
 @given(types=HOSTILE, verb=HOSTILE, statements=HOSTILE, sentence=HOSTILE)
 def test_hostile_replies_never_give_a_faulty_rule(types: str, verb: str, statements: str, sentence: str) -> None:
     """Whatever a model says, a proposal is a rule that reads back as it was written and has no error."""
@@ -764,7 +765,7 @@ def test_a_faulty_sheet_is_refused_with_its_place(place: Path, text: str, told: 
     assert told in result.output.replace("\n", " ")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=20), min_size=3, max_size=3), max_size=4), st.sampled_from(("csv", "jsonl")))  # fmt: skip
 def test_what_is_written_into_a_sheet_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, texts: list[list[str]], ending: str

@@ -16,6 +16,7 @@ import pytest
 from cli_fixture import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 import hapax
 from hapax.engine.mining import screening
@@ -270,7 +271,7 @@ SMALL = st.sets(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=cases(6), deadline=None)
 @given(SMALL, st.sets(st.tuples(st.sampled_from(["p", "q"]), st.tuples(NODES, NODES)), max_size=3), st.booleans())
 def test_measures_equal_those_of_brute_force(facts: set[Any], rejected: set[Any], constants: bool) -> None:
     """On random knowledge bases every mined rule has the figures that trying all values for all variables gives."""
@@ -303,7 +304,7 @@ def closed_rules(most: int) -> Iterator[Rule]:
                     yield hapax.parse_rules(f"{' & '.join(atoms)} -> {head}(Object X, Object Y)").rules[0]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=cases(6), deadline=None)
 @given(st.sets(st.tuples(st.sampled_from(["p", "q"]), st.tuples(NODES, NODES)), min_size=4, max_size=12))
 def test_no_supported_chain_is_lost(facts: set[Any]) -> None:
     """Each chain with support is mined, or a rule is that subsumes it or predicts the same with no less confidence."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import nullcontext
 from dataclasses import replace
 from decimal import Decimal
@@ -12,6 +11,7 @@ import pytest
 from cli_fixture import invoke
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 from test_bulk_inference import facts, programs
 
 from hapax.engine.explain import story_text, why_not
@@ -79,8 +79,8 @@ def test_a_comparison_is_tested_before_the_beam_cuts() -> None:
     assert len(statements(report)) == HIGH
 
 
-PROGRAMS = int(os.environ.get("HAPAX_TEST_PROGRAMS", "40"))
-"""Random programs that are compared; HAPAX_TEST_PROGRAMS=1000 compares more."""
+PROGRAMS = cases(15)
+"""Random programs that are compared."""
 
 
 @settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))

@@ -15,6 +15,7 @@ from cli_fixture import invoke
 from click.testing import Result
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from random_cases import cases
 
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.theories.abstraction import MARKS, abstracted, entity_name, normalised
@@ -101,7 +102,7 @@ def test_patterns_name_no_entity() -> None:
 names = st.from_regex(r"[A-Z][a-z]{3,9}( [a-z]{3,9})?", fullmatch=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(15), deadline=None)
 @given(st.sampled_from(shipped_patterns().examples), names, names, st.booleans())
 def test_entities_change_nothing(
     referee: Referee, example: PatternExample, first_name: str, second_name: str, swapped: bool

@@ -10,6 +10,7 @@ from cli_fixture import EVERY_END, invoke, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from money_fixture import SCRIPT
+from random_cases import cases
 
 import hapax
 
@@ -244,7 +245,7 @@ def test_unrelated_facts_and_other_rules_refute_nothing() -> None:
 
 
 @given(changes=st.lists(st.tuples(st.sampled_from(["is_penguin", "lives_in", "is_bird"]), st.sampled_from("abc"))))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=cases(8))
 def test_what_stands_is_what_a_fresh_derivation_proves(changes: list[tuple[str, str]]) -> None:
     """After any row of additions and withdrawals the stored statements that stand are those that can be derived."""
     library = hapax.parse_rules(BIRDS)
