@@ -278,6 +278,8 @@ def choose_threshold(
     error = promise.error / (groups * len(begins))
     best: int | None = None
     for begin in begins:
+        # Fixed-sequence testing: the tests go from strict to lax and end at the first failure, so that no further
+        # correction for their number is needed beside that for the beginnings.
         for place in range(begin, len(sample.thresholds)):
             false, count = sample.count(sample.thresholds[place])
             if tail(false, count, promise.risk) > error:

@@ -223,6 +223,7 @@ def unfit_facts(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
         numeric[indicator] = [place for place, data_type in enumerate(types) if library.is_numeric(data_type)]
     for indicator in sorted(kb.fact_counts()):
         name = _name(indicator)
+        # Facts are read only where there is something to find: an unknown arity, or an argument that must be a number.
         if name not in names or not (indicator not in arguments or numeric[indicator]):
             continue
         facts = [fact for fact in kb.facts(name) if f"{name}/{len(fact.arguments)}" == indicator]

@@ -61,7 +61,9 @@ def rules_of_right_arity(library: Library) -> Iterator[Rule]:
 
     Checks of variables skip the others: `uses_of_predicates` reports the wrong number, and the rest follows from it.
     """
-    return (rule for rule in library.rules if not any(intended_declaration(atom, library) for atom in rule.atoms))
+    for rule in library.rules:
+        if not any(intended_declaration(atom, library) for atom in rule.atoms):
+            yield rule
 
 
 # Declarations and uses

@@ -181,6 +181,7 @@ def _header(cells: list[str], file: str) -> _Columns | None:
         if match := _NUMBERED_COLUMN.fullmatch(name):
             repeated |= int(match[1]) in places
             places[int(match[1])] = place
+    # `predicate` alone can head facts of any number of arguments; without it the row is the first fact.
     if not places:
         return _Columns() if names[0] == "predicate" else None
     if "predicate" not in names:

@@ -169,6 +169,7 @@ def _by_likelihood(
     tells_spans = measures_of(model) >= OF_NAMES
     if measures & {Measure.SPAN, Measure.PAIR} or (of_sentence and tells_spans):
         parts = _span_scores(model, [asked for asked, _ in spanned])
+    # The paper leaves out a text's first token; where its score is known, it can be subtracted from the whole.
     tells_first = all(part is not None and (part.first is not None or part.refused) for part in parts)
     if (Measure.PAPER in measures and not tells_first) or (of_sentence and not tells_spans):
         plain = model.log_likelihoods([text.text for text in texts])

@@ -20,8 +20,8 @@ class ServerPace:
     latency: float | None = None
     speed: float | None = None
 
-    def seconds(self, requests: int, each: Usage, rounds: int) -> float | None:
-        """Wall time of requests that use `each` and are sent in `rounds`, one after the other; None if unknown.
+    def seconds(self, requests: int, usage: Usage, rounds: int) -> float | None:
+        """Wall time of requests that use `usage` and are sent in `rounds`, one after the other; None if unknown.
 
         A round takes at least the time of one request; its last requests leave some places empty, half of them in
         the mean.
@@ -30,10 +30,10 @@ class ServerPace:
             return 0.0
         limits = [60 * requests / self.rpm] if self.rpm else []
         if self.tpm:
-            limits.append(60 * requests * (each.prompt_tokens + each.completion_tokens) / self.tpm)
+            limits.append(60 * requests * (usage.prompt_tokens + usage.completion_tokens) / self.tpm)
         if self.latency is None:
             return max(limits, default=None)
-        duration = self.latency + (each.completion_tokens / self.speed if self.speed else 0.0)
+        duration = self.latency + (usage.completion_tokens / self.speed if self.speed else 0.0)
         rounds = min(rounds, requests)
         places = self.max_concurrency
         # No more than each request in turn, no less than all rounds.

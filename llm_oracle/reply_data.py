@@ -195,8 +195,10 @@ def _repaired(text: str) -> list[Any] | dict[str, Any] | None:
             ends.append((position + 1, "".join(reversed(open_brackets))))
         elif char == ",":
             ends.append((position, "".join(reversed(open_brackets))))
+        # No reply nests values so deeply; hostile ones would make the loop below costly.
         if len(open_brackets) > 20:
             return None
+    # The last ends may lie in an element that is broken in another way, so that earlier ones are tried as well.
     for end, closing in ends[:-4:-1]:
         try:
             node = json.loads(text[:end] + closing)

@@ -368,16 +368,19 @@ def _with_members(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[
         return list(pieces)
     members = [listed(right, question) if right else [] for _, _, _, right in items]
     counts = [len(parts) for parts in members]
+    # A group of one is no group; some groups have only one member, so that the mean decides.
     if sum(counts) < 1.6 * len(items) or not all(
         are_names(parts, 4) and not any(map(is_sentence, parts)) for parts in members
     ):
         return list(pieces)
     groups = [left.casefold().split() for _, left, _, _ in items]
     typed = any(_is_kind(left, question) for _, left, _, _ in items)
+    # "ss" ends a singular: bass, brass, moss.
     plural = sum(words[-1].endswith("s") and not words[-1].endswith("ss") for words in groups) > 0.5 * len(groups)
     repeated = {part.casefold() for parts in members for part in parts}
     adjectives = sum(_ADJECTIVE.search(words[-1]) is not None for words in groups) > 0.5 * len(groups)
     bold = all(piece.body.startswith("**") and not piece.raw.lstrip()[:1].isdigit() for piece, *_ in items)
+    # Members belong to one group, while explanations share their words: "dough" is in each of the pizzas.
     if not (typed or plural or adjectives or (bold and min(counts) > 1) or _is_known_group(groups)) or len(
         repeated
     ) < 0.9 * sum(counts):
@@ -486,6 +489,7 @@ def _final_answer(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[R
                 parts = listed(tidy(match[1]), question)
                 pieces += [ReplyPart(line.raw, part) for part in (parts if len(parts) > 1 else [match[1]])]
         return pieces
+    # "The answer is" below a list may be its last item's explanation, unless the lines above are sentences.
     unmarked = all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines)
     reasoned = lines[-1].mark is Mark.NONE and all(
         is_sentence(line.body) or len(line.body.split()) > (3 if line.body.endswith(".") else 4) for line in lines[:-1]
@@ -722,6 +726,7 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
     first = min(items, default=len(own))
     if first < len(own) and _declines_all(own[:first], question):
         return [DropReason.REFUSAL] * len(lines)
+    # Items crossed out in a list of others are counterexamples; a list of nothing else marks its items so.
     crossed = {position for position in items if _CROSSED_ITEM.match(own[position].raw)}
     reasons: list[DropReason | None] = []
     for position, line in enumerate(own):
@@ -821,6 +826,7 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
     quoted = {position for position, line in enumerate(lines) if _QUOTED_LINE.fullmatch(line.body.strip())}
     if len(quoted) > 1 and len(quoted) >= 0.5 * len(lines):
         return quoted
+    # Among short lines, a long one that ends like a sentence is a remark on the list.
     others = [line for line in lines if line.mark is Mark.NONE]
     short = sum(len(line.body.split()) <= 4 and not line.body.endswith(".") for line in others)
     sentence = {
@@ -828,6 +834,7 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
         for position, line in enumerate(lines)
         if short > 0.6 * len(others) and len(line.body.split()) > 4 and _CLOSED.search(line.body)
     }
+    # A single exclamation at the end wishes the reader luck; names such as "Yahoo!" are seldom alone in that.
     if not any(line.body.endswith("!") for line in others[:-1]) and others and others[-1].body.endswith("!"):
         sentence.add(max(position for position, line in enumerate(lines) if line.mark is Mark.NONE))
     title = 0 if lines and stems(lines[0].body) <= question.known_stems and _names_type(lines[0].body, question) else -1

@@ -623,8 +623,10 @@ def _without_parentheses(text: str) -> str:
     def rest(match: re.Match[str]) -> str:
         follows = text[match.end() :]
         attached = match.start() > 0 and not match.group()[:1].isspace()
+        # (500) Days of Summer
         if match.start() == 0 and re.match(r"[^\S\n]*\w", follows):
             return match.group()
+        # copper(II), part(s)of, 2-(acetyloxy)benzoic acid
         if attached and (
             _ROMAN.fullmatch(match["inside"]) or re.match(r"\w", follows) or _CHEMICAL.search(text[: match.start()])
         ):
@@ -633,9 +635,11 @@ def _without_parentheses(text: str) -> str:
 
     text = _BRACKETS.sub("", text)
     shorter = _PARENTHESES.sub(rest, text)
+    # Nested ones go from the inside out.
     while shorter != text:
         text = shorter
         shorter = _PARENTHESES.sub(rest, text)
+    # A reply that was cut may lack a closing parenthesis, and a value cut out of one the opening parenthesis.
     opened = max(text.rfind("("), text.rfind("（"))
     if opened > max(text.rfind(")"), text.rfind("）")):
         text = text[:opened]

@@ -566,6 +566,7 @@ class _CompiledLibrary:
                     self.clauses.pop(indicator, None)
 
     def _maintain(self, members: Sequence[str], maintainer: Maintainer) -> None:
+        # Without a reason: these were never filled, so that nothing is lost that a user would ask about.
         if any(indicator in self.refused for indicator in members):
             raise NotMaintained("")
         tables = {indicator: self.relations.atoms(indicator, self._fingerprint(members)) for indicator in members}
@@ -603,6 +604,7 @@ class _CompiledLibrary:
                     stated.append((stored[fact.indicator], tags))
             maintainer.maintain(MaintainedLayer(stored, maintained, stated))
         except (NotMaintained, NotCompiled):
+            # Its tables are half changed, so that nothing above may follow their changes.
             maintainer.give_up(stored)
             raise
 
@@ -675,12 +677,14 @@ class _CompiledLibrary:
         Only clauses that are not recursive may calculate. They are compiled first, and recursive ones see the numbers
         they produce: whatever the order of the rules, no clause meets a larger number than it was compiled for.
         """
-        own = [
-            (number, rule)
-            for number, rule in enumerate(self.library.rules)
-            if rule.conclusion.atom.indicator in members and not rule.conclusion.negated
-        ]
-        recursive = {number for number, rule in own if any(item.atom.indicator in members for item in rule.literals)}
+        own: list[tuple[int, Rule]] = []
+        recursive = set[int]()
+        for number, rule in enumerate(self.library.rules):
+            if rule.conclusion.negated or rule.conclusion.atom.indicator not in members:
+                continue
+            own.append((number, rule))
+            if any(item.atom.indicator in members for item in rule.literals):
+                recursive.add(number)
         lower = [self._clause(number, rule) for number, rule in own if number not in recursive]
         for clause in lower:
             self.extent |= clause.body.extent

@@ -90,11 +90,13 @@ class CallPatterns:
     def _add(self, indicator: str, places: Iterable[int]) -> None:
         known = self.places.setdefault(indicator, set())
         pattern = frozenset(places)
+        # A call that binds nothing covers all others.
         if len(known) >= MOST_PATTERNS:
             pattern = frozenset()
         if pattern not in known:
             known.add(pattern)
             self._waiting.append((indicator, pattern))
+            # A proof looks each atom up again, with all its arguments.
             if self.proofs:
                 self._add(indicator, range(int(indicator.rpartition("/")[2])))
 
@@ -107,6 +109,7 @@ class CallPatterns:
             for part in term.arguments:
                 self._goal(part, bound)
         elif term.functor == ";":
+            # Behind a disjunction only the variables that every branch binds have values for sure.
             ends = [set(bound) for _ in term.arguments]
             for part, end in zip(term.arguments, ends, strict=True):
                 self._goal(part, end)
@@ -114,6 +117,7 @@ class CallPatterns:
         elif term.functor == "^":
             self._goal(term.arguments[-1], bound)
         elif term.indicator in _INNER:
+            # Bindings of an inner goal, as in findall/3, do not leave it.
             inner = set(bound)
             for place in _INNER[term.indicator]:
                 self._goal(term.arguments[place], inner)

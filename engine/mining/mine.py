@@ -179,13 +179,13 @@ class _Miner:
         for number, (candidate, rule) in enumerate(kept, 1):
             self._progress(f"examples of rule {number} of {len(kept)}")
             named = rule.named(f"{rule.name}_{number}")
-            examples, against = (
-                [_sentence(rule, self._values(instance), worded) for instance in instances]
-                for instances in self._examples(candidate)
-            )
+            sentences = []
+            for instances in self._examples(candidate):
+                sentences.append(tuple(_sentence(rule, self._values(instance), worded) for instance in instances))
+            examples, against = sentences
             signatures = [self._signature(atom.indicator) for atom in rule.atoms]
             declared = tuple(dict.fromkeys(item for item in signatures if item is not None))
-            rules.append(MinedRule(named, measured[candidate], tuple(examples), tuple(against), declared))
+            rules.append(MinedRule(named, measured[candidate], examples, against, declared))
         return Mining(tuple(rules), tuple(self._notes(follows, known)))
 
     def _conclusions(self) -> Iterator[Conclusion]:
@@ -224,6 +224,7 @@ class _Miner:
                 self._leave_out(conclusion, wanted[place:])
                 break
             text = conclusion.text(self._tables)
+            # A note names the smallest sample of the conclusion's shapes: the rules most likely to be missed.
             if screened.sampled < screened.facts:
                 least, _ = self._sampled.get(text, (screened.sampled, 0))
                 self._sampled[text] = min(least, screened.sampled), screened.facts

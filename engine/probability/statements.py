@@ -41,6 +41,8 @@ def statement_probabilities(
 def _by_rows(kb: KnowledgeBase, library: Library, joined: JoinedRows, options: ProbabilityOptions) -> list[Probability]:
     chances = chances_of(kb, options.together)
     facts = _facts(kb, joined)
+    # All statements of a rule join the same tables. Where none is derived, each statement is one conjunction of
+    # independent facts, so that its probability is their product.
     if not options.together and not any(table in joined.derived for row in joined.statements[:1] for table, _ in row):
         return _products(joined, {row: _weight(fact, chances) for row, fact in facts.items()}, options)
     program = GroundProgram()
@@ -56,12 +58,14 @@ def _by_rows(kb: KnowledgeBase, library: Library, joined: JoinedRows, options: P
         group = chances.group_of(facts[row])
         if group is not None:
             groups.setdefault(group, []).append(node(key))
+    # Facts of rule files are certain.
     for key in joined.stated:
         program.weights[node(key)] = 1.0
     for rule, head, premises in joined.instances:
         program.add(node(head), (*map(node, premises), *hidden_event(program, rule)))
     for group, members in groups.items():
         program.couple(group, members)
+    # Statements stand above all layers: nothing depends on them.
     top = len(layer_of) + 1
     roots = [program.node(("statement", number), top) for number in range(len(joined.statements))]
     for root, premises in zip(roots, joined.statements, strict=True):

@@ -411,7 +411,11 @@ class RuleSearch:
             variables = [step.variable for step in self.plan.steps[: self.step_number + 1]]
             claimed = _claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
             types = [variables[place].data_type for place in claimed]
-            return {beam: _type_claims([beam.values[place] for place in claimed], types) for beam in self.beams}
+            claims = {}
+            for beam in self.beams:
+                values = [beam.values[place] for place in claimed]
+                claims[beam] = _type_claims(values, types)
+            return claims
         parts: dict[Beam, list[str]] = {beam: [] for beam in self.beams}
         names = self.names
         for literal in ranked:

@@ -73,8 +73,8 @@ def folds(labels: Sequence[LabelledScore], count: int = FOLDS) -> Iterator[tuple
     if len(set(keys)) < 2:
         keys = [f"{label.key} {place}" for place, label in enumerate(labels)]
     parts = min(count, len(set(keys)))
-    for learned, held in GroupKFold(parts).split(keys, groups=keys):
-        yield learned.tolist(), held.tolist()
+    for learned, left_out in GroupKFold(parts).split(keys, groups=keys):
+        yield learned.tolist(), left_out.tolist()
 
 
 def best_map(labels: Sequence[LabelledScore]) -> FittedMap:
@@ -84,14 +84,14 @@ def best_map(labels: Sequence[LabelledScore]) -> FittedMap:
         return FittedMap("raw", 0.0, ScoreMap())
     methods = ("logistic", "isotonic", *("stacked" for _ in titles_of(labels)[1:2]))
     losses: dict[tuple[str, float], float] = {("raw", 0.0): 0.0}
-    for learned, held in folds(labels):
+    for learned, left_out in folds(labels):
         known = [labels[place] for place in learned]
-        losses["raw", 0.0] += sum(_loss(ScoreMap(), labels[place]) for place in held)
+        losses["raw", 0.0] += sum(_loss(ScoreMap(), labels[place]) for place in left_out)
         for method in methods:
             common = _common(method, known)
             for prior in PRIORS:
                 fitted = with_shifts(common, known, prior)
-                loss = sum(_loss(fitted, labels[place]) for place in held)
+                loss = sum(_loss(fitted, labels[place]) for place in left_out)
                 losses[method, prior] = losses.get((method, prior), 0.0) + loss
     method, prior = min(losses, key=lambda choice: losses[choice])
     if method == "raw":
@@ -104,9 +104,9 @@ def held_out(labels: Sequence[LabelledScore]) -> list[float]:
     probabilities = [label.score for label in labels]
     if len(labels) < LEAST_LABELS:
         return probabilities
-    for learned, held in folds(labels):
+    for learned, left_out in folds(labels):
         fitted = best_map([labels[place] for place in learned]).map
-        for place in held:
+        for place in left_out:
             label = labels[place]
             probabilities[place] = fitted.probability(label.score, label.indicator, label.members)
     return probabilities

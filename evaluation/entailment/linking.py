@@ -117,6 +117,7 @@ def link_in_sheet(kb: KnowledgeBase, library: Library, path: Path, options: Link
     added = [edge for edge in accepted if edge.fact.id not in stored]
     store_edges(kb, added)
     StoredEdges(kb).prepare()
+    # Two links can give the same edge; if one of them is accepted, it stays.
     gone = sorted(stored - {edge.fact.id for edge in accepted})
     if gone:
         withdraw_facts(Theory(library, kb), gone, f"its link is rejected in {path.name}")

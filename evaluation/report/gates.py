@@ -275,10 +275,13 @@ def _count_beams(tally: _Tally, run: RunRecord) -> None:
 
 def _steps(run: RunRecord) -> list[StepAccount]:
     """The steps of all rules of the run; empty where another program or an older version stored something else."""
+    steps: list[StepAccount] = []
     try:
-        return [StepAccount.from_json(step) for line in run.summary["rules"] for step in line["account"]]
+        for line in run.summary["rules"]:
+            steps += map(StepAccount.from_json, line["account"])
     except (KeyError, TypeError, ValueError, AttributeError):
         return []
+    return steps
 
 
 def _lines(tally: _Tally, order: Sequence[Gate]) -> Iterator[GateLine]:

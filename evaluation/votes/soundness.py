@@ -214,6 +214,7 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = 
     verdicts = {key: answer for key, answer in soundness_verdicts(votes).items() if key in statements}
     rules = {key: record.rule for key, record in statements.items()}
     by_distribution = {}
+    # A statement may stand in both distributions, and then counts in each.
     for distribution, members in latest.items():
         own = {key: answer for key, answer in verdicts.items() if key in members}
         by_distribution[distribution] = _over_rules(own, rules, {})

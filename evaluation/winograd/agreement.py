@@ -71,6 +71,7 @@ class Agreement:
             if token.text.casefold() in _FORMS[old] and old != series:
                 texts[token.index] = in_case_of(token.text, _FORMS[series][_form_number(token)])
                 numbers[token.index] = frozenset(("plural" if series == "they" else "singular",))
+        # The verbs follow the new numbers; one whose subject may be singular or plural stays.
         for token in sentence.parse:
             subject = subject_of(sentence, token) if token.tag in FINITE else None
             if subject is not None and len(numbers.get(subject.index, ())) == 1:

@@ -175,10 +175,10 @@ def with_rules(observations: Iterable[Observation], rules: Sequence[AcquiredRule
     chosen = set(rules)
     extended = []
     for observation in observations:
-        evidence = [
-            (*names, *sorted(rule.name for rule in found & chosen))
-            for names, found in zip(observation.evidence, readings_of(observation.stated), strict=True)
-        ]
+        evidence = []
+        for names, found in zip(observation.evidence, readings_of(observation.stated), strict=True):
+            acquired = sorted(rule.name for rule in found & chosen)
+            evidence.append((*names, *acquired))
         extended.append(replace(observation, evidence=(evidence[0], evidence[1])))
     return extended
 
@@ -234,7 +234,7 @@ def _read(line: str, library: Library) -> AcquiredRule | None:
         return None
     atoms = [item.atom for item in rule.literals if not item.negated and library.knows(item.atom.indicator)]
     events = [atom for atom in atoms if len(atom.arguments) == 2]
-    about = [atom.predicate for atom in atoms if [str(argument) for argument in atom.arguments] == ["Object P"]]
+    about = [atom.predicate for atom in atoms if list(map(str, atom.arguments)) == ["Object P"]]
     relations = [name for name in about if name in set(ClauseRelation)]
     said = [name for name in about if name not in relations]
     if len(rule.literals) != 3 or not len(events) == len(relations) == len(said) == 1:

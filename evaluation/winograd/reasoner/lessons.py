@@ -133,6 +133,7 @@ def learn(
         proposals = [(rule, "model") for rule in rules if rule.name not in review.refused]
     plain = [_held_out(observations, priors, size, None) for size in CURVE]
     taught = [_held_out(observations, priors, size, review) for size in CURVE]
+    # The level comes from held-out answers of the largest size, which the final weights resemble most.
     target = least_probability(taught[-1][0])
     known = {rule for rule, _ in proposals}
     records = judged(

@@ -195,8 +195,10 @@ class SentenceStatements:
             yield "declines"
         if role == "subject":
             yield from self._obligation(event)
+        # Who wants to be strong, or would be, need not be.
         if (wanting and governs) or UNREAL & set(event.under):
             return
+        # "not less strong" is strong.
         negative = event.negative ^ (event.degree == "less")
         classes: list[str] = []
         if role in ("subject", f"subject/{OWNED}"):
