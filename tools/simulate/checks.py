@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -58,6 +59,24 @@ def torn_files(folder: Path, earlier: Content, expected: Content) -> Iterator[st
     new = {name: lines for name, lines in expected.items() if name.startswith("file ")}
     if found and found not in (earlier, new):
         yield from differences(found, new if len(found) >= len(new) else earlier)
+
+
+def torn_queues(folder: Path) -> Iterator[str]:
+    """Queue files with a line that was not written whole, which somebody might send."""
+    for path in sorted(folder.glob("next*.jsonl")):
+        text = path.read_text("utf-8", "replace")
+        if not _is_whole(text):
+            yield f"{path.name} is not whole: {text[-80:]!r}"
+
+
+def _is_whole(text: str) -> bool:
+    """True if each line is JSON to its end."""
+    try:
+        for line in text.splitlines():
+            json.loads(line)
+    except ValueError:
+        return False
+    return not text or text.endswith("\n")
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, tuple[str, ...]]]:

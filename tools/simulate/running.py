@@ -86,8 +86,9 @@ class Simulation:
     def _reference(self, scenario: Scenario) -> ReferenceRun:
         if scenario.name not in self._references:
             machine, place, provider = self._machine(scenario, 0)
-            for work in scenario.works(place):  # one after the other
-                _check_ended(machine.run([work]))
+            works = scenario.works(place)
+            for group in [works] if scenario.together else [[work] for work in works]:
+                _check_ended(machine.run(group))
             found = checks.content(place.folder, scenario)
             charged = Counter(request.body for request in provider.charged) if provider else Counter[str]()
             asked = Counter(request for batch in place.asked for request in batch)
@@ -127,6 +128,7 @@ class Simulation:
                 in_flight += ended * checks.IN_FLIGHT if provider else sum(map(len, last))
                 yield from _tracebacks(processes)
                 yield from checks.torn_files(place.folder, earlier, reference.content)
+                yield from checks.torn_queues(place.folder)
             if provider is not None:
                 totals.injected.update({f"network, {name}": count for name, count in provider.faults.items()})
                 provider.fault_share = 0.0

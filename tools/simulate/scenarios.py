@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,7 +28,8 @@ from hapax.evaluation.dataset.selection import SelectionOptions
 from hapax.evaluation.votes.items import subject_id
 from hapax.evaluation.votes.questions import VotingItem
 from hapax.grammar.rules import Library
-from hapax.kb.store import KnowledgeBase
+from hapax.kb import spill, system
+from hapax.kb.store import SPILL_SECONDS, KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.backends.openai_batch import BatchQueue, Queued
@@ -110,7 +112,8 @@ class Scenario:
     """A command, or several at a time.
 
     `prepare` fills the folder; `works` are the processes; `server`: it needs one, which gives votes if `votes_only`.
-    `derives`: the tables of `derive` are compared, too.
+    `derives`: the tables of `derive` are compared, too. `together`: the undisturbed processes run at a time, not one
+    after the other, because what they do depends on each other.
     """
 
     name: str
@@ -119,6 +122,7 @@ class Scenario:
     server: bool = False
     votes_only: bool = False
     derives: bool = False
+    together: bool = False
 
 
 # --- searches ---------------------------------------------------------------------------------------------------------
@@ -168,7 +172,12 @@ def _answer_batch(place: ScenarioFolder, queue: Path, results: Path) -> None:
         response = {"status_code": 200 if reply else 404, "body": reply or {"error": {"message": "no such page"}}}
         lines.append(json.dumps({"custom_id": request["custom_id"], "response": response}) + "\n")
     earlier = results.read_text("utf-8") if results.exists() else ""
-    place.disk.cross("answer", lambda: results.write_text(earlier + "".join(lines), "utf-8"))
+    downloaded = results.with_suffix(".part")
+    downloaded.write_text(earlier + "".join(lines), "utf-8")
+    system.sync_path(downloaded)
+    place.disk.cross("answer", lambda: None)
+    system.rename(downloaded, results)
+    system.sync_folder(results.parent)
 
 
 # --- shards -----------------------------------------------------------------------------------------------------------
@@ -280,8 +289,6 @@ def prepare_merge(place: ScenarioFolder) -> None:
 @cache
 def _searched() -> bytes:
     """The file of an undisturbed search, whose statements are judged and written."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         place = ScenarioFolder(Path(folder), Disk(Path(folder), 0))
         search(place)
@@ -291,6 +298,26 @@ def _searched() -> bytes:
 def prepare_searched(place: ScenarioFolder) -> None:
     """The knowledge base of a search."""
     place.database.write_bytes(_searched())
+
+
+def prepare_spilled(place: ScenarioFolder) -> None:
+    """A new knowledge base, and the answers of a whole search beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        searched = Path(folder) / DATABASE
+        searched.write_bytes(_searched())
+        with KnowledgeBase(searched, read_only=True) as kb:
+            calls = list(kb.calls().values())
+    KnowledgeBase(place.database).close()
+    spill.append(place.database, calls)
+
+
+def hold_lock(place: ScenarioFolder) -> None:
+    """Another program, which locks the file for writing again and again."""
+    with KnowledgeBase(place.database) as kb:
+        for _ in range(4):
+            with kb.transaction():
+                system.sleep(3 * SPILL_SECONDS)
+            system.sleep(SPILL_SECONDS / 10)
 
 
 def judge(place: ScenarioFolder, voter: str) -> None:
@@ -357,6 +384,8 @@ SCENARIOS = {
         Scenario("two searches", _processes(search, search)),
         Scenario("two searches on a server", _processes(search_served, search_served), server=True),
         Scenario("three processes", _processes(search, import_facts, derive), write_facts),
+        Scenario("answers beside the file", _processes(search), prepare_spilled),
+        Scenario("locked file", _processes(search, hold_lock), together=True),
         Scenario("shards", _processes(search_sharded)),
         Scenario("queue", _processes(search_queued), server=True),
         Scenario("derive", _processes(derive), give_facts, derives=True),
