@@ -83,7 +83,7 @@ def stats(kb: KnowledgeBase) -> Contents:
     withdrawn = Withdrawn(len(kb.withdrawals()), fallen)
     outdated = outdated_rules(kb)
     outcomes = kb.attempt_counts()
-    sent = sum(outcomes.values()) - outcomes.get(Outcome.UNSENT, 0)
+    sent = sum(outcomes.values()) - outcomes.get(Outcome.UNSENT, 0) - outcomes.get(Outcome.QUEUED, 0)
     perhaps = outcomes.get(None, 0) + outcomes.get(Outcome.LOST, 0)
     return Contents(
         kb.counts(), kb.derived_counts(), kb.call_counts(), kb.refusals(), withdrawn, outdated, sent, perhaps

@@ -31,7 +31,8 @@ class Spending:
     """Requests of one role to one model. `perhaps`: those without a whole reply, which were perhaps billed.
 
     Tokens and cost include all requests; `perhaps_` fields are the part for requests that were perhaps billed, at the
-    most that these can use. The cost is None if a price is unknown.
+    most that these can use. The cost is None if a price is unknown. `queued`: requests in batch files whose results
+    were not read; they are no part of the other figures.
     """
 
     model: str
@@ -45,9 +46,13 @@ class Spending:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = 0.0
+    queued: int = 0
     perhaps_prompt_tokens: int = 0
     perhaps_completion_tokens: int = 0
     perhaps_cost: float = 0.0
+    queued_prompt_tokens: int = 0
+    queued_completion_tokens: int = 0
+    queued_cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class SpendingLedger(Tabular):
     spending: Sequence[Spending]
     columns = (
         *("model", "role", "requests", "answered", "refused", "unusable", "errors", "perhaps billed"),
-        *("prompt tokens", "completion tokens", "cost"),
+        *("prompt tokens", "completion tokens", "cost", "queued"),
     )
 
     def cells(self) -> list[tuple[Any, ...]]:
@@ -126,6 +131,14 @@ def ledger(kb: KnowledgeBase, *, since: str = "", until: str = "") -> SpendingLe
 def _added(row: Spending, attempt: AttemptRecord) -> Spending:
     fields = {"answered": "answered", "refused": "refused", "unusable": "unusable", "error": "errors"}
     name = fields.get(attempt.outcome or "", "perhaps")
+    if attempt.outcome == "queued":
+        return replace(
+            row,
+            queued=row.queued + 1,
+            queued_prompt_tokens=row.queued_prompt_tokens + attempt.prompt_tokens,
+            queued_completion_tokens=row.queued_completion_tokens + attempt.completion_tokens,
+            queued_cost=row.queued_cost + (attempt.cost or 0.0),
+        )
     cost = None if row.cost is None or attempt.cost is None else row.cost + attempt.cost
     row = replace(
         row,
@@ -166,13 +179,16 @@ def reconcile(kb: KnowledgeBase, path: str | Path, *, since: str = "", until: st
 def _ranges(spending: Sequence[Spending]) -> dict[str, tuple[float, float]]:
     """The least and most that a provider may have billed for requests to one model, by figure."""
     requests = sum(row.requests - row.errors for row in spending)
-    ranges = {"requests": (float(requests - sum(row.perhaps for row in spending)), float(requests))}
+    queued = sum(row.queued for row in spending)
+    ranges = {"requests": (float(requests - sum(row.perhaps for row in spending)), float(requests + queued))}
     for name in ("prompt_tokens", "completion_tokens"):
         most = sum(getattr(row, name) for row in spending)
-        ranges[name] = (float(most - sum(getattr(row, f"perhaps_{name}") for row in spending)), float(most))
+        least = most - sum(getattr(row, f"perhaps_{name}") for row in spending)
+        ranges[name] = (float(least), float(most + sum(getattr(row, f"queued_{name}") for row in spending)))
     costs = [row.cost for row in spending if row.cost is not None]
     if len(costs) == len(spending):
-        ranges["cost"] = (sum(costs) - sum(row.perhaps_cost for row in spending), sum(costs))
+        least_cost = sum(costs) - sum(row.perhaps_cost for row in spending)
+        ranges["cost"] = (least_cost, sum(costs) + sum(row.queued_cost for row in spending))
     return ranges
 
 

@@ -24,8 +24,8 @@ from typing import Any
 from benchmarks.common import chosen_rules, machine, write_figures
 from benchmarks.comparison import differences
 from benchmarks.server import MODEL, counts, served
+from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.owner import Opening
-from hapax.engine.cluster.routing import Owners
 from hapax.engine.cluster.running import Cluster, Spread, search_spread
 from hapax.engine.cluster.walking import Ahead, Walkers
 from hapax.engine.search.job import SearchJob

@@ -125,6 +125,11 @@ class Commands(click.Group):
             message = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
             _print_always(f"[red]error:[/] {escape(message)}. No answer is lost.")
             ctx.exit(FAILED)
+        except RuntimeError as fault:
+            if "Symlink loop" not in str(fault):  # `Path.resolve` says so, of whichever path
+                raise
+            _print_always(f"[red]error:[/] {escape(str(fault))}. Name another file or folder.")
+            ctx.exit(FAILED)
         except KeyboardInterrupt as ended:
             _print_always("Interrupted. All answers so far are kept. Run the same command to go on.")
             ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)

@@ -31,6 +31,7 @@ def ledger(database: str, since: str, until: str, export: Path | None, as_json: 
 
     Each is written down before it is sent, and its outcome after: repeated ones, votes, and those with unusable
     replies, which are charged. A request without a whole reply was perhaps billed, and counts at the most it can use.
+    Requests of a batch (--queue) are queued until their results are read.
 
     \b
     hapax ledger --db hapax.db

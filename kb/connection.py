@@ -192,6 +192,9 @@ def _connected(uri: str) -> Database:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # SQLite opens the file only now
+    except UnicodeDecodeError as error:  # SQLite's message quotes the damaged schema, and Python cannot read it
+        connection.close()
+        raise sqlite3.DatabaseError("malformed database schema, which is not UTF-8") from error
     except BaseException:
         connection.close()
         raise

@@ -116,7 +116,7 @@ def _disagreements(kb: KnowledgeBase) -> Iterator[Conflict]:
         here, there = f"here.{column}", f"there.{column}"
         # The last digits of a score in single precision depend on the machine and even on the batch.
         slack = f"1e-6 * max(1, abs({here}), abs({there}))"
-        differs = f"abs({here} - {there}) > {slack}" if table.columns[column] is rows.REAL else f"{here} <> {there}"
+        differs = f"abs({here} - {there}) > {slack}" if table.columns[column] is rows.SCORE else f"{here} <> {there}"
         sql = (
             f"SELECT here.{table.key[0]}, substr({here}, 1, {_SHOWN}), substr({there}, 1, {_SHOWN}) "  # noqa: S608
             f"FROM main.{table.name} AS here JOIN other.{table.name} AS there "

@@ -131,11 +131,13 @@ class Outcome(StrEnum):
     """No whole reply came, so the request was perhaps charged."""
     UNSENT = "unsent"
     """The request did not leave."""
+    QUEUED = "queued"
+    """The request is in a batch file that somebody else sends, and no result of it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One request that left for a server, written before it was sent.
+    """One request that left for a server, written before it was sent, or before the file of its batch was.
 
     While `outcome` is None no reply was recorded, and tokens and cost are the most that the request can use; so are
     those of a lost one. `cost` is None if the price is unknown.

@@ -88,6 +88,18 @@ def _real(value: float) -> float:
     return float(value)
 
 
+def _score(value: float) -> float:
+    if value == math.inf:
+        raise values.ValueRefused("the score is infinite; fix the model that returned it")
+    return _real(value)
+
+
+def _probability(value: float) -> float:
+    if not 0.0 <= value <= 1.0:  # false for NaN, too
+        raise values.ValueRefused(f"{value!r} is no probability; give a number from 0 to 1")
+    return float(value)
+
+
 def _bindings(cell: str) -> tuple[tuple[str, Any], ...]:
     return tuple((_text(name), values.plain_value(value)) for name, value in values.load_list(cell))
 
@@ -116,6 +128,8 @@ def _enum(members: type[StrEnum]) -> Codec:
 TEXT = Codec(_text, _text)
 INTEGER = Codec(_integer, int)
 REAL = Codec(_real, float)
+SCORE = Codec(_score, _score)
+PROBABILITY = Codec(_probability, _probability)
 BOOLEAN = Codec(int, bool)
 VALUE = Codec(values.encode_value, values.decode_value)
 VALUES = Codec(values.encode_values, values.decode_values)
@@ -350,7 +364,7 @@ TYPE_FACTS = TableSchema(
     "type_facts",
     TypeFact,
     ("constant_id", "data_type"),
-    {"data_type": TEXT, "probability": REAL},
+    {"data_type": TEXT, "probability": PROBABILITY},
     {"constant_id": constant_id},
     side=CONSTANTS,
 )
@@ -387,7 +401,7 @@ CALLS = TableSchema(
         "response": JSON,
         "prompt_tokens": INTEGER,
         "completion_tokens": INTEGER,
-        "cost": REAL,
+        "cost": SCORE,
         "created": TEXT,
     },
     preferred=("-created",),
@@ -407,7 +421,7 @@ ATTEMPTS = TableSchema(
         "outcome": _enum(Outcome),
         "prompt_tokens": INTEGER,
         "completion_tokens": INTEGER,
-        "cost": REAL,
+        "cost": SCORE,
     },
     preferred=("finished",),
 )
@@ -433,7 +447,7 @@ ASSESSMENTS = TableSchema(
         "text": TEXT,
         "measure": TEXT,
         "model": TEXT,
-        "score": REAL,
+        "score": SCORE,
         "token_count": INTEGER,
         "call_id": TEXT,
         "basis": TEXT,
@@ -450,7 +464,7 @@ DECISIONS = TableSchema(
         "gate": TEXT,
         "subject": TEXT,
         "accepted": BOOLEAN,
-        "score": REAL,
+        "score": SCORE,
         "threshold": REAL,
         "reason": TEXT,
         "rule": TEXT,
@@ -469,7 +483,7 @@ FACTS = TableSchema(
         "arguments": VALUES,
         "types": NAMES,
         "source": _enum(Source),
-        "probability": REAL,
+        "probability": PROBABILITY,
         "candidate_id": TEXT,
         "run_id": TEXT,
         "basis": TEXT,
@@ -490,7 +504,7 @@ STATEMENTS = TableSchema(
         "premise": TEXT,
         "conclusion": TEXT,
         "ranking_text": TEXT,
-        "log_likelihood": REAL,
+        "log_likelihood": SCORE,
     },
     {"key": statement_key, "id": lambda statement: statement.id},
     preferred=("log_likelihood",),
@@ -540,7 +554,7 @@ DENIALS = TableSchema(
     "denials",
     DenialRecord,
     ("id",),
-    {"predicate": TEXT, "arguments": VALUES, "probability": REAL, "run_id": TEXT},
+    {"predicate": TEXT, "arguments": VALUES, "probability": PROBABILITY, "run_id": TEXT},
     {"id": lambda denial: denial.id},
 )
 CONFLICTS = TableSchema(
@@ -568,7 +582,7 @@ WITHDRAWALS = TableSchema(
         "reason": TEXT,
         "author": TEXT,
         "withdrawn": TEXT,
-        "probability": REAL,
+        "probability": PROBABILITY,
         "candidate_id": TEXT,
         "run_id": TEXT,
         "basis": TEXT,
@@ -640,7 +654,7 @@ DRAWN_ITEMS = TableSchema(
     "drawn_items",
     DrawnItem,
     ("salt", "item_id"),
-    {"salt": TEXT, "item_id": TEXT, "score": REAL, "weight": REAL, "draw": REAL},
+    {"salt": TEXT, "item_id": TEXT, "score": SCORE, "weight": REAL, "draw": REAL},
 )
 
 RECORD_TABLES: tuple[TableSchema[Any], ...] = (

@@ -282,6 +282,15 @@ class KnowledgeBase(RecordStore):
         """Number of requests that were written down before they left for servers, by outcome; None: none is known."""
         return dict(self.query("SELECT outcome, count(*) FROM attempts GROUP BY 1"))
 
+    def attempt_totals(self) -> tuple[int, int, int, float | None]:
+        """Number, prompt tokens, completion tokens and cost of the requests that left; None: a price is unknown."""
+        if self._attempt_log is not None:
+            self._attempt_log.flush()
+        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in ("prompt_tokens", "completion_tokens", "cost"))
+        sql = f"SELECT count(*), {sums}, count(cost) FROM attempts WHERE outcome IS NOT 'unsent'"  # noqa: S608  ours
+        ((count, prompt, completion, cost, priced),) = self.query(sql)
+        return count, prompt, completion, cost if priced == count else None
+
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -66,6 +67,14 @@ class Budget:
     def counts(self, role: str) -> bool:
         return self.roles is None or role in self.roles
 
+    def less(self, spent: CallStatistics) -> Budget:
+        """The limits after so much was used."""
+        return Budget(
+            None if self.max_calls is None else max(0, self.max_calls - spent.calls),
+            None if self.max_tokens is None else max(0, self.max_tokens - spent.tokens),
+            None if self.max_cost is None else max(0.0, self.max_cost - (spent.cost or 0.0)),
+        )
+
     def exceeded(self, spent: CallStatistics) -> tuple[str, float] | None:
         """Name and value of the first limit that `spent` exceeds; None if it is within all limits."""
         if self.max_calls is not None and spent.calls > self.max_calls:
@@ -111,6 +120,17 @@ class CallStatistics:
             # An unknown cost stays unknown, or a sum would look cheaper than it is.
             None if self.cost is None or other.cost is None else self.cost + other.cost,
             self.refused + other.refused,
+        )
+
+    def __sub__(self, other: CallStatistics) -> CallStatistics:
+        """What was used since `other`, nothing below zero."""
+        return CallStatistics(
+            max(0, self.calls - other.calls),
+            max(0, self.hits - other.hits),
+            max(0, self.prompt_tokens - other.prompt_tokens),
+            max(0, self.completion_tokens - other.completion_tokens),
+            None if self.cost is None or other.cost is None else max(0.0, self.cost - other.cost),
+            max(0, self.refused - other.refused),
         )
 
 
@@ -167,6 +187,16 @@ class Pause(Protocol):
         """Wait until requests may be sent again. Raises KeyboardInterrupt if there will be no more."""
 
 
+@dataclass(frozen=True, slots=True)
+class BatchedRequest:
+    """A request of a batch that somebody else sends: queued, with the most that it can use, or with its result."""
+
+    id: str
+    path: str
+    used: Usage
+    outcome: Outcome
+
+
 class AttemptWriter(Protocol):
     """Writes requests to disk; a later record of the same id replaces the earlier one."""
 
@@ -186,7 +216,7 @@ class Ledger:
         self.pause: Pause | None = None
         self._lock = threading.RLock()
         self._statistics: dict[str, CallStatistics] = {}
-        self._reserved: dict[Reservation, CallStatistics] = {}
+        self._reserved: dict[Reservation | Allotment, CallStatistics] = {}
         self._reached: dict[Account, tuple[str, float]] = {}
 
     @property
@@ -229,6 +259,50 @@ class Ledger:
             if self.budget.counts(account.role):
                 self._reserved[reservation] = wanted
             return reservation
+
+    def allot(self, account: Account, parts: int) -> Allotment:
+        """Reserve one of so many equal parts of what the budget has left, for requests that others send and count."""
+        if not self.budget.counts(account.role):
+            return Allotment(account, Budget())
+        with self._lock:
+            left = self.budget.less(sum(self._reserved.values(), self.used))
+            part = Budget(
+                None if left.max_calls is None else left.max_calls // parts,
+                None if left.max_tokens is None else left.max_tokens // parts,
+                None if left.max_cost is None else left.max_cost / parts,
+            )
+            allotment = Allotment(account, part)
+            self._reserved[allotment] = allotment.most
+            return allotment
+
+    def settle_allotment(self, allotment: Allotment, spent: CallStatistics) -> None:
+        """End an allotment and count what was used of it."""
+        with self._lock:
+            self._reserved.pop(allotment, None)
+            self.count(allotment.account.role, spent)
+
+    def enter_batched(self, account: Account, requests: Sequence[BatchedRequest]) -> None:
+        """Write down requests that others send, and wait until they are on disk. They count in no limit."""
+        if self.writer is not None:
+            price, now = account.price, _now()
+            written = []
+            for request in requests:
+                used, is_queued = request.used, request.outcome is Outcome.QUEUED
+                attempt = AttemptRecord(
+                    request.id,
+                    account.role,
+                    account.model,
+                    request.path,
+                    now,
+                    None if is_queued else now,
+                    request.outcome,
+                    used.prompt_tokens,
+                    used.completion_tokens,
+                    None if price is None else price.of(used),
+                )
+                written.append(self.writer.write(attempt))
+            for done in written:
+                done.result()
 
     def settle(self, reservation: Reservation, spent: Usage | None, outcome: Outcome) -> None:
         """End a reservation and count the request's use; None: it was not sent."""
@@ -278,6 +352,20 @@ class Reservation:
     def settle(self, spent: Usage | None, outcome: Outcome | None = None) -> None:
         """As `Ledger.settle`; by default the request was answered if it was sent."""
         self.account.ledger.settle(self, spent, outcome or (Outcome.UNSENT if spent is None else Outcome.ANSWERED))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allotment:
+    """A part of a budget, within which another process sends requests. Nothing else may use it meanwhile."""
+
+    account: Account
+    budget: Budget
+
+    @property
+    def most(self) -> CallStatistics:
+        """The statistics of requests that use all of it."""
+        budget = self.budget
+        return CallStatistics(budget.max_calls or 0, 0, budget.max_tokens or 0, 0, budget.max_cost or 0.0)
 
 
 def _now() -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -14,6 +16,8 @@ from money_fixture import RULES, WORLD
 from starlette.testclient import TestClient
 
 from hapax.api.browser.app import Browser, browser_app
+from hapax.grammar.errors import HapaxError
+from hapax.kb.store import KnowledgeBase
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,51 @@ def test_a_changed_statement_is_told_by_name(searched: Path, tmp_path: Path) -> 
 
     assert result.exit_code == 1, result.output
     assert "arsenic" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("statements SET substitution = 'null'", ("report", "-o", "page.html")),
+        ("statements SET log_likelihood = 9e999", ("report", "-o", "page.html")),
+        ("facts SET probability = 9e999", ("dataset", "dataset", "--in-both", "keep")),
+        ("facts SET probability = -0.1", ("export", "-o", "-")),
+        ("assessments SET score = 9e999", ("why", "uses_currency('Norway', 'Norwegian krone')")),
+    ],
+)
+def test_an_impossible_cell_is_told(
+    searched: Path, tmp_path: Path, change: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Infinite scores, impossible probabilities and lists that are none end a command, and `verify` lists them."""
+    path = tmp_path / "kb.db"
+    shutil.copy(searched, path)
+    execute(path, f"UPDATE {change}")
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*words, "--db", path)
+
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert "was not written by Hapax" in result.stderr
+    assert invoke("verify", "--db", path).exit_code == 1
+
+
+def test_flipped_bits_in_the_schema_are_told(searched: Path, tmp_path: Path) -> None:
+    """Whatever they hit, the file is read or refused in a line."""
+    content = searched.read_bytes()
+    places = [match.start() for match in re.finditer(b"CREATE ", content)]
+    path, refused = tmp_path / "kb.db", 0
+    for seed in range(40):
+        stream = random.Random(seed)
+        flipped = bytearray(content)
+        flipped[stream.choice(places) + stream.randrange(-20, 80)] ^= 1 << stream.choice((2, 7))
+        path.write_bytes(flipped)
+        try:
+            with KnowledgeBase(path, read_only=True) as kb:
+                kb.counts()
+        except HapaxError:
+            refused += 1
+
+    assert refused > 20
 
 
 def test_the_browser_names_a_changed_fact(changed: Path) -> None:

@@ -85,7 +85,8 @@ def some_fact(value: object, source: Source = Source.MODEL, **other: object) -> 
 TEXT = st.text(max_size=5)
 VALUE = st.one_of(TEXT, st.integers(), st.decimals(allow_nan=False, allow_infinity=False))
 PROBABILITY = st.floats(0, 1)
-SCORE = st.none() | st.floats(allow_nan=False)
+NUMBER = st.floats(allow_nan=False, allow_infinity=False) | st.just(float("-inf"))
+SCORE = st.none() | NUMBER
 NAMES = st.lists(TEXT).map(tuple)
 COUNT = st.integers(-(2**63), 2**63 - 1)
 TREE = st.dictionaries(TEXT, VALUE | st.lists(SCORE))
@@ -95,7 +96,7 @@ RECORDS = [
     (rows.RULE_TEXTS, st.builds(RuleTextRecord, TEXT, TEXT, TEXT)),
     (rows.RULES, st.builds(RuleRecord, TEXT, TEXT, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT)),
     (rows.PREDICATES, st.builds(PredicateRecord, TEXT, st.lists(TEXT).map(tuple), TEXT, st.none() | TEXT)),
-    (rows.TYPE_FACTS, st.builds(TypeFact, VALUE, TEXT, SCORE)),
+    (rows.TYPE_FACTS, st.builds(TypeFact, VALUE, TEXT, st.none() | PROBABILITY)),
     (
         rows.QUESTIONS,
         st.builds(rows.QuestionRow, st.lists(PATTERN).map(tuple), TEXT, st.booleans(), COUNT, COUNT, st.booleans()),
@@ -115,7 +116,7 @@ RECORDS = [
     (rows.CANDIDATES, st.builds(Candidate, TEXT, VALUE, TEXT, TEXT, COUNT, st.none() | TEXT)),
     (
         rows.ASSESSMENTS,
-        st.builds(Assessment, TEXT, TEXT, TEXT, st.floats(allow_nan=False), COUNT, st.none() | TEXT),
+        st.builds(Assessment, TEXT, TEXT, TEXT, NUMBER, COUNT, st.none() | TEXT),
     ),
     (
         rows.DECISIONS,
@@ -128,7 +129,7 @@ RECORDS = [
         rows.FACTS,
         st.builds(
             FactRecord, TEXT, st.lists(VALUE).map(tuple), st.lists(TEXT).map(tuple), st.sampled_from(Source),
-            SCORE, st.none() | TEXT, st.none() | TEXT,
+            st.none() | PROBABILITY, st.none() | TEXT, st.none() | TEXT,
         ),
     ),
     (
@@ -145,8 +146,8 @@ RECORDS = [
     (
         rows.WITHDRAWALS,
         st.builds(
-            Withdrawal, TEXT, st.lists(VALUE).map(tuple), NAMES, st.sampled_from(Source), TEXT, TEXT, TEXT, SCORE,
-            st.none() | TEXT, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT,
+            Withdrawal, TEXT, st.lists(VALUE).map(tuple), NAMES, st.sampled_from(Source), TEXT, TEXT, TEXT,
+            st.none() | PROBABILITY, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT, st.none() | TEXT,
         ),
     ),
     (rows.LABELS, st.builds(FactLabel, TEXT, st.lists(VALUE).map(tuple), st.booleans(), TEXT)),

@@ -94,6 +94,37 @@ def test_a_search_by_batches_finds_what_one_over_http_finds(rules: Path, aliases
     assert "0 requests in" in result.output
 
 
+def test_the_ledger_has_what_batches_charge(rules: Path, aliases: Path, tmp_path: Path) -> None:
+    """Requests are queued in it before their file lands; each result is counted, unusable ones, too."""
+    queue, results, database = tmp_path / "next.jsonl", tmp_path / "answered.jsonl", tmp_path / "kb.db"
+    fake, given, charged, most_queued = FakeServer(WORLD), list[str | Path](), list[int](), 0
+    for number in range(20):
+        ended = search(rules, aliases, database, "--queue", queue, *given)
+        if ended.exit_code == 0:
+            break
+        most_queued = max(most_queued, spent(database)["queued"])
+        assert spent(database)["queued"] == len(answered(queue, results, fake))
+        lines = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+        for place, line in enumerate(lines):
+            charged.append(sum(line["response"]["body"]["usage"].values()))
+            if (number + place) % 5 == 0:
+                line["response"]["body"].pop("choices")
+        results.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        given = ["--results", results]
+
+    assert ended.exit_code == 0, ended.output
+    found = spent(database)
+    assert (found["requests"], found["prompt_tokens"] + found["completion_tokens"]) == (len(charged), sum(charged))
+    assert found["unusable"] > 2
+    assert found["queued"] == found["perhaps"] == 0 < most_queued
+
+
+def spent(database: Path) -> dict[str, Any]:
+    """The sums of the ledger."""
+    rows = json.loads(invoke("ledger", "--db", database, "--json").stdout)["spending"]
+    return {name: sum(row[name] for row in rows) for name in rows[0] if name not in ("model", "role", "cost")}
+
+
 def test_the_queue_is_in_openais_format(rules: Path, aliases: Path, tmp_path: Path) -> None:
     """Each line has a name of its own, method, URL and body; the rerun names the same requests the same."""
     queue = tmp_path / "next.jsonl"

@@ -65,3 +65,13 @@ def test_a_symlink_loop_is_no_place_for_output(database: Path, tmp_path: Path) -
 
     assert result.returncode == 1
     assert b"cannot be followed" in result.stderr
+
+
+def test_a_symlink_loop_is_no_place_for_a_dataset(database: Path, tmp_path: Path) -> None:
+    """Nor for a folder of files."""
+    (tmp_path / "loop").symlink_to("loop")
+    result = ended(f"dataset '{tmp_path / 'loop'}'", database)
+
+    assert result.returncode == 1
+    assert b"Symlink loop" in result.stderr
+    assert b"Traceback" not in result.stderr

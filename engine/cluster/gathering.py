@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.owner import PLACE
-from hapax.engine.cluster.routing import Owners, owner_of
+from hapax.engine.cluster.routing import owner_of
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
 from hapax.kb.record_store import RecordStore

@@ -25,8 +25,8 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
 
-from hapax.engine.cluster.owner import Opening, Owner, OwnerReply, Post
-from hapax.engine.cluster.routing import Owners
+from hapax.engine.cluster.calling import Owners
+from hapax.engine.cluster.owner import Allowance, Opening, Owner, OwnerReply, Post
 from hapax.engine.cluster.walking import Ahead, walk
 from hapax.engine.inference.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
@@ -103,6 +103,10 @@ class OwnerActor(Owner):
     @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]  # Ray is not read by mypy
     def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
         return super().ask(role, asked, *parameters)
+
+    @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]
+    def ask_within(self, allowance: Allowance, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
+        return super().ask_within(allowance, role, asked, *parameters)
 
     @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]
     def identities(self) -> OwnerReply:

@@ -21,6 +21,7 @@ from hapax.kb.attempts import AttemptLog
 from hapax.kb.records import AttemptRecord, CallRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget, BudgetReached, CallStatistics, Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity, Models, Streaming
 from hapax.llm_oracle.registry import open_models
@@ -76,6 +77,30 @@ class OwnerReply:
     answers: tuple[Any, ...] = ()
     fault: str = ""
     seeded: bool = True
+    spent: SpentAllowance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Limits for one call to a worker. `price`: of the model asked.
+
+    `before`: requests of the worker, as in its ledger, that the search has counted. What it sent since then, in a
+    process that died, counts in this allowance.
+    """
+
+    budget: Budget
+    price: Price | None
+    before: CallStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class SpentAllowance:
+    """The use of an allowance, and all requests in the worker's ledger. `reached`: the limit that left requests open,
+    whose answers are then None."""
+
+    used: CallStatistics
+    ledger: CallStatistics
+    reached: tuple[str, float] | None = None
 
 
 class Shard:
@@ -122,6 +147,7 @@ class Owner:
         self._post = post
         self._opening = opening
         self._shard = Shard(post)
+        self._journal = Journal(self._shard)
         self._opened: Models | None = None
         self._lock = threading.Lock()
         self._local_model = threading.Lock()
@@ -132,12 +158,38 @@ class Owner:
         if not self.is_seeded():
             return OwnerReply(seeded=False)
         try:
-            model, answers = _asking(self._models(), role)
+            model, answers = _asking(journaled(self._models(), self._journal), role)
             # A model in this process answers one thread at a time; only servers answer several.
             with nullcontext() if isinstance(model.model, Streaming) else self._local_model:
                 return OwnerReply(tuple(self._answers(model.call_ids(asked, *parameters), asked, parameters, answers)))
         except HapaxError as fault:
             return OwnerReply(fault=str(fault))
+
+    def ask_within(self, allowance: Allowance, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
+        """As `ask`, within limits: the answers of requests beyond them are None."""
+        if not self.is_seeded():
+            return OwnerReply(seeded=False)
+        try:
+            models, earlier = self._models(), self._in_ledger() - allowance.before
+            journal = Journal(self._shard, allowance.budget.less(earlier))
+            model, answers = _asking(journaled(models, journal), role)
+            if allowance.price is not None:
+                journal.prices[model.identity.name] = allowance.price
+            reached: tuple[str, float] | None = None
+            with nullcontext() if isinstance(model.model, Streaming) else self._local_model:
+                try:
+                    replies: Sequence[Any] = answers(asked, *parameters)
+                except BudgetReached as fault:
+                    replies, reached = fault.answers, (fault.limit, fault.allowed)
+            spent = SpentAllowance(earlier + journal.total, self._in_ledger(), reached)
+        except HapaxError as fault:
+            return OwnerReply(fault=str(fault))
+        return OwnerReply(tuple(replies), spent=spent)
+
+    def _in_ledger(self) -> CallStatistics:
+        """All requests that the worker wrote down before they left."""
+        count, prompt_tokens, completion_tokens, cost = self._shard.kb.attempt_totals()
+        return CallStatistics(count, 0, prompt_tokens, completion_tokens, cost)
 
     def _answers(
         self,
@@ -184,9 +236,8 @@ class Owner:
     def _models(self) -> Models:
         with self._lock:
             if self._opened is None:
-                journal = Journal(self._shard)
                 # Opened at the first request, in the worker: models are not sent between processes.
-                self._opened = journaled(self._opening.open(journal, self._post.count), journal)
+                self._opened = self._opening.open(self._journal, self._post.count)
             return self._opened
 
     # -- the shard

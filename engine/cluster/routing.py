@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from copy import copy
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
-from hapax.engine.cluster.owner import OwnerReply
-from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.engine.cluster.calling import AllottedCalls, Owners, Pending, when_seeded
 from hapax.kb.records import CallRecord
+from hapax.llm_oracle.budget import ACCOUNT
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood, TokenReserving
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import lists_names
@@ -40,30 +40,6 @@ AT_ONCE = 32
 CALLS_AHEAD = 8
 """Pending calls of one request stream to each worker, so that the slowest answer of one call delays no other."""
 
-SEEDING_SECONDS = 600.0
-"""Time limit for seeding a worker that was restarted."""
-
-PAUSE_SECONDS = 0.2
-
-
-class Pending(Protocol):
-    """A call to a worker. `result` waits for it, and raises HapaxError if the worker is gone for good."""
-
-    def done(self) -> bool: ...
-
-    def result(self) -> Any: ...
-
-    def cancel(self) -> Any: ...
-
-
-class Owners(Protocol):
-    """The workers. `begin` calls a method of `Owner` by name; methods that ask models do not delay the others."""
-
-    @property
-    def count(self) -> int: ...
-
-    def begin(self, number: int, method: str, *arguments: Any) -> Pending: ...
-
 
 def owner_of(request_id: str, count: int) -> int:
     """Number of the worker, of `count`, that owns a request, by its journal id."""
@@ -84,13 +60,38 @@ class Routed:
     """A model whose requests the workers answer. It can be sent to other processes."""
 
     role = ""
+    allotted: AllottedCalls | None = None
+    """In the process that keeps the budget: the calls within it."""
 
     def __init__(self, identity: ModelIdentity, owners: Owners) -> None:
         self.identity = identity
         self.owners = owners
 
     def stream(self, asked: Sequence[Any], *parameters: GenerationParameters) -> Stream[Any]:
-        """Answers in batches, as the calls to workers return in order. Raises HapaxError with a worker's message."""
+        """Answers in batches, as the calls to workers return in order. Raises HapaxError with a worker's message.
+
+        Under a budget, raises BudgetReached after the answers that fit into it.
+        """
+        account = ACCOUNT.get()
+        if self.allotted is not None and account is not None and not account.ledger.budget.is_unlimited:
+            account.is_metered = True
+            calls = self._calls(asked, *parameters)
+            yield from self.allotted.stream(account, self.role, calls, asked, parameters)
+            return
+        under_way: deque[tuple[int, list[int], Sequence[Any], Pending]] = deque()
+        waiting = iter(self._calls(asked, *parameters))
+        while True:
+            for number, chunk in islice(waiting, CALLS_AHEAD * self.owners.count - len(under_way)):
+                question: Sequence[Any] = ("ask", self.role, [asked[position] for position in chunk], *parameters)
+                under_way.append((number, chunk, question, self.owners.begin(number, *question)))
+            if not under_way:
+                return
+            number, chunk, question, pending = under_way.popleft()
+            reply = when_seeded(self.owners, number, question, pending)
+            yield list(zip(chunk, reply.answers, strict=True))
+
+    def _calls(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[tuple[int, list[int]]]:
+        """The calls to workers: the number of the worker, and the positions of its requests."""
         owned: list[list[int]] = [[] for _ in range(self.owners.count)]
         for position, request_id in enumerate(self.call_ids(asked, *parameters)):
             owned[owner_of(request_id, self.owners.count)].append(position)
@@ -100,38 +101,11 @@ class Routed:
             for number, positions in enumerate(owned):
                 if chunk := positions[start : start + AT_ONCE]:
                     calls.append((number, chunk))
-        under_way: deque[tuple[int, list[int], Sequence[Any], Pending]] = deque()
-        waiting = iter(calls)
-        while True:
-            for number, chunk in islice(waiting, CALLS_AHEAD * self.owners.count - len(under_way)):
-                question: Sequence[Any] = (self.role, [asked[position] for position in chunk], *parameters)
-                under_way.append((number, chunk, question, self.owners.begin(number, "ask", *question)))
-            if not under_way:
-                return
-            number, chunk, question, pending = under_way.popleft()
-            reply = self._seeded(number, question, pending)
-            if reply.fault:
-                raise HapaxError(f"Worker {number}: {reply.fault}")
-            yield list(zip(chunk, reply.answers, strict=True))
+        return calls
 
     def call_ids(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[str]:
         """The journal's ids of the requests."""
         raise NotImplementedError
-
-    def _seeded(self, number: int, question: Sequence[Any], pending: Pending) -> OwnerReply:
-        """The reply, repeated until the worker is seeded, if it was restarted on another machine."""
-        deadline = system.monotonic() + SEEDING_SECONDS
-        reply: OwnerReply = pending.result()
-        while not reply.seeded:
-            if system.monotonic() > deadline:
-                raise HapaxError(
-                    f"A worker that was restarted did not receive the known answers in {SEEDING_SECONDS:g} s. "
-                    "Run the same command again: no collected answer is asked for twice."
-                )
-            # Meanwhile `Gathering.gather` seeds the worker, in its own thread.
-            system.sleep(PAUSE_SECONDS)
-            reply = self.owners.begin(number, "ask", *question).result()
-        return reply
 
 
 class RoutedGenerator(Routed):
@@ -222,10 +196,15 @@ def routed(models: Models, owners: Owners) -> Models:
 
 
 def budgeted(models: Models, opened: Models) -> Models:
-    """Routed models with a critic that reserves tokens if the opened one does."""
-    critic = opened.critic
-    if not isinstance(critic, TokenReserving):
-        return models
-    assert isinstance(models.critic, RoutedCritic)  # noqa: S101  # `routed` made it
-    reserving = ReservingCritic(models.critic.identity, models.critic.owners, critic)
-    return Models(models.knowledge, reserving, models.likelihood, models.evaluator, models.names)
+    """Routed models for the process that keeps the budget; the critic reserves tokens if the opened one does."""
+    critic = models.critic
+    assert isinstance(critic, RoutedCritic)  # noqa: S101  # `routed` made it
+    if isinstance(opened.critic, TokenReserving):
+        critic = ReservingCritic(critic.identity, critic.owners, opened.critic)
+    allotted = AllottedCalls(critic.owners)
+    knowledge, likelihood, evaluator = map(copy, (models.knowledge, models.likelihood, models.evaluator))
+    kept = Models(knowledge, copy(critic), likelihood, evaluator, models.names)
+    for model in (kept.knowledge, kept.critic, kept.likelihood, kept.evaluator):
+        assert isinstance(model, Routed)  # noqa: S101  # likewise
+        model.allotted = allotted
+    return kept

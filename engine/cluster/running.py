@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.gathering import Gathering, locked
 from hapax.engine.cluster.owner import Opening, OwnerReply, identities
-from hapax.engine.cluster.routing import Owners, budgeted, routed
+from hapax.engine.cluster.routing import budgeted, routed
 from hapax.engine.cluster.walking import Ahead, Walkers, Walking, Watched
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import model_name

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hapax.engine.cluster.routing import Pending
+from hapax.engine.cluster.calling import Pending
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.progress import SearchProgress
 from hapax.engine.search.search import search

@@ -31,7 +31,9 @@ def snapshot(kb: KnowledgeBase) -> Iterator[None]:
 def streamed(kb: KnowledgeBase, sql: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
     """Rows of a query, read one by one."""
     with translated(kb.place):
-        yield from kb.database.conn.execute(sql, tuple(parameters))
+        # `yield from` would close the cursor of an abandoned reading, maybe after the file was closed.
+        for row in kb.database.conn.execute(sql, tuple(parameters)):  # noqa: UP028  see above
+            yield row
 
 
 def statements_of(kb: KnowledgeBase, run_id: str, rule: str | None = None) -> Iterator[StatementRecord]:

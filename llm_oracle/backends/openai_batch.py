@@ -6,6 +6,8 @@ Answers go through the journal like any other; a request without a result is que
 A batch is for one server, endpoint and model, and has OpenAI's maximum size, so a queue may be several files: the named
 one and others beside it, with -2, -3 ... after its name. They are written in a hidden folder and moved into place at
 the end, so that a command that fails leaves the earlier queue unchanged.
+
+The ledger has each request before its file lands, as queued, and its result when it is read.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from typing import Any
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.kb import system
-from hapax.kb.records import content_id
+from hapax.kb.records import Outcome, content_id
 from hapax.kb.unfinished import unfinished
 from hapax.llm_oracle.backends.openai_transport import (
     Answer,
+    Attempt,
     ReadReply,
     Refused,
     Server,
@@ -35,8 +38,8 @@ from hapax.llm_oracle.backends.openai_transport import (
     refused_result,
 )
 from hapax.llm_oracle.backends.openai_wire import TransientFault
-from hapax.llm_oracle.budget import Deferred
-from hapax.llm_oracle.protocols import Stream, single_group
+from hapax.llm_oracle.budget import ACCOUNT, BatchedRequest, Deferred
+from hapax.llm_oracle.protocols import Stream, Usage, single_group
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -200,14 +203,23 @@ class QueueTransport:
     def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
         """The answers, if there are results for all requests; else raises Queued with the answers there are."""
         answers: list[Answer | Refused | None] = []
+        entries: list[BatchedRequest] = []
         for request in requests:
             name = content_id("batch", self.server.place, request.path, request.body)
+            attempt = Attempt(request, request.most, name, Outcome.QUEUED)
             try:
-                answers.append(self._read(self.queue.answer(name), request, read))
+                answers.append(self._read(self.queue.answer(name), attempt, read))
             except (KeyError, TransientFault) as fault:  # no result, or one that cannot be read
-                self.queue.faulty += isinstance(fault, TransientFault)
+                if isinstance(fault, TransientFault):
+                    self.queue.faulty += 1
+                    entries.append(_entry(attempt, self.queue.answer(name)))
+                entries.append(_entry(Attempt(request, request.most, name, Outcome.QUEUED)))
                 self.queue.add(name, self.server.place, request)
                 answers.append(None)
+            else:
+                entries.append(_entry(attempt))
+        if (account := ACCOUNT.get()) is not None:
+            account.ledger.enter_batched(account, entries)
         found = [answer for answer in answers if answer is not None]
         if len(found) < len(requests):
             raise Queued(self.queue.path, answers)
@@ -217,13 +229,24 @@ class QueueTransport:
         """The answers in one group; raises Queued after it if some are missing."""
         return single_group(lambda: self.ask(list(requests), read))
 
-    def _read(self, result: Any, request: ServerRequest, read: ReadReply[Answer]) -> Answer | Refused:
+    def _read(self, result: Any, attempt: Attempt, read: ReadReply[Answer]) -> Answer | Refused:
+        request = attempt.request
         if isinstance(result, Refused):
+            attempt.spent, attempt.outcome = result.usage, Outcome.REFUSED
             message, said = self.server.redacted(str(result)), self.server.redacted(result.said)
             return Refused(message, result.status, said, result.of_this_request, result.usage)
         # A result was not received by this program, so it may still contain the key.
         reply = self.server.redacted_json(result)
-        return refused_reply(reply, request, self.server.place) or read(reply, request)
+        attempt.replied(200, reply)
+        answer = refused_reply(reply, request, self.server.place) or read(reply, request)
+        attempt.outcome = Outcome.REFUSED if isinstance(answer, Refused) else Outcome.ANSWERED
+        return answer
+
+
+def _entry(attempt: Attempt, unusable: Any = None) -> BatchedRequest:
+    """The ledger's row of a request, which its answer replaces. An unusable result has a row of its own."""
+    name = ("batched", attempt.key) if unusable is None else ("batched", attempt.key, json.dumps(unusable))
+    return BatchedRequest(content_id(*name), attempt.request.path, attempt.spent or Usage(), attempt.outcome)
 
 
 def _numbered(path: Path) -> Iterator[Path]:

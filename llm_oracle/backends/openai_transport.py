@@ -41,6 +41,7 @@ from hapax.llm_oracle.backends.openai_wire import (
     texts,
     usage,
 )
+from hapax.llm_oracle.backends.redaction import redacted
 from hapax.llm_oracle.budget import ACCOUNT, Account, BudgetReached
 from hapax.llm_oracle.protocols import PartlyAnswered, Stream, Usage, in_request_order
 
@@ -48,11 +49,6 @@ AHEAD = 256
 """Requests prepared beyond those in flight, so that the server stays busy while answers are being stored."""
 
 MOST_REPLY_BYTES = 16 * 2**20
-
-SHORTEST_SECRET = 12
-"""Characters. Shorter keys, such as `EMPTY` for servers that need none, are words that may occur in a reply."""
-
-HIDDEN = "[key]"
 
 DECREASE = 0.75
 SUCCESSES_PER_STEP = 25
@@ -117,8 +113,8 @@ class Server:
     proxy: str = field(default="", repr=False)
 
     def redacted(self, text: str) -> str:
-        """The text with the key replaced."""
-        return text.replace(self.key, HIDDEN) if len(self.key) >= SHORTEST_SECRET else text
+        """The text with the key replaced, whole and in pieces."""
+        return redacted(text, self.key)
 
     def redacted_json(self, value: Any) -> Any:
         """A JSON tree with the key replaced in all strings and names."""

@@ -122,7 +122,7 @@ def ledger(folder: Path, provider: SimulatedModelServer, in_flight: int) -> Iter
     Up to `in_flight` attempts may have been written down by processes that then died before they sent them.
     """
     with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
-        attempts = [attempt for attempt in kb.attempts() if attempt.outcome != Outcome.UNSENT]
+        attempts = [attempt for attempt in kb.attempts() if attempt.outcome not in (Outcome.UNSENT, Outcome.QUEUED)]
     outcomes = Counter(attempt.outcome for attempt in attempts)
     sure = outcomes[Outcome.ANSWERED] + outcomes[Outcome.REFUSED] + outcomes[Outcome.UNUSABLE]
     perhaps = len(attempts) - sure - outcomes[Outcome.ERROR]

@@ -101,7 +101,7 @@ class Simulation:
         if scenario.server:
             provider = SimulatedModelServer(ExclusionReader(world()), scenario.votes_only)
         machine = Machine(self._folder / "world", seed, provider)
-        place = ScenarioFolder(machine.folder, machine.disk)
+        place = ScenarioFolder(machine.folder, machine.disk, provider=provider)
         scenario.prepare(place)
         return machine, place, provider
 

@@ -38,7 +38,7 @@ from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 from tools.simulate.disk import Disk
-from tools.simulate.network import URL
+from tools.simulate.network import URL, ServedRequest, SimulatedModelServer
 
 RULES = """
 functional was_invented_in(Tool, Year): "the [1] was invented in [2]" / "the [1] was not invented in [2]" / "?".
@@ -77,11 +77,15 @@ def world() -> SimulatedModel:
 
 @dataclass
 class ScenarioFolder:
-    """The folder of a scenario, its disk, and the batches of requests that the model in this process answered."""
+    """The folder of a scenario, its disk, and the batches of requests that the model in this process answered.
+
+    `provider`: the server, if there is one.
+    """
 
     folder: Path
     disk: Disk
     asked: list[list[str]] = field(default_factory=list)
+    provider: SimulatedModelServer | None = None
 
     @property
     def database(self) -> Path:
@@ -165,19 +169,22 @@ def search_queued(place: ScenarioFolder) -> None:
 
 def _answer_batch(place: ScenarioFolder, queue: Path, results: Path) -> None:
     """The results of a batch that somebody sent: a whole file, or none."""
-    lines = []
+    lines, charged = [], []
     for text in queue.read_text("utf-8").splitlines():
         request = json.loads(text)
         reply = reply_to(ExclusionReader(world()), request["url"], request["body"])
         response = {"status_code": 200 if reply else 404, "body": reply or {"error": {"message": "no such page"}}}
         lines.append(json.dumps({"custom_id": request["custom_id"], "response": response}) + "\n")
+        if reply:
+            charged.append(ServedRequest(request["custom_id"], 200, sum(reply["usage"].values()), False))
     earlier = results.read_text("utf-8") if results.exists() else ""
-    downloaded = results.with_suffix(".part")
-    downloaded.write_text(earlier + "".join(lines), "utf-8")
-    system.sync_path(downloaded)
-    place.disk.cross("answer", lambda: None)
-    system.rename(downloaded, results)
-    system.sync_folder(results.parent)
+
+    def receive() -> None:
+        place.disk.receive(results, (earlier + "".join(lines)).encode())
+        if place.provider is not None:
+            place.provider.served += charged
+
+    place.disk.cross("answer", receive)
 
 
 # --- shards -----------------------------------------------------------------------------------------------------------
@@ -215,7 +222,7 @@ class ThreadCluster:
                 executor.shutdown()
 
     def begin(self, number: int, method: str, *arguments: Any) -> Future[Any]:
-        thread = self.executors[number if method in ("ask", "identities") else self.count]
+        thread = self.executors[number if method in ("ask", "ask_within", "identities") else self.count]
         return thread.submit(lambda: getattr(self.owners[number], method)(*arguments))
 
     def walkers(self, ahead: Ahead) -> ThreadWalkers:
