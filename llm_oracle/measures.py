@@ -17,9 +17,11 @@ from itertools import chain, combinations
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.pair_frames import pair_frames
 from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
+    PairModel,
     PopularityModel,
     SpanLikelihoodModel,
     SpannedText,
@@ -47,8 +49,10 @@ class Measure(StrEnum):
     PRIOR = "prior"
     """Log-likelihood of the values alone, each in a neutral frame: name rarity."""
     PAIR = "pair"
-    """Log-likelihood of each value after the first, given the text before, less its prior: pair rarity. It is the
-    pointwise mutual information in the domain's frame (Holtzman et al. 2021)."""
+    """Log-likelihood of each value after the first, given the text before, less what it has anyway: pair rarity. What
+    it has anyway is its mean in the same sentence beside the values of other statements (`pair_frames.py`), or its
+    prior without others. It is the pointwise mutual information in the domain's frame (Holtzman et al. 2021). By word
+    vectors, it is the similarity of the values, which is not in nats."""
 
 
 OF_NAMES = frozenset({Measure.SPAN, Measure.PRIOR, Measure.PAIR})
@@ -86,7 +90,10 @@ def measures_of(model: Any) -> frozenset[Measure]:
     if isinstance(inner, PopularityModel):
         return OF_LISTS if lists_names(inner) else OF_COUNTS
     gives_spans = isinstance(inner, SpanLikelihoodModel) and getattr(inner, "locates_tokens", True)
-    return frozenset(Measure) if gives_spans else frozenset(Measure) - OF_NAMES
+    if gives_spans:
+        return frozenset(Measure)
+    of_texts = frozenset(Measure) - OF_NAMES
+    return of_texts | {Measure.PAIR} if isinstance(inner, PairModel) else of_texts
 
 
 def counts_names(model: Any) -> bool:
@@ -126,6 +133,9 @@ def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure
         chosen_measure(model, measure)
     if counts_names(model):
         return _by_counts(model, texts)
+    inner = _inner(model)
+    if Measure.PAIR in measures and isinstance(inner, PairModel):
+        return _with_similarities(inner, texts, _by_likelihood(model, texts, frozenset(measures) - {Measure.PAIR}))
     return _by_likelihood(model, texts, frozenset(measures))
 
 
@@ -177,24 +187,43 @@ def _by_likelihood(
     if measures & {Measure.PRIOR, Measure.PAIR}:
         names = list(dict.fromkeys(chain.from_iterable(mentioned for _, mentioned in spanned)))
         priors = dict(zip(names, _span_scores(model, [_alone(name) for name in names]), strict=True))
+    beside = _beside_others(model, [asked for asked, _ in spanned]) if Measure.PAIR in measures else {}
     answers: list[TextMeasures | None] = []
-    for text, (_, mentioned), whole, part in zip(texts, spanned, plain, parts, strict=True):
+    for text, (asked, mentioned), whole, part in zip(texts, spanned, plain, parts, strict=True):
         alone = [priors[name] for name in mentioned] if priors else []
         if any(score is not None and score.refused for score in (whole, part, *alone)):
             answers.append(None)
             continue
-        answers.append(_Scores(text.text, whole, part, alone).measured(measures))
+        others = [beside.get((asked, place)) for place in range(len(mentioned))]
+        answers.append(_Scores(text.text, whole, part, alone, others).measured(measures))
     return answers
+
+
+def _beside_others(model: Any, texts: Sequence[SpannedText]) -> dict[tuple[SpannedText, int], float]:
+    """Mean log-likelihood of each name after a text's first one, in its sentence beside other names."""
+    frames = pair_frames(texts)
+    asked = list(dict.fromkeys(chain.from_iterable(frames.values())))
+    scores = dict(zip(asked, _span_scores(model, asked), strict=True)) if asked else {}
+    means = {}
+    for name, texts_beside in frames.items():
+        found = [scores[text].spans[0][0] for text in texts_beside if not scores[text].refused]
+        if found:
+            means[name] = math.fsum(found) / len(found)
+    return means
 
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """The scores of a text: without its first token, with its values, and of each value alone."""
+    """The scores of a text: without its first token, with its values, and of each value alone and beside other ones.
+
+    `others`: mean log-likelihood of each value beside other values; None where there are no others.
+    """
 
     text: str
     whole: LogLikelihood | None
     parts: LogLikelihood | None
     alone: Sequence[LogLikelihood]
+    others: Sequence[float | None]
 
     def measured(self, measures: frozenset[Measure]) -> TextMeasures:
         found: dict[Measure, float] = {}
@@ -217,10 +246,28 @@ class _Scores:
             found[Measure.PRIOR] = math.fsum(priors)
         if self.parts is not None and Measure.PAIR in measures:
             # The first value has no other value before it. Where there is no second, nothing is known of pairs: 0.
-            gains = [total - prior for (total, _), prior in zip(self.parts.spans, priors, strict=True)]
+            anyway = [prior if beside is None else beside for prior, beside in zip(priors, self.others, strict=True)]
+            gains = [total - base for (total, _), base in zip(self.parts.spans, anyway, strict=True)]
             found[Measure.PAIR] = math.fsum(gains[1:])
         names = self.parts.spans if self.parts is not None else [score.spans[0] for score in self.alone]
         return TextMeasures(found, sum(count for _, count in names))
+
+
+def _with_similarities(
+    model: PairModel, texts: Sequence[RankedText], answers: Sequence[TextMeasures | None]
+) -> list[TextMeasures | None]:
+    """The answers with the mean similarity of the names in each text as `pair`, where two of them are known."""
+    found: list[TextMeasures | None] = []
+    for text, answer in zip(texts, answers, strict=True):
+        if answer is None:
+            found.append(None)
+            continue
+        named = dict.fromkeys(text.values)
+        names = [name for name, place in zip(named, mentions(text.text, list(named)), strict=True) if place]
+        alike = [score for score in model.similarities(_pairs(names)) if score is not None]
+        pair = {Measure.PAIR: math.fsum(alike) / len(alike)} if alike else {}
+        found.append(TextMeasures({**answer.scores, **pair}, sum(len(name.split()) for name in names)))
+    return found
 
 
 def _spanned(text: RankedText) -> tuple[SpannedText, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -21,6 +22,7 @@ from hapax.llm_oracle.backends.huggingface import HuggingFaceLikelihood
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import NEUTRAL_FRAME, Measure, RankedText, measured, measures_of, mentions
+from hapax.llm_oracle.pair_frames import pair_frames
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
 
 SENTENCE = RankedText("soy milk is in buttermilk", ("buttermilk", "soy milk"))
@@ -86,6 +88,48 @@ def test_a_measure_does_not_depend_on_the_others_that_are_wanted() -> None:
         (alone,) = measured(ByLetter(), [SENTENCE], [measure])
         assert alone is not None
         assert alone.scores[measure] == together.scores[measure]
+
+
+class ByCompany(ByLetter):
+    """As `ByLetter`, but naan costs nothing beside butter."""
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        answers = super().span_log_likelihoods(texts)
+        for place, text in enumerate(texts):
+            if "butter" in text.text and text.text.endswith("naan"):
+                answers[place] = replace(answers[place], spans=((*answers[place].spans[:-1], (0.0, 4))))
+        return answers
+
+
+def test_a_pair_is_compared_with_other_values_of_its_sentence() -> None:
+    """Naan is likelier beside butter than beside the other values of the rule, by the letters that it costs there."""
+    texts = [
+        RankedText(f"{left} is in {right}", (left, right))
+        for left, right in (("butter", "naan"), ("milk", "naan"), ("salt", "toast"))
+    ]
+
+    scored = measured(ByCompany(), texts, [Measure.PAIR])
+
+    assert [text.scores[Measure.PAIR] for text in scored if text is not None] == [
+        0 + 4,  # naan costs four letters beside milk and salt
+        -4 + (0 + 4) / 2,  # nothing beside butter, four beside salt
+        0,  # toast costs the same everywhere
+    ]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("efgh")), max_size=12, unique=True))
+def test_frames_have_the_own_name_beside_other_ones(pairs: list[tuple[str, str]]) -> None:
+    """Each frame is the sentence with earlier names of another statement, and the name itself at its span."""
+    texts = [SpannedText(f"{left} is in {right}.", ((0, 1), (8, 9))) for left, right in pairs]
+
+    frames = pair_frames(texts)
+
+    for text, (left, right) in zip(texts, pairs, strict=True):
+        beside = frames[text, 1]
+        firsts = [frame.text[0] for frame in beside]
+        assert all(frame.text == f"{first} is in {right}." for frame, first in zip(beside, firsts, strict=True))
+        assert all(frame.text[slice(*frame.spans[0])] == right for frame in beside)
+        assert set(firsts) == {first for first, _ in pairs} - {left}
 
 
 def test_a_name_is_scored_alone_once() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from hapax.grammar.errors import HapaxError
-from hapax.llm_oracle.protocols import LikelihoodModel
+from hapax.llm_oracle.measures import Measure, RankedText, measured
+from hapax.llm_oracle.protocols import LikelihoodModel, PairModel
 from hapax.llm_oracle.registry import open_model
 
 VECTORS = """5 2
@@ -50,6 +52,48 @@ def test_a_word_of_zeros_compares_with_nothing(ranker: LikelihoodModel) -> None:
     with_it, without = ranker.log_likelihoods(["butter void naan", "butter naan"])
 
     assert with_it == without
+
+
+def test_names_that_belong_together_are_alike(ranker: LikelihoodModel) -> None:
+    """The similarity of two names is the cosine of the sums of their words; a name without known words has none."""
+    assert isinstance(ranker, PairModel)
+
+    near, far, compound, unknown = ranker.similarities(
+        [("butter", "Naan"), ("butter", "truck"), ("odd-butter", "naan"), ("butter", "zyzzyva")]
+    )
+
+    assert near == pytest.approx(0.8)
+    assert far == pytest.approx(-1.0)
+    assert compound is not None
+    assert 0.6 < compound < 1  # between odd and butter
+    assert unknown is None
+
+
+def test_a_text_has_the_similarity_of_its_names_as_pair(ranker: LikelihoodModel) -> None:
+    """`pair` is the mean over the names of a text; a text with fewer than two known names has none."""
+    texts = [
+        RankedText("Butter is in naan.", ("butter", "naan")),
+        RankedText("Butter is in zyzzyva.", ("butter", "zyzzyva")),
+    ]
+
+    both, single = measured(ranker, texts, [Measure.PAIR, Measure.TOTAL])
+
+    assert both is not None
+    assert single is not None
+    assert both.scores[Measure.PAIR] == pytest.approx(0.8)
+    assert Measure.PAIR not in single.scores
+    assert Measure.TOTAL in both.scores
+
+
+def test_vectors_of_an_npm_package_are_read(tmp_path: Path) -> None:
+    """A JSON file as wink's has the same words as a file in word2vec's format."""
+    vectors = {"butter": [1, 0, 0.5, 7], "naan": [0.8, 0.6, 0.5, 8]}
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps({"dimensions": 2, "words": list(vectors), "vectors": vectors}), "utf-8")
+
+    (text,) = open_model(f"vectors:{path}", "likelihood").log_likelihoods(["butter naan"])
+
+    assert text.per_token == pytest.approx(0.8)
 
 
 def test_identity_follows_the_content(tmp_path: Path) -> None:

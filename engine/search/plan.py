@@ -543,7 +543,8 @@ class _RuleEstimator:
             if not missing and not self.rows.together:
                 joined = joined_measures(texts.values(), measures)
                 wanted = Measure(self.settings.measure or Measure.PAPER)
-                search.rank(texts, {text: found.scores[wanted] for text, found in joined.items()}, joined)
+                known = {text: found.scores[wanted] for text, found in joined.items() if wanted in found.scores}
+                search.rank(texts, known, joined)
             else:
                 search.advance_unranked()
         elif ranks:

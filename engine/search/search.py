@@ -497,7 +497,8 @@ class _SearchRun:
                 own = texts[rule_search]
                 joined = joined_measures(dict.fromkeys(own.values()), measures[rule_search])
                 wanted = Measure(self.job.settings.measure or Measure.PAPER)
-                rule_search.rank(own, {text: found.scores[wanted] for text, found in joined.items()}, joined)
+                known = {text: found.scores[wanted] for text, found in joined.items() if wanted in found.scores}
+                rule_search.rank(own, known, joined)
             elif rule_search in texts:
                 own = texts[rule_search]
                 rule_search.rank(own, joined_scores(dict.fromkeys(own.values()), scores))

@@ -170,8 +170,9 @@ class _Scorer:
         found = {}
         for text in texts:
             known = self.by_text.get(text)
-            if known is not None and math.isfinite(known.scores[measure]):
-                found[text] = known.scores[measure]
+            score = math.nan if known is None else known.scores.get(measure, math.nan)
+            if math.isfinite(score):
+                found[text] = score
         return found
 
 
@@ -266,9 +267,23 @@ def _scorer(model: LikelihoodModel, pools: Sequence[_Pool], journal: Journal) ->
     # A word list knows no pairs, for instance: its measure of them is the same for all.
     telling = []
     for measure in wanted:
-        if len({answer.scores[measure] for answer in known.values()}) > 1:
+        if len({answer.scores[measure] for answer in known.values() if measure in answer.scores}) > 1:
             telling.append(measure)
+    if Measure.PAIR in wanted and Measure.PRIOR not in wanted:
+        known = _with_word_priors(known, asked)
     return _Scorer(model.identity, tuple(telling), judged_by, known)
+
+
+def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, RankedText]) -> dict[str, TextMeasures]:
+    """The measures with priors by word frequency: pairs are compared only where their names are equally common."""
+    from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+
+    texts = [asked[text] for text in known]
+    found = {}
+    for (text, own), words in zip(known.items(), measured(FrequencyLikelihood(), texts, [Measure.PRIOR]), strict=True):
+        prior = math.nan if words is None else words.scores.get(Measure.PRIOR, math.nan)
+        found[text] = TextMeasures({**own.scores, Measure.PRIOR: prior}, own.name_tokens)
+    return found
 
 
 def _stored_ends(pool: _Pool) -> Ends:
@@ -366,9 +381,7 @@ class _RuleJudgement:
 
 def _equally_common(scorer: _Scorer, head: Sequence[str], tail: Sequence[str]) -> Any:
     """For each pair of statements, whether their names are equally common, by the judge's prior."""
-    if Measure.PRIOR not in scorer.measures:
-        return np.zeros((len(head), len(tail)), dtype=bool)
-    priors = {text: scorer.by_text[text].scores[Measure.PRIOR] for text in (*head, *tail)}
+    priors = {text: scorer.by_text[text].scores.get(Measure.PRIOR, math.nan) for text in (*head, *tail)}
     left, right = np.array([priors[text] for text in head]), np.array([priors[text] for text in tail])
     spread = float(np.std(np.concatenate([left, right])))
     return np.abs(np.subtract.outer(left, right)) <= EQUALLY_COMMON * spread
