@@ -70,7 +70,6 @@ def searched(world: World, labels: int, promise: hapax.Promise) -> list[str] | N
     with hapax.KnowledgeBase() as kb:
         hapax.search(rules, kb, models, settings)
         kb.add_labels(FactLabel(PREDICATE, (gem, COUNTRY), world.truths[gem], "people") for gem in world.order[:labels])
-        # The promise's search stores its own facts.
         try:
             hapax.search(
                 rules,
@@ -82,9 +81,8 @@ def searched(world: World, labels: int, promise: hapax.Promise) -> list[str] | N
             if "Nothing can be promised" not in str(refused):
                 raise
             return None
-        run = kb.runs()[-1].id
-        facts = [fact for fact in kb.facts(f"{PREDICATE}/2") if fact.source is Source.MODEL and fact.run_id == run]
-        return [str(fact.arguments[0]) for fact in facts]
+        # Facts of the first search that do not reach the promise's threshold are rejected again.
+        return [str(fact.arguments[0]) for fact in kb.facts(f"{PREDICATE}/2") if fact.source is Source.MODEL]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

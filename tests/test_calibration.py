@@ -25,6 +25,8 @@ from hapax.evaluation.calibration.fitting import (
     with_shifts,
 )
 from hapax.kb.records import CalibrationRecord, FactRecord, Source
+from hapax.llm_oracle.embedded.atlas import load_atlas
+from hapax.llm_oracle.prompts import sentence
 
 RULES = """
 oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow through [2]?".
@@ -414,3 +416,38 @@ def test_a_plan_takes_the_threshold_of_the_promise(gems: Path) -> None:
     assert "is not calibrated" in uncalibrated.output
     assert planned_statements(promised) == 60
     assert planned_statements(strict) == 0
+
+
+def test_the_type_gate_compares_calibrated_scores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A critic that gives .2 to every river as a river accepts none; labelled by the atlas, its .2 is a yes."""
+    monkeypatch.chdir(tmp_path)
+    atlas = load_atlas()
+    rivers, dishes = atlas.entities("River")[:20], atlas.entities("Dish")[:20]
+    facts = [(name, name in rivers) for name in (*rivers, *dishes)]
+    lines = [f"{'true' if is_true else 'false'}\tflows_through\t{name}\tPeru" for name, is_true in facts]
+    (tmp_path / "labels.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    scores = {sentence(f"{name} flows through Peru"): 0.9 if is_true else 0.1 for name, is_true in facts}
+    scores |= {sentence(f"{name} is a river"): 0.2 if is_true else 0.02 for name, is_true in facts}
+    names = [name for name, _ in facts]
+    generate = {"'[A] flows through [B]'": ["Peru"], "'[B] flows through [A]'": ["Peru"], "flows through Peru'": names}
+    content = {"generate": generate, "critic": scores, "defaults": {"critic": 0.9, "likelihood": -10.0, "generate": []}}
+    (tmp_path / "gems.json").write_text(json.dumps(content), "utf-8")
+    (tmp_path / "gems.rules").write_text(RULES, "utf-8")
+
+    def accepted(*more: str) -> set[str]:
+        result = search_gems(*more)
+        assert result.exit_code == 0, result.output
+        with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+            return {str(fact.arguments[0]) for fact in kb.facts("flows_through")}
+
+    before = accepted()
+    label_gems("--labels", "atlas")
+    after = accepted("--calibrated")
+
+    assert before == set()
+    assert after == set(rivers)
+    with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        (record,) = kb.calibrations()
+        assert "data types of values" in record.metrics
+        (raw,) = kb.assessments([sentence(f"{rivers[0]} is a river")], "type_probability", record.critic).values()
+        assert raw.score == 0.2

@@ -133,6 +133,10 @@ def _inconsistent(candidate: Candidate, question: QuestionGates) -> str | None:
     return question.inconsistent.get(candidate)
 
 
+TYPE_MEASURE = "type_probability"
+"""Name under which scores of claims about data types are stored."""
+
+
 def _type_claims(value: Value, data_type: str, _: Sequence[Atom], library: Library) -> Sequence[str]:
     # The parser has read a number as a number already: there is nothing left to doubt.
     return () if library.is_numeric(data_type) else (type_claim(str(value), data_type),)
@@ -176,7 +180,7 @@ TYPE = Gate(
         )
     },
     scoring=Scoring(
-        "type_probability",
+        TYPE_MEASURE,
         "of its type",
         _type_claims,
         CriticRule.at(TYPE_FLOOR),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from hapax.engine.search.certified_statements import StatementPromise
 from hapax.engine.search.certifying import BELOW_CERTAIN, Certificates
 from hapax.engine.search.consistency import Consistency, ProposedFact
-from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, Gate, QuestionGates, gates_in_order
+from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, TYPE_MEASURE, Gate, QuestionGates, gates_in_order
 from hapax.engine.search.inquiry import (
     FUNCTIONAL_SAMPLES,
     AskedQuestion,
@@ -267,6 +267,8 @@ class Oracle:
         self._probabilities: dict[Atom, float | None] = {}
         self._indicators: dict[str, str] = {}
         """By claim, the indicator of its fact's predicate, by which scores are calibrated."""
+        self._types: dict[str, str] = {}
+        """By claim about a data type, this type."""
         self._sources: dict[str, str] = {}
         """By claim, the source that states it, for the facts that are made of the claims."""
         self._samples: dict[Question, int] = {}
@@ -629,6 +631,8 @@ class Oracle:
                     texts = make_claims(value, question.data_type, atoms, self.library)
                     if texts:
                         claims[gate.name] = texts
+                    if gate is TYPE:
+                        self._types.update(dict.fromkeys(texts, question.data_type))
                     if gate is CRITIC:
                         self._indicators.update(zip(texts, (atom.indicator for atom in atoms), strict=False))
         return claims
@@ -662,13 +666,17 @@ class Oracle:
 
         The assessment keeps the critic's own score.
         """
-        settings, probability = self.settings, score.probability
-        if measure != "probability" or score.basis or not score.covered:
+        settings, probability, maps = self.settings, score.probability, self.settings.maps
+        if score.basis or not score.covered:
             return probability
-        if settings.maps is not None:
-            critic = score.judge or model_name(self.models.critic)
-            probability = settings.maps.probability(critic, probability, self._indicators.get(claim, ""), score.members)
-        is_bounded = settings.maps is not None or settings.certificates is not None
+        critic = score.judge or model_name(self.models.critic)
+        if measure == TYPE_MEASURE and maps is not None:
+            return maps.type_probability(critic, probability, self._types.get(claim, ""), score.members)
+        if measure != "probability":
+            return probability
+        if maps is not None:
+            probability = maps.probability(critic, probability, self._indicators.get(claim, ""), score.members)
+        is_bounded = maps is not None or settings.certificates is not None
         return min(probability, BELOW_CERTAIN) if is_bounded else probability
 
     def within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:

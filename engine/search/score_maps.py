@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hapax.kb.records import CalibrationRecord, DenialRecord, FactRecord, Source, content_id
+from hapax.kb.records import DenialRecord, FactRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.combined_critic import logit, sigmoid
+
+TYPES = "types"
+"""Name of the map of claims about data types among the parameters of a calibration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,8 @@ class ScoreMap:
     weights: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: CalibrationRecord) -> ScoreMap:
-        """The map that a knowledge base stores."""
-        stored = record.parameters
+    def of(cls, stored: Mapping[str, Any]) -> ScoreMap:
+        """The map that a calibration stores as its parameters."""
         points = stored.get("points")
         return cls(
             stored.get("slope", 1.0),
@@ -88,6 +90,8 @@ class ScoreMaps:
     checksum: str = ""
     checksums: Mapping[str, str] = field(default_factory=dict)
     """Checksum of each critic's own calibration."""
+    types: Mapping[str, ScoreMap] = field(default_factory=dict)
+    """Maps of scores of claims about data types, whose shifts are by type."""
 
     @classmethod
     def stored(cls, kb: KnowledgeBase) -> ScoreMaps:
@@ -95,7 +99,10 @@ class ScoreMaps:
         records = sorted(kb.calibrations(), key=lambda record: record.critic)
         checksum = content_id("calibrations", [record.checksum for record in records])
         checksums = {record.critic: record.checksum for record in records}
-        return cls({record.critic: ScoreMap.of(record) for record in records}, checksum, checksums)
+        maps = {record.critic: ScoreMap.of(record.parameters) for record in records}
+        stored = {record.critic: record.parameters.get(TYPES) for record in records}
+        types = {critic: ScoreMap.of(parameters) for critic, parameters in stored.items() if parameters}
+        return cls(maps, checksum, checksums, types)
 
     def probability(
         self, critic: str, score: float, indicator: str, members: Mapping[str, float] | None = None
@@ -103,6 +110,11 @@ class ScoreMaps:
         """P(true) by the critic's map; the score itself for a critic without one."""
         known = self.maps.get(critic)
         return score if known is None else known.probability(score, indicator, members)
+
+    def type_probability(self, critic: str, score: float, data_type: str, members: Mapping[str, float]) -> float:
+        """P(a value is of the type) by the critic's map of types; the score itself for a critic without one."""
+        known = self.types.get(critic)
+        return score if known is None else known.probability(score, data_type, members)
 
     def of_claims(
         self, kb: KnowledgeBase, critic: str, scores: Mapping[str, float], indicators: Mapping[str, str]

@@ -13,7 +13,7 @@ from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import AtomPattern, FactLabel, content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.prompts import sentence
+from hapax.llm_oracle.prompts import sentence, type_claim
 
 AUDIT_QUESTION = "audit Q3"
 """Question of a vote on whether a fact is true (LINK, appendix C)."""
@@ -78,6 +78,28 @@ def denied_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]
             denied = ProposedAtom(denial.predicate, denial.arguments, fact_claim(atom, library), key)
             atoms[denied.id] = denied
     return atoms
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedType:
+    """A value with the data type for which a model proposed it, and the claim by which a critic judges it."""
+
+    value: Value
+    data_type: str
+    claim: str
+
+
+def proposed_types(kb: KnowledgeBase, library: Library) -> list[ProposedType]:
+    """The values that models proposed, each once for each type; numbers are left out, which no critic judges."""
+    questions = [question for question in kb.questions() if not library.is_numeric(question.data_type)]
+    candidates = kb.candidates_of(question.id for question in questions)
+    found: dict[str, ProposedType] = {}
+    for question in questions:
+        for candidate in candidates.get(question.id, ()):
+            if candidate.rejected_by_parser is None:
+                claim = type_claim(str(candidate.value), question.data_type)
+                found[claim] = ProposedType(candidate.value, question.data_type, claim)
+    return list(found.values())
 
 
 def _proposed(pattern: AtomPattern, value: Value, library: Library) -> ProposedAtom:

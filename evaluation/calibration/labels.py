@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hapax.engine.search.known_facts import KnownFacts
-from hapax.engine.search.scored_facts import VOTES, ProposedAtom, entity_key, fact_claim, voted_truths
+from hapax.engine.search.scored_facts import (
+    VOTES,
+    ProposedAtom,
+    entity_key,
+    fact_claim,
+    proposed_types,
+    voted_truths,
+)
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
@@ -50,6 +57,25 @@ class LabelReader:
         if Path(source).is_file():
             return self._listed(Path(source))
         raise HapaxError(f"{source}: there is no such file and no such source of labels. Name {SOURCES}.")
+
+    def type_truths(self, source: str) -> dict[str, bool]:
+        """Truth by the claims about data types of proposed values, by references and the atlas; others label none."""
+        proposed = proposed_types(self._kb, self._library)
+        if source == ATLAS:
+            from hapax.llm_oracle.embedded.atlas import load_atlas
+
+            atlas = load_atlas()
+            known = {item.claim: atlas.type_truth(item.value, item.data_type) for item in proposed}
+            return {claim: truth for claim, truth in known.items() if truth is not None}
+        if not source.startswith("reference:"):
+            return {}
+        scores = open_model(source, CRITIC, self._opening).probabilities([item.claim for item in proposed])
+        pairs = zip(proposed, scores, strict=True)
+        return {item.claim: score.probability >= 0.5 for item, score in pairs if score.covered}
+
+    def types_of_claims(self) -> dict[str, str]:
+        """The data type of each of these claims."""
+        return {item.claim: item.data_type for item in proposed_types(self._kb, self._library)}
 
     def _given(self) -> dict[str, bool]:
         known = KnownFacts(self._kb, self._library)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
 from hapax.engine.search.certified_groups import describe
+from hapax.engine.search.gates import TYPE_MEASURE
 from hapax.engine.search.oracle import member_assessments, model_name, short_model_name
+from hapax.engine.search.score_maps import TYPES
 from hapax.engine.search.scored_facts import VOTES, ProposedAtom, labels_of, proposed_atoms
 from hapax.evaluation.calibration.fitting import (
     LEAST_LABELS,
@@ -38,13 +40,14 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.calls import JournaledCritic
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import CRITIC, Critic
+from hapax.llm_oracle.protocols import CRITIC, Critic, CriticScore
 from hapax.llm_oracle.registry import open_model
 
 NOTHING_CLAIMED = ("N/A is an example of N/A.", "[MASK] is an example of [MASK].", "It is an example of it.")
 """Claims without content, by which contextual calibration measures a critic's bias (Zhao et al. 2021, section 5)."""
 
 ALL, UNTAUGHT = "all labels", "facts that the critic was not trained on"
+OF_TYPES = "data types of values"
 
 
 @checked
@@ -167,6 +170,11 @@ class Calibrator:
             fitted = self._contextual()
         probabilities = held_out(used)
         measured, points = self._measured(used, probabilities)
+        type_labels = self._type_labels()
+        types = best_map(type_labels).map if len(type_labels) >= LEAST_LABELS else None
+        if types is not None:
+            raw = measures(type_labels, [label.score for label in type_labels])
+            measured[OF_TYPES] = (len(type_labels), raw, measures(type_labels, held_out(type_labels)))
         written = self._figure(points)
         result = CalibrationResult(
             self.name,
@@ -180,7 +188,8 @@ class Calibrator:
             _forecast(labels),
             written,
         )
-        self._store(fitted, used, tuple(sources), result)
+        parameters = fitted.map.parameters if types is None else {**fitted.map.parameters, TYPES: types.parameters}
+        self._store(parameters, used, tuple(sources), result)
         return result
 
     def _truths(self) -> tuple[dict[str, bool], dict[str, int]]:
@@ -198,17 +207,7 @@ class Calibrator:
     def _scored(self, truths: Mapping[str, bool]) -> list[LabelledScore]:
         """The labelled facts with the critic's raw scores, which are stored; those not covered are left out."""
         atoms = {fact: self._reader.proposed[fact] for fact in truths}
-        claims = list(dict.fromkeys(atom.claim for atom in atoms.values()))
-        scores = dict(zip(claims, self._critic.probabilities(claims), strict=True))
-        # A source that states a claim gives no score to calibrate, and a chain's last critic is calibrated alone.
-        own = {
-            claim: score for claim, score in scores.items() if score.covered and not score.basis and not score.refused
-        }
-        self.kb.add_assessments(
-            Assessment(claim, "probability", score.judge or self.name, score.probability)
-            for claim, score in own.items()
-        )
-        self.kb.add_assessments(member_assessments(own, "probability"))
+        own = self._own_scores([atom.claim for atom in atoms.values()], "probability")
         labels = []
         for fact, atom in atoms.items():
             score = own.get(atom.claim)
@@ -222,6 +221,34 @@ class Calibrator:
                 f"{self.options.critic}. Name other sources with --labels, or search first."
             )
         return labels
+
+    def _own_scores(self, asked: Iterable[str], measure: str) -> dict[str, CriticScore]:
+        """The critic's scores of claims, which are stored; claims that it does not cover are left out."""
+        claims = list(dict.fromkeys(asked))
+        scores = dict(zip(claims, self._critic.probabilities(claims), strict=True))
+        # A source that states a claim gives no score to calibrate, and a chain's last critic is calibrated alone.
+        own = {
+            claim: score for claim, score in scores.items() if score.covered and not score.basis and not score.refused
+        }
+        self.kb.add_assessments(
+            Assessment(claim, measure, score.judge or self.name, score.probability) for claim, score in own.items()
+        )
+        self.kb.add_assessments(member_assessments(own, measure))
+        return own
+
+    def _type_labels(self) -> list[LabelledScore]:
+        """Labels of claims about data types with the critic's scores; a claim is its own key."""
+        truths: dict[str, bool] = {}
+        for source in self.options.labels:
+            truths = self._reader.type_truths(source) | truths
+        if len(truths) < LEAST_LABELS:
+            return []
+        types = self._reader.types_of_claims()
+        own = self._own_scores(truths, TYPE_MEASURE)
+        return [
+            LabelledScore(score.probability, truths[claim], types[claim], claim, claim, score.members)
+            for claim, score in own.items()
+        ]
 
     def _contextual(self) -> FittedMap:
         scores = [score.probability for score in self._critic.probabilities(NOTHING_CLAIMED)]
@@ -278,7 +305,11 @@ class Calibrator:
         return write_figure(self.options.figure, single((3.5, 3.5), draw), table)
 
     def _store(
-        self, fitted: FittedMap, used: Sequence[LabelledScore], sources: tuple[str, ...], result: CalibrationResult
+        self,
+        parameters: Mapping[str, Any],
+        used: Sequence[LabelledScore],
+        sources: tuple[str, ...],
+        result: CalibrationResult,
     ) -> None:
         metrics = {}
         for part, (count, raw, calibrated) in result.measured.items():
@@ -286,8 +317,8 @@ class Calibrator:
         self.kb.set_calibration(
             CalibrationRecord(
                 self.name,
-                fitted.method,
-                fitted.map.parameters,
+                result.fitted.method,
+                parameters,
                 tuple(sorted(label.fact for label in used)),
                 sources,
                 metrics,
