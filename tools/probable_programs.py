@@ -128,9 +128,9 @@ def drawn_program(rng: random.Random) -> ProbableProgram:
     program.denials = {name: round(rng.uniform(0.01, 0.3), 3) for name in rng.sample(NAMES, rng.randint(0, 3))}
     for premise, conclusion in ENTAILED:
         if rng.random() < 0.3:
-            own = "AB"[: FACTS[premise]]
-            turned = own if rng.random() < 0.7 else own[::-1]
-            pair = (Call(premise, own), Call(conclusion, turned), round(rng.uniform(0.3, 0.95), 3))
+            straight = "AB"[: FACTS[premise]]
+            turned = straight if rng.random() < 0.7 else straight[::-1]
+            pair = (Call(premise, straight), Call(conclusion, turned), round(rng.uniform(0.3, 0.95), 3))
             program.entailments.append(pair)
     usable = list(FACTS)
     for layer in range(1, rng.randint(2, 3) + 1):
