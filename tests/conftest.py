@@ -23,6 +23,9 @@ from hapax.grammar.imports import RuleSource
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE
 
+# Two test processes with two threads of Torch each, on two processors, wait for each other at each layer of a network.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile("hapax", max_examples=cases(40), deadline=None)
 settings.load_profile("hapax")
 
@@ -93,14 +96,3 @@ def prolog() -> Iterator[PrologSession]:
     """A Prolog process that the tests of a module share."""
     with PrologSession() as session:
         yield session
-
-
-@pytest.fixture(scope="module")
-def one_thread() -> Iterator[None]:
-    """Torch in one thread: the small networks of tests lose time to a second one."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)

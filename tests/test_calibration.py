@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -177,15 +178,25 @@ def gem_script() -> dict[str, object]:
     }
 
 
-@pytest.fixture
-def gems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def searched_gems(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search without a promise was done. Gems with a score of .5 are true, the others are false."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "gems.rules").write_text(GEM_RULES, "utf-8")
-    (tmp_path / "gems.json").write_text(json.dumps(gem_script()), "utf-8")
+    folder = tmp_path_factory.mktemp("gems")
+    (folder / "gems.rules").write_text(GEM_RULES, "utf-8")
+    (folder / "gems.json").write_text(json.dumps(gem_script()), "utf-8")
     lines = [f"{'true' if n % 2 else 'false'}\tis_mined_in\t{gem}\tPeru" for n, gem in enumerate(GEMS)]
-    (tmp_path / "labels.tsv").write_text("\n".join(lines) + "\n", "utf-8")
-    assert search_gems("--fact-threshold", "0.99").exit_code == 0
+    (folder / "labels.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert search_gems("--fact-threshold", "0.99").exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def gems(searched_gems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of `searched_gems`, as the working folder."""
+    shutil.copytree(searched_gems, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

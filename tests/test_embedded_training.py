@@ -60,9 +60,6 @@ likes(Person X, Dish A) & is_ingredient_in(Ingredient B, Dish A) -> could_buy(Pe
 TINY = TrainingSettings(steps=20, rows=2, width=32, layers=1, heads=2, vocabulary=700)
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
     atlas = parse_atlas([("some.atlas", ATLAS)])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from cli_fixture import invoke
 from hypothesis import given
 
@@ -19,6 +20,12 @@ from hapax.evaluation.entailment.perturbations import chain_completions
 from hapax.evaluation.entailment.scorers import VisibleSides
 
 PREDICATES = ("murdered", "killed", "harmed", "is near", "met", "saw")
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the bootstrap's resamples: the planted effects are far larger than its noise."""
+    monkeypatch.setattr("hapax.evaluation.entailment.metrics.RESAMPLES", 100)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,12 @@ from hapax.kb.store import KnowledgeBase
 SHOPPED = EntailmentPair(Triple("John", "shopped in", "IKEA"), Triple("John", "went to", "IKEA"), True)
 
 
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the bootstrap's resamples: the planted effects are far larger than its noise."""
+    monkeypatch.setattr("hapax.evaluation.entailment.metrics.RESAMPLES", 100)
+
+
 def planted(seed: int = 0) -> list[EntailmentPair]:
     """Directional pairs, paraphrases and unrelated ones; `general` is what directional hypotheses are."""
     rows = []

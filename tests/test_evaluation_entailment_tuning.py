@@ -53,9 +53,6 @@ FILLERS = [
 SIZE = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def written_pairs() -> list[EntailmentPair]:
     """The first verb of each two entails the second, never the reverse."""
     rows = []

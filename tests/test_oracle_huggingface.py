@@ -48,9 +48,6 @@ LISTING = [
 ]
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def tiny_tokenizer(begin: bool = True) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer of a few hundred tokens, with a begin token in front if asked for."""
     tokenizer = Tokenizer(models.BPE())

@@ -92,9 +92,6 @@ def network(name: str) -> LoadedModel:
     return _made[name]
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 @pytest.fixture
 def short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device on which sharing pays at once, passes are narrow, and slices of logits have five positions."""

@@ -148,7 +148,7 @@ def spelled(rule: Rule) -> str:
 
 def test_the_rules_that_made_the_facts_are_mined() -> None:
     """At least nine of the ten rules that made a noisy world are mined, and no reversal that its facts deny."""
-    mined = mine(stored(world(people=160), TYPES), NO_RULES, MiningOptions(constants=True, examples=0))
+    mined = mine(stored(world(people=100), TYPES), NO_RULES, MiningOptions(constants=True, examples=0))
     found = {spelled(item.rule) for item in mined.rules}
     expected = {spelled(rule) for rule in hapax.parse_rules(RULES).rules}
     reversed_rules = hapax.parse_rules(
