@@ -12,8 +12,8 @@ search: .venv/installed  ## search the shipped rules with the embedded model
 test: .venv/installed lint types  ## tests with coverage on all processors, lint and type checks; the slowest are listed
 	@$(PYTHON_VENV) -m pytest --numprocesses=auto --dist=loadfile --cov --cov-report=term --durations=20 $(ARGS)
 
-test-opt-in: .venv/opt-in  ## tests that need more: a pretrained model, an English parser, a browser, real servers on loopback, other people's evaluation programs, Ray, hundreds of simulated seeds
-	@$(PYTHON_VENV) -m pytest -m "smollm2 or english or browser or servers or harness or cluster or simulation" $(ARGS)
+test-opt-in: .venv/opt-in  ## tests that need more: a pretrained model, an English parser, a browser, real servers on loopback, other people's evaluation programs, Ray, hundreds of simulated seeds, and the pages' commands with a model that stands in
+	@$(PYTHON_VENV) -m pytest -m "smollm2 or english or browser or servers or harness or cluster or simulation or pages" $(ARGS)
 
 lint: .venv/installed
 	@$(PYTHON_VENV) -m ruff check .
