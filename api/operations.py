@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.inference.bulk_derivation import Engine
+    from hapax.engine.inference.statement_export import StatementExportReport
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.probability.answers import Probability, ProbabilityOptions
@@ -397,6 +398,16 @@ def export_facts(
     from hapax.kb import exchange
 
     return exchange.export_facts(kb, form, stream, predicate)
+
+
+def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:
+    """Write the statements of searches and of `derive`, with their proofs, to a text stream as JSON Lines.
+
+    `rules`: those of `derive`, whose statements are left out where facts or rules have changed since.
+    """
+    from hapax.engine.inference.statement_export import export_statements as export
+
+    return export(kb, rules, stream)
 
 
 def merge(kb: KnowledgeBase, source: str | Path) -> MergeReport:

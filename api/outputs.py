@@ -132,12 +132,15 @@ def write_dataset(
     selection: SelectionOptions | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
+    rules: Library | None = None,
 ) -> Evaluation[DatasetSummary]:
     """Write statements as a dataset to a new or empty folder, in all formats, or as a `Target` says.
 
     `selection`: which statements; None: those of whole searches and imports. `progress` is called with the statements
-    written so far and their total. Needs the extra `evaluation`.
+    written so far and their total. `rules`: those of `derive`, whose statements go into `derived.jsonl`; None: those
+    that the knowledge base keeps. Needs the extra `evaluation`.
     """
+    from hapax.api.kept_rules import kept_rules
     from hapax.evaluation.dataset.build import build
     from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.selection import SelectionOptions
@@ -146,7 +149,7 @@ def write_dataset(
 
     if not isinstance(target, Target):
         target = Target(Path(target))
-    summary = build(kb, target, selection or SelectionOptions(), progress)
+    summary = build(kb, target, selection or SelectionOptions(), progress, rules or kept_rules(kb))
     return Evaluation(
         summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)
     )

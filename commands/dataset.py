@@ -13,7 +13,7 @@ import hapax
 from hapax.api import outputs
 from hapax.api.outputs import DATASET_FORMATS
 from hapax.commands.console import err, out, print_tables
-from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
+from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -83,11 +83,13 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
         chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked, frozen
     )
     target = hapax.Target(folder, formats or DATASET_FORMATS, options["name"], options["force"], options["version"])
+    library = read_library((), database)
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
         written = outputs.write_dataset(
             kb,
             target,
             selection,
+            rules=library,
             progress=lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
         )
         if options["as_json"]:

@@ -15,7 +15,7 @@ import hapax
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import counts_text, err, out, print_json, print_table, print_texts
-from hapax.commands.options import keep_rules, open_kb, with_database, with_json
+from hapax.commands.options import keep_rules, open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -242,20 +242,46 @@ def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
 @with_database
 @click.option("--format", "form", type=click.Choice(["prolog", "csv", "jsonl"]), default="prolog", show_default=True)
 @click.option("--predicate", help="Export only the facts of this predicate.")
+@click.option(
+    "--statements",
+    is_flag=True,
+    help="Export the statements of searches and of derive with their proofs, as JSON Lines, instead of facts.",
+)
 @click.option("-o", "--output", default="-", help="File to write; default: stdout.")
-def export(database: str, form: str, predicate: str | None, output: str) -> None:
-    """Export facts as a Prolog program, CSV or JSONL.
+@with_rules
+def export(  # noqa: PLR0917  one parameter an option
+    database: str, form: str, predicate: str | None, statements: bool, output: str, paths: tuple[Path, ...]
+) -> None:
+    """Export facts as a Prolog program, CSV or JSONL, or all statements with their proofs.
 
     \b
     hapax export --format prolog -o facts.pl
     hapax export --format csv --predicate is_ingredient_in
+    hapax export --statements -o statements.jsonl
     """
+    if statements and predicate:
+        raise click.UsageError("--predicate chooses facts. Omit it with --statements.")
+    if statements:
+        _export_statements(database, paths, output)
+        return
     # Atomic: a file that was there stays as it was until all facts are written.
     with open_kb(database, read_only=True) as kb, atomic_text_file(output) as stream:
         report = operations.export_facts(kb, stream, form=form, predicate=predicate)
     for left_out in report.left_out:
         err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
     err.print(f"{counted(report.written, 'fact')} exported")
+
+
+def _export_statements(database: str, paths: tuple[Path, ...], output: str) -> None:
+    library = read_library(paths, database)
+    with open_kb(database, read_only=True) as kb, atomic_text_file(output) as stream:
+        report = operations.export_statements(kb, library, stream)
+    if report.outdated:
+        err.print(
+            f"{counted(report.outdated, 'statement')} that derive stored left out: facts or rules have changed since. "
+            "Run `hapax derive` again."
+        )
+    err.print(f"{counted(report.searched + report.derived, 'statement')} exported, {report.derived} of them of derive")
 
 
 @click.command()

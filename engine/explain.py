@@ -10,8 +10,18 @@ from itertools import chain, product
 from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
-from hapax.engine.inference.bulk_derivation import find_statement
-from hapax.engine.inference.derive import BULK_LIMITS, FactIndex, Prover, RuleInstance, derivations, fact_key
+from hapax.engine.inference.bulk_derivation import RUN_ID, find_statement
+from hapax.engine.inference.derive import (
+    BULK_LIMITS,
+    FactIndex,
+    KeptSubstitutions,
+    Prover,
+    RuleInstance,
+    derivations,
+    derive_statements,
+    fact_key,
+    values_in_sentence,
+)
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.session import PrologSession, PrologTerm
@@ -51,6 +61,7 @@ from hapax.kb.records import (
     RunRecord,
     Source,
     StatementRecord,
+    Withdrawal,
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.story import CandidateStory, FactStory, fact_story
@@ -116,6 +127,8 @@ def why(
         _refuse_fallen(worded, statement)
         story = why_statement(worded, statement)
         return story if probability is None else _with_first(story, _statement_chance(worded, statement, probability))
+    if not _ATOM.match(text):
+        refuse_withdrawn(theory, text, session)
     atom = _atom(text, worded)
     proof = prove(worded, atom, session)
     if proof is None:
@@ -217,16 +230,57 @@ def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
     """Raise HapaxError for a statement whose proof rests on a withdrawn fact, with the withdrawal."""
     gone = worded.kb.fallen(statement)
     if gone:
-        facts = "; ".join(f"{item.atom}, {item.text}" for item in gone)
-        raise HapaxError(
-            f'"{statement.text}" (statement {statement.id}) no longer holds. Its proof rests on {facts}. '
-            "Run `hapax retract --undo FACT` if that is wrong."
-        )
+        raise HapaxError(_fallen_text(statement, gone))
     if since := worded.kb.lapsed_since(statement):
         raise HapaxError(
             f'"{statement.text}" (statement {statement.id}) has not held since {since[:16].replace("T", " ")} UTC: '
             "facts that were added refute it. `hapax why-not` of its conclusion says which."
         )
+
+
+def _fallen_text(statement: StatementRecord, gone: Iterable[Withdrawal]) -> str:
+    facts = "; ".join(f"{item.atom}, {item.text}" for item in gone)
+    return (
+        f'"{statement.text}" (statement {statement.id}) no longer holds. Its proof rests on {facts}. '
+        "Run `hapax retract --undo FACT` if that is wrong."
+    )
+
+
+def refuse_withdrawn(theory: Theory, text: str, session: PrologSession | None) -> None:
+    """Raise HapaxError, with the withdrawals, if a statement of `derive` would hold if withdrawn facts stood.
+
+    Such statements are stored nowhere: they are derived again from the facts as they were. By id only those are found
+    of which a withdrawn fact is a premise itself.
+    """
+    gone = {item.fact.id: item for item in theory.kb.withdrawals()}
+    stored = theory.kb.derived_counts() if gone else {}
+    is_wanted = _named(text)
+    for rule in (rule for rule in theory.library.rules if rule.name in stored):
+        kept = values_in_sentence(rule, theory.library, text)
+        if not kept and _IDENTITY.fullmatch(text.strip()):
+            kept = [*_with_premises(rule, gone.values())]
+        if not kept:
+            continue
+        part = theory.relevant_to(rule)
+        facts = [*part.facts(), *(item.fact for item in gone.values())]
+        wanted = KeptSubstitutions(rule, {Distribution.HEAD: kept}, RUN_ID)
+        with open_session(session) as prolog:
+            found = derive_statements(prolog, theory.library, facts, wanted, list(part.denied()))
+        for record in found:
+            rests_on = [gone[fact_id] for fact_id in proof_from_json(record.proof).fact_ids() if fact_id in gone]
+            if rests_on and is_wanted(record.id, record.text):
+                raise HapaxError(_fallen_text(record, rests_on))
+
+
+def _with_premises(rule: Rule, withdrawals: Iterable[Withdrawal]) -> Iterator[Substitution]:
+    """The substitutions by which a withdrawn fact is a premise of the rule."""
+    for item in withdrawals:
+        atom = Atom(item.predicate, tuple(map(Constant, item.arguments)))
+        for literal in rule.literals:
+            if not literal.negated and literal.atom.indicator == atom.indicator and not rule.is_information(literal):
+                values = _unified(literal.atom, atom)
+                if values is not None:
+                    yield values
 
 
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
@@ -239,6 +293,9 @@ def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
 
 _ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
 """The beginning of an atom, which no sentence has."""
+
+
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
@@ -283,7 +340,8 @@ class _Explainer:
 
     def statement(self, statement: StatementRecord) -> Story:
         proof = self.proof(proof_from_json(statement.proof))
-        title = f"{statement.text}  [{statement.distribution.value}, statement {statement.id}]"
+        origin = "derived" if statement.run_id == RUN_ID else statement.distribution.value
+        title = f"{statement.text}  [{origin}, statement {statement.id}]"
         promises = [
             Story(f"certificate of {certificate.text}", "certificate")
             for certificate in certificates_of_statement(self.kb, statement)

@@ -285,6 +285,12 @@ def m018_judging_draws(db: Database) -> None:
     )
 
 
+@migrations()
+def m019_derived_words(db: Database) -> None:
+    """The sentences of rules in pieces, by which the view `derived_statements` words what `derive` concluded."""
+    db.conn.execute("ALTER TABLE derivations ADD COLUMN words TEXT")
+
+
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

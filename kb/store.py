@@ -521,7 +521,18 @@ class KnowledgeBase(RecordStore):
         return [item for fact_id in gone for item in self.withdrawals(fact_id)]
 
     def opening_notice(self) -> str:
-        """A line about statements that fell when opening updated a file of an earlier version; else empty."""
+        """Lines about statements that changed when opening updated a file of an earlier version; else empty."""
+        return " ".join(filter(None, (self._fallen_notice(), self._words_notice())))
+
+    def _words_notice(self) -> str:
+        if "m019_derived_words" not in self.applied_migrations or not self.derived_counts():
+            return ""
+        return (
+            f"{self.place}: run `hapax derive` again, so that pages, reports and exports list the statements that it "
+            "stored with an earlier version of Hapax."
+        )
+
+    def _fallen_notice(self) -> str:
         if "m009_withdrawals" not in self.applied_migrations:
             return ""
         ((fallen,),) = self.query(f"SELECT count(DISTINCT key) FROM ({_FALLEN})")  # noqa: S608  ours

@@ -42,6 +42,7 @@ from hapax.engine.search.query_options import QueryOptions
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.kb.derived_statements import current_counts
 from hapax.kb.running import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
@@ -263,7 +264,7 @@ class _Views:
 
     def front(self, request: Request) -> Response:
         with self._open(request) as kb:
-            counts = kb.row_counts()
+            counts = {**kb.row_counts(), "derived_statements": sum(current_counts(kb).values())}
             rules, runs = tables.rules(kb), tables.runs(kb, Page(rows=5))
         return self._page(request, "front", title="Overview", counts=counts, rules=rules, runs=runs, linked=_LINKS)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hapax.api.browser.tables import NOBODY, VERDICTS, Wanted
+from hapax.api.browser.tables import ENDS, NOBODY, VERDICTS, Wanted
 from hapax.grammar.errors import HapaxError
-from hapax.kb.records import Distribution, Source
+from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 
 _NUMBERS = ("least", "most", "rare", "common")
@@ -57,7 +57,7 @@ class Facets:
             self._words(),
             self._choice("rule", "Rule", rules),
             self._predicates(),
-            self._choice("end", "End", Distribution),
+            self._choice("end", "End", ENDS),
             self._choice("judge", "Judge", [NOBODY, *voters]),
             self._decimal("least", "P of its facts from"),
             *self._popularity(),

@@ -10,6 +10,7 @@ from typing import Any
 from hapax.api.browser import tables
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.engine.explain import Story, why_statement
+from hapax.engine.inference.bulk_derivation import find_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
@@ -69,6 +70,7 @@ class EntityPage:
     facts: StoredTable
     head: StoredTable
     long_tail: StoredTable
+    derived: StoredTable
     types: list[tuple[str, float | None]]
     rejected: StoredTable
     frequency: float | None
@@ -78,12 +80,12 @@ class EntityPage:
 def entity_page(kb: KnowledgeBase, name: str) -> EntityPage:
     """The page of a value. Raises NotStored if nothing mentions it."""
     known = tables.facts(kb, Wanted(about=name), Page(rows=200))
-    head, tail = (tables.statements(kb, Wanted(about=name, end=end), FEW) for end in Distribution)
+    ends = [tables.statements(kb, Wanted(about=name, end=end), FEW) for end in tables.ENDS]
     stopped = tables.claims(kb, Wanted(about=name, verdict="rejected"), FEW)
     types = [(fact.data_type, fact.probability) for fact in kb.type_facts(constant=name)]
-    if not (known.rows or stopped.rows or types or head.rows or tail.rows):
+    if not (known.rows or stopped.rows or types or any(table.rows for table in ends)):
         raise NotStored(f"Nothing here mentions {name!r}. Search the statements for a part of it.")
-    return EntityPage(name, known, head, tail, types, stopped, rarest_word([name]))
+    return EntityPage(name, known, *ends, types, stopped, rarest_word([name]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def search_page(kb: KnowledgeBase, matches: WordMatches) -> SearchPage:
 class StatementPage:
     """A statement with its ends, values, votes and proof. `more`: lines of the proof that are left out.
 
+    One that `derive` concluded has no ends.
+
     `certificates`: promises on the statement and on the facts of its proof; `misses`: claims that failed a gate where
     its facts passed.
     """
@@ -134,9 +138,9 @@ class StatementPage:
 def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> StatementPage:
     """The page of a statement. Raises NotStored for an unknown id."""
     stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [identity])
-    if not stored:
+    record = stored[-1] if stored else find_statement(kb, library, lambda found, _: found == identity)
+    if record is None:
         raise NotStored(f"No statement has the id {identity}.")
-    record = stored[-1]
     theory = with_stored_predicates(Theory(library, kb))
     lines, more = story_lines(why_statement(theory, record))
     values = [(name, str(value)) for name, value in record.substitution]
@@ -224,6 +228,8 @@ class RulePage:
     delta: str
     head: StoredTable
     long_tail: StoredTable
+    derived: StoredTable
+    """Those that `derive` concluded."""
 
 
 def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Callable[[object], str]) -> RulePage:
@@ -231,16 +237,14 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Cal
 
     Raises NotStored if the knowledge base holds no rule of this name.
     """
-    record = next((record for record in kb.rules() if record.name == name), None)
-    if record is None:
-        raise NotStored(f"The knowledge base holds no rule {name!r}.")
+    record = _rule_record(kb, library, name)
     rule = stored_rule(kb, name, library)
     run, summary = _last_search(kb, name)
     ((count,),) = kb.query("SELECT count(*) FROM statements WHERE rule = ?", (name,))
     every = max(1, count // MOST_SCORED)
     scored = {} if run is None else _scored(kb, run.id, name, every)
     scores = {end: [score for score, _ in pairs] for end, pairs in scored.items()}
-    ends = [tables.statements(kb, Wanted(rule=name, end=end), FEW) for end in Distribution]
+    ends = [tables.statements(kb, Wanted(rule=name, end=end), FEW) for end in tables.ENDS]
     return RulePage(
         record,
         statement_text(rule, library).sentence if rule else "",
@@ -253,6 +257,17 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Cal
         _delta(*scores.values()) if scores and all(scores.values()) else "",
         *ends,
     )
+
+
+def _rule_record(kb: KnowledgeBase, library: Library, name: str) -> RuleRecord:
+    """The rule as searches stored it, else as `derive` used it. Raises NotStored for any other name."""
+    stored = next((record for record in kb.rules() if record.name == name), None)
+    if stored is not None:
+        return stored
+    if name not in kb.derived_counts():
+        raise NotStored(f"The knowledge base holds no rule {name!r}.")
+    used = next((rule for rule in library.rules if rule.name == name), None)
+    return RuleRecord.of(used) if used else RuleRecord(name, "")
 
 
 def _scored(kb: KnowledgeBase, run_id: str, rule: str, every: int) -> dict[str, list[tuple[float, int]]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
+from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
 from hapax.kb.loading import check_identity
 from hapax.kb.records import Distribution, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
@@ -79,10 +80,10 @@ class StoredTable:
 class Wanted:
     """Conditions on the rows of a table; empty ones hold for all. Not every table knows all of them.
 
-    `words`: all are in the sentence or the arguments. `about`: a value that is substituted or an argument. `judge`: a
-    voter on statements, `nobody`, or the model that scored a value. `least` and `most`: of the probability or score;
-    of a statement, `least` is that of each fact of its proof. `rare` and `common`: least and most Zipf frequency of
-    the rarest word of its values.
+    `end`: of a statement, or DERIVED for those that `derive` concluded. `words`: all are in the sentence or the
+    arguments. `about`: a value that is substituted or an argument. `judge`: a voter on statements, `nobody`, or the
+    model that scored a value. `least` and `most`: of the probability or score; of a statement, `least` is that of each
+    fact of its proof. `rare` and `common`: least and most Zipf frequency of the rarest word of its values.
     """
 
     words: str = ""
@@ -100,8 +101,8 @@ class Wanted:
     common: float | None = None
 
     def __post_init__(self) -> None:
-        if self.end and self.end not in list(Distribution):
-            raise HapaxError(f"There is no end {self.end!r}. Choose {' or '.join(Distribution)}.")
+        if self.end and self.end not in ENDS:
+            raise HapaxError(f"There is no end {self.end!r}. Choose {', '.join(ENDS[:-1])} or {ENDS[-1]}.")
         if self.verdict and self.verdict not in VERDICTS:
             raise HapaxError(f"There is no verdict {self.verdict!r}. Choose {' or '.join(VERDICTS)}.")
 
@@ -111,6 +112,9 @@ class Wanted:
         return self.rare is not None or self.common is not None
 
 
+DERIVED = "derived"
+"""In place of an end: statements that `derive` concluded."""
+ENDS = (*map(str, Distribution), DERIVED)
 VERDICTS = ("rejected", "accepted")
 NOBODY = "nobody"
 """The judge of statements without a vote."""
@@ -139,6 +143,11 @@ class _Select:
 
     def table(self, kb: KnowledgeBase, columns: Sequence[str], page: Page, count: int | None = None) -> StoredTable:
         """The rows of the page. A text that no cell can hold gives none."""
+        rows, more, printed = self.window(kb, page, (page.number - 1) * page.rows, page.rows)
+        return StoredTable(tuple(columns), rows, printed, page, more, count, tuple(self.orders))
+
+    def window(self, kb: KnowledgeBase, page: Page, start: int, most: int) -> tuple[list[tuple[Any, ...]], bool, str]:
+        """Rows from a place on in the order of the page, True if there are more, and the SQL that gives all."""
         sql = f"SELECT {self.columns} FROM {self.source}"  # noqa: S608  ours; values are parameters
         if self.conditions:
             sql += f" WHERE {' AND '.join(self.conditions)}"
@@ -146,10 +155,8 @@ class _Select:
         rows: list[tuple[Any, ...]] = []
         if not any(isinstance(value, str) and refusal(value) for value in self.parameters):
             # One row more, to know whether there is another page.
-            window = (*self.parameters, page.rows + 1, (page.number - 1) * page.rows)
-            rows = kb.query(f"{sql} LIMIT ? OFFSET ?", window)
-        printed, more = self._printed(sql), len(rows) > page.rows
-        return StoredTable(tuple(columns), rows[: page.rows], printed, page, more, count, tuple(self.orders))
+            rows = kb.query(f"{sql} LIMIT ? OFFSET ?", (*self.parameters, most + 1, start))
+        return rows[:most], len(rows) > most, self._printed(sql)
 
     def _order(self, page: Page) -> str:
         if page.column in ("", "stored"):
@@ -193,7 +200,69 @@ def _popularity(cell: object) -> float | None:
 
 
 def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
-    """Id, rule, end, text and log-likelihood of the statements that stand; each once, as first stored."""
+    """Id, rule, end, text and log-likelihood of the statements that stand: those of searches, then those of `derive`.
+
+    Each is there once, as first stored.
+    """
+    if wanted.end == DERIVED:
+        return _derived(kb, wanted, page)
+    found = _searched(kb, wanted, page)
+    if found.more or wanted.end or page.order or not has_derived(kb):
+        return found
+    start = (page.number - 1) * page.rows
+    before = len(found.rows) + start
+    if start and not found.rows:  # count how many pages the statements of searches take
+        last = _searched(kb, wanted, Page(rows=10**9))
+        before = len(last.rows)
+    rest = _derived(
+        kb, wanted, replace(page, number=1), skipped=max(0, start - before), room=page.rows - len(found.rows)
+    )
+    return replace(
+        found,
+        rows=[*found.rows, *(_padded(row, len(found.columns)) for row in rest.rows)],
+        sql=f"{found.sql}\n{rest.sql}",
+        more=rest.more,
+        count=None if found.count is None or rest.count is None else found.count + rest.count,
+    )
+
+
+def _padded(row: tuple[Any, ...], width: int) -> tuple[Any, ...]:
+    return (*row, *(None for _ in range(width - len(row))))
+
+
+def _derived(
+    kb: KnowledgeBase, wanted: Wanted, page: Page, skipped: int | None = None, room: int | None = None
+) -> StoredTable:
+    """The statements of `derive`, which have no likelihood. `skipped` and `room`: rows to leave out and to show."""
+    columns = ("id", "rule", "end", "statement", "log-likelihood")
+    if not has_derived(kb):
+        return StoredTable(columns, [], f"-- {VIEW}: hapax derive has stored nothing", page)
+    select = _Select(f"rule, {SENTENCE}, substitution", VIEW, "rule, number", {"rule": "rule"})
+    _add_conditions(select, wanted)
+    if wanted.judge or wanted.least is not None or wanted.is_of_popularity:
+        select.where("0")  # nobody judged them, and their proofs are made when they are read
+    start = (page.number - 1) * page.rows if skipped is None else skipped
+    rows, more, sql = select.window(kb, page, start, page.rows if room is None else room)
+    listed = [(statement_id(rule, BINDINGS.decode(cell)), rule, DERIVED, text, None) for rule, text, cell in rows]
+    count = None if select.conditions else sum(current_counts(kb).values())
+    return StoredTable(columns, listed, sql, page, more, count, ("rule",))
+
+
+def _add_conditions(select: _Select, wanted: Wanted) -> None:
+    """The conditions that statements of searches and of `derive` share."""
+    for word in wanted.words.split():
+        select.where("instr(lower(premise || ' ' || conclusion), lower(?)) > 0", word)
+    if wanted.rule:
+        select.where("rule = ?", wanted.rule)
+    if wanted.predicate:
+        select.where("rule IN (SELECT name FROM rules WHERE instr(' ' || text, ' ' || ? || '(') > 0)", wanted.predicate)
+    if wanted.about:
+        # The pair of a substitution ends with the value's JSON text.
+        select.where("instr(substitution, ',' || ? || ']') > 0", _encoded(wanted.about))
+
+
+def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
+    """The statements of searches."""
     popularity = f"{POPULARITY}(substitution)"
     is_ranked = wanted.is_of_popularity or page.column == "popularity"
     columns = ["id", "rule", "end", "statement", "log-likelihood", *(["popularity"] if is_ranked else [])]
@@ -209,17 +278,9 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
             "popularity": popularity,
         },
     )
-    for word in wanted.words.split():
-        select.where("instr(lower(premise || ' ' || conclusion), lower(?)) > 0", word)
-    if wanted.rule:
-        select.where("rule = ?", wanted.rule)
-    if wanted.predicate:
-        select.where("rule IN (SELECT name FROM rules WHERE instr(' ' || text, ' ' || ? || '(') > 0)", wanted.predicate)
+    _add_conditions(select, wanted)
     if wanted.end:
         select.where("distribution = ?", wanted.end)
-    if wanted.about:
-        # The pair of a substitution ends with the value's JSON text.
-        select.where("instr(substitution, ',' || ? || ']') > 0", _encoded(wanted.about))
     if wanted.judge == NOBODY:
         select.where("id NOT IN (SELECT statement_id FROM votes)")
     elif wanted.judge:
@@ -361,12 +422,17 @@ def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()
 def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
     """The stored rules with the numbers of their statements, of all runs and both ends."""
     # Counted by the index alone: with millions of statements every look at a row would show.
+    others = "SELECT rule, '' FROM derivations WHERE rule NOT IN (SELECT name FROM rules)"
+    named = f"SELECT name, domain FROM rules UNION ALL {others}"  # noqa: S608  ours
     counted = "(SELECT rule, count(*) AS statements FROM statements GROUP BY rule)"
+    number = "coalesce(counted.statements, 0) + coalesce(derived.statements, 0)"
     select = _Select(
-        "rules.name, coalesce(rules.domain, ''), coalesce(counted.statements, 0)",
-        f"rules LEFT JOIN {counted} AS counted ON counted.rule = rules.name",
+        "rules.name, coalesce(rules.domain, ''), " + number,
+        f"({named}) AS rules LEFT JOIN {counted} AS counted ON counted.rule = rules.name "  # noqa: S608  ours
+        f"LEFT JOIN (SELECT rule, statements FROM derivations WHERE stale = 0 AND {UP_TO_DATE}) AS derived "
+        "ON derived.rule = rules.name",
         "rules.name",
-        {"rule": "rules.name", "domain": "rules.domain", "statements": "coalesce(counted.statements, 0)"},
+        {"rule": "rules.name", "domain": "rules.domain", "statements": number},
     )
     return select.table(kb, ("rule", "domain", "statements"), Page(rows=MOST_ROWS, order=page.order))
 

@@ -30,6 +30,7 @@ from hapax.engine.inference.derive import (
     filled,
     instances_by_conclusion,
     relevant_library,
+    rule_words,
     sentence_pieces,
 )
 from hapax.engine.inference.maintenance import (
@@ -76,6 +77,7 @@ from hapax.grammar.terms import (
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.changes import TableChanges
+from hapax.kb.derived_statements import store_words
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
 from hapax.kb.records import Distribution, StatementRecord, content_id, statement_id
 from hapax.kb.relations import Relations, StoredDerivation
@@ -160,6 +162,7 @@ def derive_all(
             atoms = compiled.materialise() if compiled else {}
         results = tuple(deriver.derive(rule, sql_only=engine == "sql") for rule in rules)
         relations.confirm([rule.name for rule in rules])
+        store_words(kb.database.conn, {rule.name: rule_words(rule, library) for rule in rules})
     return DerivationReport(read, seconds, atoms, results)
 
 
@@ -267,10 +270,16 @@ def outdated_rules(kb: KnowledgeBase) -> list[str]:
 
 def followed_rules(kb: KnowledgeBase, library: Library) -> list[Rule]:
     """Rules whose stored statements SQL derived, by these rules and from the facts as they are."""
+    found = Relations(kb).derivations()
+    return [rule for rule in current_rules(kb, library) if found[rule.name].engine == "sql"]
+
+
+def current_rules(kb: KnowledgeBase, library: Library) -> list[Rule]:
+    """Rules whose stored statements were derived by these rules and from the facts as they are."""
     relations = Relations(kb)
     if not relations.is_up_to_date:
         return []
-    found = {name: item for name, item in relations.derivations().items() if item.engine == "sql" and not item.stale}
+    found = {name: item for name, item in relations.derivations().items() if not item.stale}
     rules = [rule for rule in library.rules if rule.name in found]
     return [rule for rule in rules if found[rule.name].fingerprint == _fingerprint(kb, library, rule)]
 

@@ -6,9 +6,11 @@ rules. Literals about a generic variable are the statement's hypothesis: they ar
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import By, Proof, instantiated
@@ -19,7 +21,9 @@ from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import literal_text, statement_text
+from hapax.kb.derived_statements import RuleWords
 from hapax.kb.records import DenialRecord, Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.symbols import canonical
 
 BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
 """Limits of Hapax's own goals, which run over data of any size: only a runaway goal reaches them."""
@@ -402,6 +406,44 @@ def sentence_pieces(rule: Rule, library: Library) -> list[str]:
     """The sentence of a rule's statements as pieces for `filled`."""
     slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
     return statement_text(rule, library, slots).sentence.split("\0")
+
+
+def rule_words(rule: Rule, library: Library) -> RuleWords:
+    """The sentence of a rule's statements as the knowledge base stores it with their values."""
+    slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
+    text = statement_text(rule, library, slots)
+    names = tuple(variable.name for variable in rule.searched)
+    return RuleWords(names, tuple(text.premise.split("\0")), tuple(text.conclusion.split("\0")))
+
+
+def values_in_sentence(rule: Rule, library: Library, text: str) -> list[Substitution]:
+    """The values by which the rule's sentence becomes this text, blanks, case and the last full stop aside.
+
+    At most one reading: each value is taken as short as possible, as a number where it is written like one and as text.
+    """
+    pieces = sentence_pieces(rule, library)
+    pattern = []
+    seen: dict[str, int] = {}
+    for place, piece in enumerate(pieces):
+        if place % 2 and piece in seen:
+            pattern.append(f"(?P=v{seen[piece]})")
+        elif place % 2:
+            seen[piece] = len(seen)
+            pattern.append(f"(?P<v{seen[piece]}>.+?)")
+        else:
+            words = re.split(r"\s+", piece.rstrip(".") if place == len(pieces) - 1 else piece)
+            pattern.append(r"\s+".join(map(re.escape, words)))
+    found = re.fullmatch("".join(pattern), text.strip().rstrip("."), re.IGNORECASE | re.DOTALL)
+    if found is None:
+        return []
+    values = {name: found[f"v{number}"] for name, number in seen.items()}
+    texts = Substitution(tuple((name, Constant(value)) for name, value in values.items()))
+    numbers = Substitution(tuple((name, Constant(_number_or_text(value))) for name, value in values.items()))
+    return list(dict.fromkeys((texts, numbers)))
+
+
+def _number_or_text(text: str) -> Value:
+    return canonical(Decimal(text)) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) else text
 
 
 def filled(pieces: Sequence[str], substitution: Substitution) -> str:

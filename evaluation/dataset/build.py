@@ -10,6 +10,7 @@ from filecmp import cmp
 from pathlib import Path
 from shutil import copyfile
 
+from hapax.evaluation.dataset.derived import write_current
 from hapax.evaluation.dataset.formats import FORMATS, Target
 from hapax.evaluation.dataset.frozen import METADATA, Checksum
 from hapax.evaluation.dataset.rows import DatasetSource
@@ -20,6 +21,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.printing import format_library
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
+from hapax.grammar.words import counted
 from hapax.kb.seals import seal_path, signature_path
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import exchange, unfinished
@@ -29,10 +31,20 @@ SEAL = "seal"
 """The seal of the knowledge base, with the signature in `seal.sig`."""
 
 
+DERIVED_FILE = "derived.jsonl"
+"""The statements that `derive` concluded, with their proofs."""
+
+
 def build(
-    kb: KnowledgeBase, target: Target, options: SelectionOptions, progress: Callable[[int, int], None] | None = None
+    kb: KnowledgeBase,
+    target: Target,
+    options: SelectionOptions,
+    progress: Callable[[int, int], None] | None = None,
+    library: Library | None = None,
 ) -> DatasetSummary:
     """Write the dataset. `progress` gets the number of statements written so far, and of all.
+
+    `library`: the rules of `derive`, whose statements go into a file of their own.
 
     Raises HapaxError if the folder holds anything but a dataset to replace, and if no statement is left to write.
     """
@@ -61,7 +73,10 @@ def build(
             notes += forms.notes
         for sink in sinks:
             notes += sink.notes
-        summary = DatasetSummary(target, options, source, counter, checksum.hexdigest(), formats, tuple(notes))
+        derived, left_out = write_current(folder / DERIVED_FILE, kb, library or Library(), options)
+        notes += [*_derived_notes(derived, left_out)]
+        figures = (target, options, source, counter, checksum.hexdigest(), formats, tuple(notes), derived)
+        summary = DatasetSummary(*figures)
         # Last, because a card states what the other steps counted.
         for sink in sinks:
             sink.describe(summary)
@@ -76,6 +91,16 @@ def build(
                 "--force."
             )
     return summary
+
+
+def _derived_notes(count: int, left_out: int) -> Iterator[str]:
+    if count:
+        yield f"{DERIVED_FILE}: {counted(count, 'statement')} of hapax derive, which have no likelihood and no end"
+    if left_out:
+        yield (
+            f"{counted(left_out, 'statement')} that hapax derive stored left out: facts or rules have changed since. "
+            "Run `hapax derive` again."
+        )
 
 
 def _copy_seal(source: DatasetSource, folder: Path) -> None:

@@ -13,6 +13,7 @@ from hapax.kb.records import StatementRecord
 
 if TYPE_CHECKING:
     from hapax.engine.probability.answers import Probability
+    from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.store import KnowledgeBase
 
@@ -103,6 +104,29 @@ def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
             stream.write(json_line(row))
             count += 1
     return count
+
+
+def write_current(path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions) -> tuple[int, int]:
+    """Write the statements that `derive` stored to a `.jsonl` file, unless there are none.
+
+    Returns the number of those written, and of those that are not up to date with facts and rules.
+    """
+    from hapax.engine.inference.bulk_derivation import current_rules, read_statements
+
+    stored = {name: count for name, count in kb.derived_counts().items() if count}
+    chosen = {name: count for name, count in stored.items() if not options.rules or name in options.rules}
+    rules = [rule for rule in current_rules(kb, library) if rule.name in chosen]
+    left_out = sum(chosen.values()) - sum(chosen[rule.name] for rule in rules)
+    if not rules:
+        return 0, left_out
+    written = 0
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        for rule in rules:
+            for record in read_statements(kb, library, rule):
+                if not options.blocked.blocks([record.text]):
+                    stream.write(derived_line(record))
+                    written += 1
+    return written, left_out
 
 
 def check_output(path: Path) -> None:

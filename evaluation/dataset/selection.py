@@ -193,7 +193,7 @@ def _latest(
     kb: KnowledgeBase, options: SelectionOptions, left_out: Counter[str]
 ) -> dict[Distribution, dict[str, StatementPlace]]:
     """Statements of the chosen rules and runs by distribution and id."""
-    names = {rule.name for rule in kb.rules()}
+    names = {*(rule.name for rule in kb.rules()), *kb.derived_counts()}
     for name in options.rules:
         if name not in names:
             raise HapaxError(f"{kb.place}: there is no rule {name!r}. Omit --rule to take the statements of all rules.")
@@ -213,6 +213,11 @@ def _latest(
             latest[place.distribution][place.id] = place
     # Statements that are in a chosen run as well are not left out.
     left_out["other_runs"] = sum(identity not in latest[distribution] for distribution, identity in others)
+    if not any(latest.values()) and any(kb.derived_counts().values()):
+        raise HapaxError(
+            f"{kb.place} holds statements of `hapax derive` alone, which are at neither end. Write them "
+            "with `hapax export --statements`, or run `hapax search`."
+        )
     if not any(latest.values()):
         raise HapaxError(
             f"{kb.place} holds no statement for a dataset. Run `hapax search`, import LINT with `hapax evaluate lint`, "

@@ -106,6 +106,8 @@ class DatasetSummary:
     checksum: str
     formats: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    derived: int = 0
+    """Statements of `derive`, in a file of their own."""
 
     @property
     def name(self) -> str:
@@ -180,6 +182,7 @@ class DatasetSummary:
             "table_16": table_16_json(self.tally.domains()),
             "in_both": self.tally.in_both,
             "repeats": self.source.selection.repeats,
+            "derived": self.derived,
             "labels": labels,
             "left_out": self.left_out,
             "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],

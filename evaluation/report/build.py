@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
@@ -41,6 +41,7 @@ from hapax.evaluation.votes.soundness import soundness_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.kb.derived_statements import current_counts, derived_statements
 from hapax.kb.records import Distribution, RunRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics
@@ -120,7 +121,7 @@ class Report:
     costs: tuple[RoleCost, ...]
     costs_in_all: tuple[RoleCost, ...]
     added: tuple[AddedSection, ...]
-    """Sections of other packages."""
+    """The statements that `derive` concluded, and sections of other packages."""
 
     @property
     def skipped(self) -> tuple[RuleSection, ...]:
@@ -211,7 +212,10 @@ class _PageBuilder:
             votes=_vote_report(votes),
             costs=costs_in(self.run, self.recorded),
             costs_in_all=tuple(costs_in_all(self.kb)),
-            added=tuple(added_sections(SectionSource(self.kb, self.run, theory.library))),
+            added=(
+                *_derived_section(self.kb, self.options.rules, most),
+                *added_sections(SectionSource(self.kb, self.run, theory.library)),
+            ),
         )
 
     def _names(self, tallies: Mapping[str, RuleTally]) -> list[str]:
@@ -270,6 +274,24 @@ class _PageBuilder:
             if vote.statement_id in ids:
                 votes.setdefault(vote.statement_id, []).append(vote)
         return votes
+
+
+def _derived_section(kb: KnowledgeBase, rules: Sequence[str], most: int) -> Iterator[AddedSection]:
+    """The rules of which `derive` stored statements, each with some of these."""
+    rows: list[tuple[object, ...]] = []
+    stored, current = kb.derived_counts(), current_counts(kb)
+    for name, count in stored.items():
+        if rules and name not in rules:
+            continue
+        if name not in current:
+            rows.append((name, count, "Facts have changed since: run `hapax derive`.", ""))
+            continue
+        listed = list(derived_statements(kb, rule=name, most=most))
+        rows += [(name, count, statement.text, statement.id) for statement in listed]
+        if not listed:
+            rows.append((name, count, "", ""))
+    if rows:
+        yield AddedSection("Derived statements", ("rule", "statements", "for example", "id"), tuple(rows))
 
 
 def _vote_report(votes: Mapping[str, Sequence[VoteRecord]]) -> VoteReport | None:

@@ -1,0 +1,64 @@
+"""Export of all statements, those of searches and those of `derive`, with their proofs as JSON Lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from hapax.engine.inference.bulk_derivation import current_rules, read_statements
+from hapax.grammar.rules import Library
+from hapax.kb.records import StatementRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.values import encode_tree
+
+DERIVED = "derived"
+"""The end of a statement that `derive` concluded, which has no likelihood."""
+
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StatementExportReport:
+    """Numbers of exported statements, and of those of `derive` that are left out, since facts or rules have changed."""
+
+    searched: int
+    derived: int
+    outdated: int
+
+
+def export_statements(kb: KnowledgeBase, library: Library, stream: IO[str]) -> StatementExportReport:
+    """Write each statement as a line. `library`: the rules of `derive`."""
+    searched = derived = 0
+    for record in _of_searches(kb):
+        stream.write(_line(record, record.distribution.value))
+        searched += 1
+    rules = current_rules(kb, library)
+    for rule in rules:
+        for record in read_statements(kb, library, rule):
+            stream.write(_line(record, DERIVED))
+            derived += 1
+    stored = kb.derived_counts()
+    return StatementExportReport(searched, derived, sum(stored.values()) - sum(stored[rule.name] for rule in rules))
+
+
+def _of_searches(kb: KnowledgeBase) -> Iterator[StatementRecord]:
+    places = kb.statement_places()
+    for start in range(0, len(places), _CHUNK):
+        yield from kb.statements_at(places[start : start + _CHUNK])
+
+
+def _line(record: StatementRecord, end: str) -> str:
+    tree = {
+        "id": record.id,
+        "rule": record.rule,
+        "end": end,
+        "run": record.run_id if end != DERIVED else None,
+        "statement": record.text,
+        "premise": record.premise,
+        "conclusion": record.conclusion,
+        "substitution": dict(record.substitution),
+        "log_likelihood": record.log_likelihood,
+        "proof": record.proof,
+    }
+    return encode_tree(tree) + "\n"
