@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -208,6 +209,32 @@ def test_words_are_searched_in_values_and_sentences(client: TestClient) -> None:
     assert "Norwegian krone" in text
     for words in ("nothing of it", '"', "krone OR norw", "NEAR(", "text:krone", "*", "\x00", "\ud800"):
         assert client.get(f"/search?{urlencode({'words': words}, errors='surrogatepass')}").status_code == 200
+
+
+def test_a_page_of_several_tables_is_data_too(client: TestClient, database: Path) -> None:
+    """Entity, statement, rule, map and story are JSON with all their tables, each table is CSV, and its SQL gives it."""
+    identity = first_statement(client)
+    rule = client.get(f"/statement/{identity}?format=json").json()["statement"][0]["rule"]
+    places = {
+        "/entity?name=Norway": ["facts", "head", "long_tail", "derived", "rejected", "types"],
+        f"/statement/{identity}?": ["statement", "proof", "facts", "votes"],
+        f"/rule/{rule}?": ["head", "long_tail", "derived"],
+        "/map?": ["links"],
+        "/why?atom=uses_currency('Norway', 'Norwegian krone')": ["lines"],
+    }
+    for place, names in places.items():
+        found = client.get(f"{place}&format=json").json()
+        assert list(found) == names
+        assert any(found.values())
+        page = client.get(place).text
+        for name, rows in found.items():
+            text = client.get(f"{place}&format=csv&table={name}").text
+            assert len(list(csv.reader(io.StringIO(text)))) == len(rows) + 1
+        with sqlite3.connect(database) as connection:
+            for sql in re.findall(r"<pre class=\"rule-text\"><code>(SELECT.*?;)</code></pre>", page, re.DOTALL):
+                connection.execute(html.unescape(sql))
+    assert client.get("/map?format=csv&table=other").status_code == 400
+    assert client.get("/ask?goal=uses_currency('Norway', X)&format=csv").text.splitlines()[0] == "X"
 
 
 def test_statements_are_ordered_and_paged(tmp_path: Path) -> None:

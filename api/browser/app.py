@@ -31,7 +31,7 @@ from hapax.api.agent_tools import AgentTools
 from hapax.api.browser import pages, tables
 from hapax.api.browser.facets import Facet, Facets, wanted_of
 from hapax.api.browser.judging import ItemToJudge, Judging
-from hapax.api.browser.mapping import rule_map
+from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.kept_rules import read_kept
@@ -237,6 +237,27 @@ class _Views:
         values = {"linked": _LINKS, "facets": offered, **values}
         return self._page(request, "table", title=title, table=table, address=_address(request), **values)
 
+    def _with_tables(
+        self, request: Request, template: str, title: str, parts: Mapping[str, StoredTable], **values: Any
+    ) -> Response:
+        """A page of several tables, or with `?format=json` all of them, with `?format=csv&table=...` one of them."""
+        form = request.query_params.get("format", "html")
+        if form not in ("json", "csv"):
+            return self._page(request, template, title=title, parts=parts, address=_address(request), **values)
+        if (refused := self._refused(request)) is not None:
+            return refused
+        if form == "json":
+            return self._secured(JSONResponse({name: table.to_json() for name, table in parts.items()}))
+        name = request.query_params.get("table") or next(iter(parts))
+        if name not in parts:
+            raise HapaxError(f"This page has no table {name!r}. Choose one of {', '.join(parts)}.")
+        return self._secured(PlainTextResponse(_csv(parts[name]), media_type="text/csv"))
+
+    @staticmethod
+    def _few_or_all(request: Request) -> Page:
+        """The first rows of a table that a page lists, or as data all of them."""
+        return Page(rows=tables.MOST_ROWS) if request.query_params.get("format") else pages.FEW
+
     def style(self, _: Request) -> Response:
         own = resources.files("hapax.api.browser").joinpath("static/style.css").read_text("utf-8")
         return self._secured(Response(report_style() + own, media_type="text/css"))
@@ -286,15 +307,18 @@ class _Views:
     def statement(self, request: Request) -> Response:
         with self._open(request) as kb:
             shown = pages.statement_page(kb, self._browser.library(kb), request.path_params["identity"])
-        return self._page(request, "statement", title=shown.record.text, shown=shown)
+            parts = shown.tables(kb)
+        return self._with_tables(request, "statement", shown.record.text, parts, shown=shown)
 
     def rules(self, request: Request) -> Response:
         return self._table(request, "Rules", tables.rules)
 
     def rule(self, request: Request) -> Response:
         with self._open(request) as kb:
-            shown = pages.rule_page(kb, self._browser.library(kb), request.path_params["name"], _statement_url)
-        return self._page(request, "rule", title=f"Rule {shown.record.name}", shown=shown)
+            library, name = self._browser.library(kb), request.path_params["name"]
+            shown = pages.rule_page(kb, library, name, _statement_url, self._few_or_all(request))
+        parts = {"head": shown.head, "long_tail": shown.long_tail, "derived": shown.derived}
+        return self._with_tables(request, "rule", f"Rule {shown.record.name}", parts, shown=shown)
 
     def predicates(self, request: Request) -> Response:
         def read(kb: KnowledgeBase, page: Page) -> StoredTable:
@@ -323,8 +347,8 @@ class _Views:
 
     def entity(self, request: Request) -> Response:
         with self._open(request) as kb:
-            shown = pages.entity_page(kb, request.query_params.get("name", ""))
-        return self._page(request, "entity", title=shown.name, shown=shown)
+            shown = pages.entity_page(kb, request.query_params.get("name", ""), self._few_or_all(request))
+        return self._with_tables(request, "entity", shown.name, shown.tables(), shown=shown)
 
     def search(self, request: Request) -> Response:
         """Values and sentences that contain all words, the best first."""
@@ -339,8 +363,10 @@ class _Views:
 
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:
-            drawn = rule_map(self._browser.library(kb), _rule_url, _predicate_url)
-        return self._page(request, "map", title="Map of predicates and rules", map=drawn)
+            library = self._browser.library(kb)
+        drawn = rule_map(library, _rule_url, _predicate_url)
+        parts = {"links": links_of(library)}
+        return self._with_tables(request, "map", "Map of predicates and rules", parts, map=drawn)
 
     async def ask(self, request: Request) -> Response:
         """A goal with its answers; a POST asks models for what it lacks."""
@@ -379,6 +405,9 @@ class _Views:
                     faults = str(fault)
         if answers is not None and request.query_params.get("format") == "json":
             return self._refused(request) or self._secured(JSONResponse(answers.to_json()))
+        if answers is not None and request.query_params.get("format") == "csv":
+            table = StoredTable(answers.columns, answers.rows, "", Page())
+            return self._refused(request) or self._secured(PlainTextResponse(_csv(table), media_type="text/csv"))
         values: dict[str, Any] = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
         values |= {"forecast": forecast, "outcome": self._outcomes.get(goal, "")}
         return self._page(request, "ask", title="Ask", **values)
@@ -393,7 +422,8 @@ class _Views:
             except HapaxError:
                 explanation = why_not(atom, library, kb)
         lines, more = pages.story_lines(explanation.story)
-        return self._page(request, "why", title=atom, shown={"lines": lines}, more=more)
+        parts = {"lines": pages.story_table(explanation.story)}
+        return self._with_tables(request, "why", atom, parts, shown={"lines": lines}, more=more)
 
     def runs(self, request: Request) -> Response:
         return self._table(request, "Runs", tables.runs)

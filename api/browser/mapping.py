@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
+from hapax.api.browser.tables import Page, StoredTable
 from hapax.evaluation.report.drawing import Graph, Node
-from hapax.grammar.rules import Library, literals_of
+from hapax.grammar.rules import Library, Rule, literals_of
 
 Address = Callable[[object], str]
 
@@ -29,9 +30,23 @@ def rule_map(library: Library, rule_url: Address, predicate_url: Address) -> Gra
     edges = []
     words = []
     for rule in rules:
-        conditions = dict.fromkeys(literal.atom.indicator for literal in rule.literals)
+        conditions = _conditions(rule)
         conclusion = rule.conclusion.atom.indicator
         edges += [(place[0, name], place[1, rule.name]) for name in conditions]
         edges.append((place[1, rule.name], place[2, conclusion]))
         words.append(f"{rule.name}: {', '.join(conditions)} -> {conclusion}")
     return Graph(tuple(nodes), tuple(edges), "\n".join(words))
+
+
+def links_of(library: Library) -> StoredTable:
+    """The same as a table: each rule with each predicate of its premise, and with that of its conclusion."""
+    rows: list[tuple[str, ...]] = []
+    for rule in library.rules:
+        if not rule.by_declaration:
+            rows += [(rule.name, "premise", name) for name in _conditions(rule)]
+            rows.append((rule.name, "conclusion", rule.conclusion.atom.indicator))
+    return StoredTable(("rule", "side", "predicate"), rows, "", Page(rows=len(rows)))
+
+
+def _conditions(rule: Rule) -> list[str]:
+    return list(dict.fromkeys(literal.atom.indicator for literal in rule.literals))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from statistics import fmean
 from typing import Any
 
@@ -71,19 +72,23 @@ class EntityPage:
     head: StoredTable
     long_tail: StoredTable
     derived: StoredTable
-    types: list[tuple[str, float | None]]
+    types: StoredTable
     rejected: StoredTable
     frequency: float | None
     """Zipf frequency of the name's rarest word: log10 of its count per billion words of English."""
 
+    def tables(self) -> dict[str, StoredTable]:
+        """The tables of the page by name."""
+        return {name: getattr(self, name) for name in ("facts", "head", "long_tail", "derived", "rejected", "types")}
 
-def entity_page(kb: KnowledgeBase, name: str) -> EntityPage:
-    """The page of a value. Raises NotStored if nothing mentions it."""
-    known = tables.facts(kb, Wanted(about=name), Page(rows=200))
-    ends = [tables.statements(kb, Wanted(about=name, end=end), FEW) for end in tables.ENDS]
-    stopped = tables.claims(kb, Wanted(about=name, verdict="rejected"), FEW)
-    types = [(fact.data_type, fact.probability) for fact in kb.type_facts(constant=name)]
-    if not (known.rows or stopped.rows or types or any(table.rows for table in ends)):
+
+def entity_page(kb: KnowledgeBase, name: str, few: Page = FEW) -> EntityPage:
+    """The page of a value, with so many statements and rejected claims. Raises NotStored if nothing mentions it."""
+    known = tables.facts(kb, Wanted(about=name), Page(rows=max(few.rows, 200)))
+    ends = [tables.statements(kb, Wanted(about=name, end=end), few) for end in tables.ENDS]
+    stopped = tables.claims(kb, Wanted(about=name, verdict="rejected"), few)
+    types = tables.types_of(kb, name)
+    if not (known.rows or stopped.rows or types.rows or any(table.rows for table in ends)):
         raise NotStored(f"Nothing here mentions {name!r}. Search the statements for a part of it.")
     return EntityPage(name, known, *ends, types, stopped, rarest_word([name]))
 
@@ -133,6 +138,17 @@ class StatementPage:
     votes: tuple[tuple[str, str, int], ...]
     certificates: list[StoredCertificate]
     misses: list[NearMiss]
+    story: Story
+
+    def tables(self, kb: KnowledgeBase) -> dict[str, StoredTable]:
+        """The tables behind the page by name."""
+        identity = self.record.id
+        return {
+            "statement": tables.statement_rows(self.record, self.ends),
+            "proof": story_table(self.story),
+            "facts": tables.proof_facts(kb, identity),
+            "votes": tables.votes(kb, identity),
+        }
 
 
 def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> StatementPage:
@@ -142,7 +158,8 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
     if record is None:
         raise NotStored(f"No statement has the id {identity}.")
     theory = with_stored_predicates(Theory(library, kb))
-    lines, more = story_lines(why_statement(theory, record))
+    story = why_statement(theory, record)
+    lines, more = story_lines(story)
     values = [(name, str(value)) for name, value in record.substitution]
     votes = vote_counts(kb.votes(record.id))
     ends = sorted({statement.distribution for statement in stored})
@@ -158,6 +175,7 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
         votes,
         certificates,
         misses,
+        story,
     )
 
 
@@ -210,6 +228,12 @@ def story_lines(story: Story) -> tuple[list[StoryLine], int]:
     return lines, sum(1 for _ in story.lines()) - len(lines)
 
 
+def story_table(story: Story) -> StoredTable:
+    """The lines of a story with their depths, from 0."""
+    rows = [(depth, part.text) for depth, part in islice(story.lines(), tables.MOST_ROWS)]
+    return StoredTable(("depth", "line"), rows, "", Page(rows=tables.MOST_ROWS))
+
+
 @dataclass(frozen=True, slots=True)
 class RulePage:
     """A rule with its picture, its last search step by step, its scores, and statements of both ends.
@@ -232,8 +256,10 @@ class RulePage:
     """Those that `derive` concluded."""
 
 
-def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Callable[[object], str]) -> RulePage:
-    """The page of a rule. `statement_url` gives the page of a statement by its id.
+def rule_page(
+    kb: KnowledgeBase, library: Library, name: str, statement_url: Callable[[object], str], few: Page = FEW
+) -> RulePage:
+    """The page of a rule, with so many statements. `statement_url` gives the page of a statement by its id.
 
     Raises NotStored if the knowledge base holds no rule of this name.
     """
@@ -244,7 +270,7 @@ def rule_page(kb: KnowledgeBase, library: Library, name: str, statement_url: Cal
     every = max(1, count // MOST_SCORED)
     scored = {} if run is None else _scored(kb, run.id, name, every)
     scores = {end: [score for score, _ in pairs] for end, pairs in scored.items()}
-    ends = [tables.statements(kb, Wanted(rule=name, end=end), FEW) for end in tables.ENDS]
+    ends = [tables.statements(kb, Wanted(rule=name, end=end), few) for end in tables.ENDS]
     return RulePage(
         record,
         statement_text(rule, library).sentence if rule else "",

@@ -12,7 +12,7 @@ from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
 from hapax.kb.loading import check_identity
-from hapax.kb.records import Distribution, statement_id
+from hapax.kb.records import Distribution, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.values import refusal
@@ -58,7 +58,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """Rows of a knowledge base with the SQL, as anybody can run it, that gives all of them.
+    """Rows of a knowledge base with the SQL, as anybody can run it, that gives all of them; empty for rows from rules.
 
     `more`: there is a next page. `count`: rows in all, where counting is quick. `sortable`: columns that can order it.
     """
@@ -350,6 +350,39 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     select.between(popularity, wanted.rare, wanted.common)
     table = select.table(kb, columns, page)
     return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
+
+
+def statement_rows(statement: StatementRecord, ends: Sequence[str]) -> StoredTable:
+    """A statement, once for each of its ends; one without ends was concluded by `derive`."""
+    columns = ("id", "rule", "end", "statement", "log-likelihood")
+    rows = [(statement.id, statement.rule, str(end), statement.text, statement.log_likelihood) for end in ends]
+    if not rows:
+        return StoredTable(columns, [(statement.id, statement.rule, DERIVED, statement.text, None)], "", Page())
+    sql = f"SELECT * FROM statements WHERE id = {_literal(statement.id)};"  # noqa: S608  for reading only
+    return StoredTable(columns, rows, sql, Page())
+
+
+def proof_facts(kb: KnowledgeBase, statement: str) -> StoredTable:
+    """The facts of the proofs of a statement, given by its id."""
+    select = _Select("predicate, arguments, probability, source, basis, id", "facts", "predicate, facts.rowid")
+    keys = "SELECT key FROM statements WHERE id = ?"
+    select.where(f"id IN (SELECT fact_id FROM statement_facts WHERE key IN ({keys}))", statement)  # noqa: S608  ours
+    table = select.table(kb, ("predicate", "arguments", "probability", "source", "basis"), Page(rows=MOST_ROWS))
+    return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
+
+
+def votes(kb: KnowledgeBase, statement: str) -> StoredTable:
+    """The votes on a statement, given by its id."""
+    select = _Select("question, voter, answer, comment", "votes", "question, voter")
+    select.where("statement_id = ?", statement)
+    return select.table(kb, ("question", "voter", "answer", "comment"), Page(rows=MOST_ROWS))
+
+
+def types_of(kb: KnowledgeBase, name: str) -> StoredTable:
+    """The types of a value with their probabilities."""
+    select = _Select("data_type, probability", "type_facts", "type_facts.rowid")
+    select.where("constant_id IN (SELECT constant_id FROM constants WHERE constant = ?)", _encoded(name))
+    return select.table(kb, ("type", "probability"), Page(rows=MOST_ROWS))
 
 
 def _fact_row(kb: KnowledgeBase, row: Sequence[Any]) -> tuple[Any, ...]:
