@@ -85,12 +85,12 @@ class EntityPage:
 def entity_page(kb: KnowledgeBase, name: str, few: Page = FEW) -> EntityPage:
     """The page of a value, with so many statements and rejected claims. Raises NotStored if nothing mentions it."""
     known = tables.facts(kb, Wanted(about=name), Page(rows=max(few.rows, 200)))
-    ends = [tables.statements(kb, Wanted(about=name, end=end), few) for end in tables.ENDS]
+    head, tail, derived = (tables.statements(kb, Wanted(about=name, end=end), few) for end in tables.ENDS)
     stopped = tables.claims(kb, Wanted(about=name, verdict="rejected"), few)
     types = tables.types_of(kb, name)
-    if not (known.rows or stopped.rows or types.rows or any(table.rows for table in ends)):
+    if not (known.rows or stopped.rows or types.rows or head.rows or tail.rows or derived.rows):
         raise NotStored(f"Nothing here mentions {name!r}. Search the statements for a part of it.")
-    return EntityPage(name, known, *ends, types, stopped, rarest_word([name]))
+    return EntityPage(name, known, head, tail, derived, types, stopped, rarest_word([name]))
 
 
 @dataclass(frozen=True, slots=True)
