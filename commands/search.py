@@ -256,11 +256,13 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
         costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money, seconds))
     columns = ("role", "model", "calls", "tokens", "money", "wall time")
     print_table(columns, costs, title="The whole run, as expected and at most")
-    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and "openai/" in need.model]
+    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls.most]
+    served = any("openai/" in estimate.roles[role].model for role in untimed)
     if untimed:
         err.print(
-            f"[dim]The wall time of {', '.join(untimed)} is unknown: state latency, or rpm or tpm, in the model's "
-            "alias.[/]",
+            f"[dim]The wall time of {', '.join(untimed)} is unknown, because the knowledge base has no answers of "
+            f"{'this model' if len(untimed) == 1 else 'these models'}: search with --max-calls 50 and plan again"
+            f"{', or state latency, rpm or tpm in the alias' if served else ''}.[/]",
             soft_wrap=True,
         )
 

@@ -454,7 +454,7 @@ _OPENING = re.compile(
     r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also)[,.!:]+\s*)+",
     re.IGNORECASE,
 )
-_RELATIVE = re.compile(r"\b(?:that|which|who)$", re.IGNORECASE)
+_RELATIVE = re.compile(r"\b(?:that|which|who)$|\b(?:that|which|who|whose|where|when)\b", re.IGNORECASE)
 DATED = re.compile(
     r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b.*$|"
     r"\s+(?:in|during)\s+the\s+(?:(?:early|mid|late)[\s-]+)?\w+\s+century\b.*$|"
@@ -465,7 +465,7 @@ DATED = re.compile(
 MOST_DESCRIBING = 12
 """Words before the verb of a sentence that states values."""
 _NOT_A_NAME = re.compile(
-    r"(?:not|no|an?|the\s+(?:most|best|first|only|\w+est)|very|known|also|often|used|found|one\s+of|some|many|several|located|"
+    r"(?:not|no|incorrect|correct|wrong|true|false|unknown|unclear|an?|the\s+(?:most|best|first|only|\w+est)|very|known|also|often|used|found|one\s+of|some|many|several|located|"
     r"made|called|considered|important|possible|essential|in|on|at|by|to|from|with|for)\b",
     re.IGNORECASE,
 )
@@ -554,9 +554,13 @@ def _enumerated(text: str, question: ReplyQuestion) -> str | None:
 
 def _complement(text: str, question: ReplyQuestion) -> str | None:
     """The side of a verb that is not described by words of the question."""
-    for match in _COPULA.finditer(text[:LONGEST_PROSE]):
+    matches = list(_COPULA.finditer(text[:LONGEST_PROSE]))
+    clause_end = (text.find(",") + 1 or len(text)) - 1
+    for match in matches:
         left, right = text[: match.start()].strip(), DATED.sub("", text[match.end() :].strip())
-        if _RELATIVE.search(left):
+        relative = _RELATIVE.search(left)
+        follows = any(match.end() <= later.start() < clause_end for later in matches)
+        if relative and (relative.end() == len(left) or (follows and not _COPULA.search(f"{left[relative.end() :]} "))):
             continue  # the verb of a clause: `The metals that are magnetic are iron and nickel`
         if len(left.split()) > MOST_DESCRIBING or _SUBORDINATE.match(left) or left.casefold() == "there":
             return None

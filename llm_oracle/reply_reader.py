@@ -554,7 +554,7 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
         return [ReplyPart(text, name, marked=False) for name in bold]
     parts: list[ReplyPart] = []
     refused = is_denied = False
-    own = [_BUT.sub("", sentence) for sentence in sentences(text.strip()[:LONGEST_LIST_LINE])]
+    own = [_without_reservation(sentence) for sentence in sentences(text.strip()[:LONGEST_LIST_LINE])]
     names = [without_opening(sentence).rstrip(".") for sentence in own]
     if len(own) > 2 and are_names(names, 3) and not question.numeric and not any(map(_PRONOUN.match, names)):
         return [ReplyPart(name, name, marked=False) for name in names if name.casefold() not in _VERDICTS]
@@ -574,6 +574,12 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
                 stated_here[-1] = replace(stated_here[-1], dropped=stated_here[-1].dropped or DropReason.CUT)
             parts += stated_here
     return parts
+
+
+def _without_reservation(sentence: str) -> str:
+    """The part of a sentence that follows its reservation, unless that is a refusal."""
+    rest = _BUT.sub("", sentence)
+    return sentence if is_refusal(rest) else rest
 
 
 def _denies_all(sentence: str, question: ReplyQuestion) -> bool:
@@ -629,7 +635,18 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
     if not question.is_of_titles:
         values = [_AS.sub("", _ARTICLE.sub("", value)) for value in values]
         values[0] = OPENING_ARTICLE.sub("", values[0])
-    return [ReplyPart(sentence, value, marked=False) for value in values]
+        if in_template(body, question) is None and (len(values) == 1 or not is_bare):
+            values = [value for value in values if not _is_echo(value, question)]
+    return [ReplyPart(sentence, value, marked=False) for value in values] or [
+        ReplyPart(sentence, sentence, DropReason.REMARK)
+    ]
+
+
+def _is_echo(value: str, question: ReplyQuestion) -> bool:
+    """True if a value is yes or no, or a name of the question itself, of which a sentence of other words speaks."""
+    plain = value.strip("\"“”'.,! ")
+    is_name = plain[:1].isupper() and re.search(rf"\b{re.escape(plain)}\b", question.fixed_words) is not None
+    return is_name or plain.casefold() in _VERDICTS
 
 
 def _names_in(named: str, question: ReplyQuestion, is_bare: bool) -> list[str]:

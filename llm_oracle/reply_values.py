@@ -584,7 +584,7 @@ def _without_quotes(text: str) -> str:
 
 
 _HEDGE = re.compile(
-    r"^(?:possibly|perhaps|maybe|probably|arguably|presumably|sometimes|occasionally|potentially|mainly|mostly|also|even|"
+    r"^(?:indeed|actually|really|simply|currently|possibly|perhaps|maybe|probably|arguably|presumably|sometimes|occasionally|potentially|mainly|mostly|also|even|"
     r"usually|often|especially|typically|commonly)\s+(?=\w)",
     re.I,
 )

@@ -22,11 +22,12 @@ from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library
+from hapax.kb.records import CallRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.pace import ServerPace
-from hapax.llm_oracle.protocols import ModelIdentity, Models, Usage
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity, Models, Usage
 from hapax.llm_oracle.registry import open_model
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld
@@ -335,6 +336,27 @@ def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, secon
     found = pace.seconds(requests, Usage(40, 10), rounds)
 
     assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_wall_time_of_a_model_in_this_process_follows_from_its_answers():
+    """Each answer took the time since the one before it or since its run began; long pauses lie between runs."""
+    library, model, models = prepared(ALLERGY)
+    moments = ["10:00:04", "10:00:04", "10:00:06", "12:00:00", "12:00:02"]
+    calls = []
+    for number, moment in enumerate(moments):
+        created = f"2026-01-01T{moment}+00:00"
+        calls.append(CallRecord(str(number), KNOWLEDGE, model.identity.title, {}, {}, created=created))
+    with KnowledgeBase() as kb:
+        unknown = plan_run(library, library.rules, kb, models, SETTINGS).roles[KNOWLEDGE]
+        kb.start_run(RunRecord("r", "search", {}, "f", "2026-01-01T10:00:00.000000+00:00"))
+        kb.record_calls(calls)
+        known = plan_run(library, library.rules, kb, models, SETTINGS).roles
+
+    assert unknown.seconds is None
+    assert known[CRITIC].seconds is None  # its answers are not there
+    assert known[KNOWLEDGE].seconds == pytest.approx(
+        (2 * known[KNOWLEDGE].calls.expected, 2 * known[KNOWLEDGE].calls.most)
+    )
 
 
 @pytest.mark.parametrize("option", [("--values", "3"), ("--calls", "1"), ("--beam", "2"), ("--compat", "paper")])

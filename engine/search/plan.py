@@ -45,7 +45,17 @@ from hapax.llm_oracle.measures import Measure, TextMeasures, measures_of
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.profile_probing import PROBED_TOKENS, PROBED_VALUES
 from hapax.llm_oracle.profiles import PROFILES
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, Generator, Models, Usage
+from hapax.llm_oracle.protocols import (
+    CRITIC,
+    EVALUATOR,
+    KNOWLEDGE,
+    LIKELIHOOD,
+    Critic,
+    Generator,
+    LikelihoodModel,
+    Models,
+    Usage,
+)
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
@@ -133,7 +143,7 @@ class RoleEstimate:
     """Calls, tokens, money and time of one role.
 
     `cost`: expected and most; None if the model's price is unknown. `seconds`: likewise the wall time of requests to a
-    server; None if its alias states neither limits nor latency, and for a model in this process.
+    server by its alias, else by the answers that the knowledge base has of the model; None without any.
     """
 
     model: str
@@ -199,7 +209,8 @@ def plan_run(
             texts = {statement.text for statement in kb.statements(rule=rule.name)}
             scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
             estimates.append(replace(estimate, scored=scored))
-    return RunEstimate(tuple(estimates), _roles(estimates, models, settings, common.usage, prices or {}))
+    roles = _roles(estimates, models, settings, common.usage, prices or {})
+    return RunEstimate(tuple(estimates), _timed(roles, kb, models))
 
 
 def plan_orders(
@@ -236,6 +247,26 @@ def _common(
     # What follows by rules is estimated: deriving it here would take as long as the search.
     facts = None if settings.compat else DecidableFacts(oracle.known, library, lambda _: None)
     return _Common(oracle, settings, Experience(habits, settings), kb.most_candidates(), facts=facts)
+
+
+def _timed(roles: Mapping[str, RoleEstimate], kb: KnowledgeBase, models: Models) -> dict[str, RoleEstimate]:
+    """The estimates with the wall time of models that state no pace, by the answers that `kb` has of them."""
+    timed = dict(roles)
+    for role, model in _by_role(models).items():
+        each = None if roles[role].seconds else kb.seconds_per_answer(role, model_name(model))
+        if each is not None:
+            calls = roles[role].calls
+            timed[role] = replace(roles[role], seconds=(calls.expected * each, calls.most * each))
+    return timed
+
+
+def _by_role(models: Models) -> dict[str, Generator | Critic | LikelihoodModel]:
+    return {
+        KNOWLEDGE: models.knowledge,
+        CRITIC: models.critic,
+        LIKELIHOOD: models.likelihood,
+        EVALUATOR: models.evaluator,
+    }
 
 
 def with_probes(estimate: RunEstimate, probes: int, model: Generator, price: Price | None) -> RunEstimate:
@@ -623,14 +654,8 @@ def _roles(
         LIKELIHOOD: Usage(usage.mean, 0),
         EVALUATOR: Usage(usage.mean, 0),
     }
-    by_role = {
-        KNOWLEDGE: models.knowledge,
-        CRITIC: models.critic,
-        LIKELIHOOD: models.likelihood,
-        EVALUATOR: models.evaluator,
-    }
     needs = {}
-    for role, model in by_role.items():
+    for role, model in _by_role(models).items():
         count, expected_use = calls[role], usage_per_call[role]
         most_use = Usage(usage.mean, vote_tokens) if role == CRITIC else expected_use
         pace: ServerPace | None = getattr(model, "pace", None)
