@@ -3,14 +3,20 @@
 SHELL := /bin/bash
 PYTHON_VENV := .venv/bin/python
 ARGS ?=
+# By file, because the tests of a file share what takes long to make.
+ALL_PROCESSORS := --numprocesses=auto --dist=loadfile --durations=20
 
-.PHONY: search test test-opt-in lint types docs site wheel sbom model card results lock figures mutation clean
+.PHONY: search test coverage test-opt-in lint types docs site wheel sbom model card results lock figures mutation clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
 
-test: .venv/installed lint types  ## tests with coverage on all processors, lint and type checks; the slowest are listed
-	@$(PYTHON_VENV) -m pytest --numprocesses=auto --dist=loadfile --cov --cov-report=term --durations=20 $(ARGS)
+test: .venv/installed lint types  ## tests on all processors, lint and type checks; the slowest are listed
+	@$(PYTHON_VENV) -m pytest $(ALL_PROCESSORS) $(ARGS)
+
+# Measuring branches more than doubles the time of the tests.
+coverage: .venv/installed lint types  ## as `make test`, with the branches that the tests take
+	@$(PYTHON_VENV) -m pytest $(ALL_PROCESSORS) --cov --cov-report=term $(ARGS)
 
 test-opt-in: .venv/opt-in  ## tests that need more: a pretrained model, an English parser, a browser, real servers on loopback, other people's evaluation programs, Ray, hundreds of simulated seeds, and the pages' commands with a model that stands in
 	@$(PYTHON_VENV) -m pytest -m "smollm2 or english or browser or servers or harness or cluster or simulation or pages" $(ARGS)
