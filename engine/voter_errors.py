@@ -38,7 +38,7 @@ class VoterRates:
     votes: int
 
     def log_odds(self, is_yes: bool) -> float:
-        """What a vote of this voter adds to the log odds that the item is true."""
+        """The log odds that a vote of this voter adds to the item being true."""
         if is_yes:
             return math.log(self.on_true) - math.log(1.0 - self.on_false)
         return math.log(1.0 - self.on_true) - math.log(self.on_false)

@@ -123,7 +123,7 @@ class CallStatistics:
         )
 
     def __sub__(self, other: CallStatistics) -> CallStatistics:
-        """What was used since `other`, nothing below zero."""
+        """The use since `other`, nothing below zero."""
         return CallStatistics(
             max(0, self.calls - other.calls),
             max(0, self.hits - other.hits),
