@@ -111,7 +111,8 @@ def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, st
     Raises RulesRejected with the faults of all files, before the first is given.
     """
     from hapax.grammar.formatting import formatted_rules
-    from hapax.grammar.parser import read_rules, rule_files
+    from hapax.grammar.imports import UnreadableFile
+    from hapax.grammar.parser import file_content, read_rules, rule_files
 
     formatted: list[tuple[Path, str, str]] = []
     diagnostics: list[Diagnostic] = []
@@ -119,11 +120,11 @@ def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, st
         if path.suffix == ".json":
             continue
         try:
-            text = path.read_bytes().decode("utf-8")
+            text = file_content(path).decode("utf-8")
             formatted.append((path, text, formatted_rules(text, str(path))))
         except RulesRejected as rejected:
             diagnostics += rejected.diagnostics
-        except (OSError, UnicodeDecodeError):
+        except (OSError, UnicodeDecodeError, UnreadableFile):
             diagnostics += read_rules([path]).diagnostics
     if diagnostics:
         raise RulesRejected(diagnostics)

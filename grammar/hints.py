@@ -56,7 +56,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "no conclusion",
         "HPX004",
         "the rule ends without a conclusion",
-        'Write "premise -> conclusion", with one atom after the arrow.',
+        'Write "premise -> conclusion", with one atom after the arrow, or "fact" before an atom that always holds.',
         ("p(T X, T Y) & q(T Y, T Z)", "p(T X, T Y)", "p(T X, T Y) ->", "X < 3", "p(T X) & X < 3"),
     ),
     Hint(

@@ -163,6 +163,12 @@ def parse_rule(text: str, library: Library | None = None, file: str = "<text>") 
     return parsed.rules[0]
 
 
+def _last_place(file: str, text: str) -> Place:
+    """The place of the last character of a text that is no blank."""
+    lines = text.rstrip().split("\n")
+    return Place(file, len(lines), max(1, len(lines[-1])))
+
+
 def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
     """The goal of a query, checked against the predicates of the library. Raises `GoalRejected`.
 
@@ -175,7 +181,7 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         raise GoalRejected([diagnostic], {"<goal>": text}) from None
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
-        place = Place("<goal>") if at_end else _place("<goal>", error.token)
+        place = _last_place("<goal>", text) if at_end else _place("<goal>", error.token)
         unexpected = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
         raise GoalRejected([hint("goal syntax").at(place, found=unexpected)], {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
@@ -229,6 +235,9 @@ def _capped(file: str, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
 
 # Files
 
+MAXIMUM_BYTES = 100_000_000
+"""Bytes of a rule file."""
+
 
 def _rule_text(path: Path, text: str) -> str:
     """The text of a file in the rule language. Raises HapaxError for JSON of another form than LINK's."""
@@ -248,7 +257,7 @@ def _opened(name: str) -> RuleSource:
     path = Path(name)
     try:
         # `-sig`: some editors begin a file with a byte order mark.
-        text = _rule_text(path, path.read_bytes().decode("utf-8-sig"))
+        text = _rule_text(path, file_content(path).decode("utf-8-sig"))
     except OSError as error:
         raise UnreadableFile(error.strerror or str(error), _CHECK_PATH) from None
     except UnicodeDecodeError as error:
@@ -261,6 +270,17 @@ def _opened(name: str) -> RuleSource:
     if source.diagnostics and path.suffix in _FACT_SUFFIXES:
         raise UnreadableFile("it contains no rules", _IMPORT_FACTS.format(path))
     return source
+
+
+def file_content(path: Path) -> bytes:
+    """The bytes of a rule file. Raises OSError, and UnreadableFile for more bytes than a rule file may have."""
+    with path.open("rb") as stream:
+        content = stream.read(MAXIMUM_BYTES + 1)  # a device may have no end
+    if len(content) > MAXIMUM_BYTES:
+        raise UnreadableFile(
+            f"it has more than {MAXIMUM_BYTES // 10**6} million bytes", "Name a rule file; `hapax import` reads facts."
+        )
+    return content
 
 
 def _only_named(name: str) -> NoReturn:

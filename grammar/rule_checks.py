@@ -227,6 +227,18 @@ UNSTRATIFIED: Final = RuleFault.error(
 )  # fmt: skip
 
 
+def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
+    """The indicators of a cycle, which begins and ends with one; exceptions are named by their text."""
+    exceptions = {}
+    for rule in library.rules:
+        for clause in rule.exceptions:
+            exceptions[clause.atom.indicator] = f'"unless {" & ".join(map(str, clause.stated))}"'
+    members = list(cycle[:-1])
+    first = next((place for place, name in enumerate(members) if name not in exceptions), 0)
+    turned = [*members[first:], *members[:first]]
+    return [exceptions.get(name, name) for name in (*turned, turned[0])]
+
+
 @check(UNSTRATIFIED)
 def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
     """Predicates that depend on their own negation and so have no truth value."""
@@ -238,9 +250,10 @@ def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
         if cycle := cycle_of.get(rule.conclusion.atom.indicator):
             rules[cycle].append(rule)
     for cycle, concluding in rules.items():
+        named = _named_cycle(cycle, library)
         yield UNSTRATIFIED.at(
             concluding[0].place,
-            f"{cycle[0]} depends on its own negation: {' <- '.join(cycle)}",
+            f"{named[0]} depends on its own negation: {' <- '.join(named)}",
             "Remove the negation from the cycle",
             *(rule.place for rule in concluding[1:]),
         )
