@@ -35,7 +35,7 @@ Row = tuple[str, ...]
 Chances = dict[Row, float]
 
 
-class Call(NamedTuple):
+class SignedCall(NamedTuple):
     """An atom of a premise, possibly negated."""
 
     predicate: str
@@ -54,12 +54,12 @@ class Call(NamedTuple):
         return self.negated and self.predicate == DOUBTED
 
 
-class DrawnRule(NamedTuple):
+class LayeredRule(NamedTuple):
     """A rule of a program."""
 
     name: str
-    head: Call
-    premise: tuple[Call, ...]
+    head: SignedCall
+    premise: tuple[SignedCall, ...]
 
     @property
     def variables(self) -> str:
@@ -71,10 +71,10 @@ class ProbableProgram:
     """Rules, uncertain facts (1: given), denials and entailments, with their probabilities."""
 
     arities: dict[str, int] = field(default_factory=lambda: {**FACTS, DOUBTED: 1})
-    rules: list[DrawnRule] = field(default_factory=list)
+    rules: list[LayeredRule] = field(default_factory=list)
     facts: dict[tuple[str, Row], float] = field(default_factory=dict)
     denials: dict[str, float] = field(default_factory=dict)
-    entailments: list[tuple[Call, Call, float]] = field(default_factory=list)
+    entailments: list[tuple[SignedCall, SignedCall, float]] = field(default_factory=list)
 
     @property
     def derived(self) -> list[str]:
@@ -130,7 +130,7 @@ def drawn_program(rng: random.Random) -> ProbableProgram:
         if rng.random() < 0.3:
             straight = "AB"[: FACTS[premise]]
             turned = straight if rng.random() < 0.7 else straight[::-1]
-            pair = (Call(premise, straight), Call(conclusion, turned), round(rng.uniform(0.3, 0.95), 3))
+            pair = (SignedCall(premise, straight), SignedCall(conclusion, turned), round(rng.uniform(0.3, 0.95), 3))
             program.entailments.append(pair)
     usable = list(FACTS)
     for layer in range(1, rng.randint(2, 3) + 1):
@@ -145,25 +145,25 @@ def drawn_program(rng: random.Random) -> ProbableProgram:
 
 def _drawn_rule(
     rng: random.Random, program: ProbableProgram, head: str, usable: Sequence[str], recursive: Sequence[str]
-) -> DrawnRule:
+) -> LayeredRule:
     """A rule of a predicate, recursive through one of its own layer or not."""
     name = f"rule_{len(program.rules) + 1}"
     while True:
         predicates = rng.choices(usable, k=rng.randint(1, 2)) + rng.sample(list(recursive), min(1, len(recursive)))
-        premise = [Call(own, _some(rng, VARIABLES, program.arities[own])) for own in predicates]
+        premise = [SignedCall(own, _some(rng, VARIABLES, program.arities[own])) for own in predicates]
         bound = sorted(set("".join(call.variables for call in premise)))
         if len(bound) < program.arities[head]:
             continue
-        conclusion = Call(head, "".join(rng.sample(bound, program.arities[head])))
+        conclusion = SignedCall(head, "".join(rng.sample(bound, program.arities[head])))
         for _ in range(rng.choice((0, 1, 1))):
             negated = rng.choice([*usable, DOUBTED])
-            premise.append(Call(negated, _some(rng, bound, program.arities[negated]), negated=True))
+            premise.append(SignedCall(negated, _some(rng, bound, program.arities[negated]), negated=True))
         atoms = {call._replace(negated=False) for call in premise}
         if conclusion not in atoms and len(atoms) == len(premise) and _is_connected(premise):
-            return DrawnRule(name, conclusion, tuple(premise))
+            return LayeredRule(name, conclusion, tuple(premise))
 
 
-def _is_connected(premise: Sequence[Call]) -> bool:
+def _is_connected(premise: Sequence[SignedCall]) -> bool:
     """True if each atom shares a variable with those before it, in this order."""
     seen = set(premise[0].variables)
     for call in premise[1:]:
@@ -287,7 +287,7 @@ def _faults(
 def _statement_faults(
     kb: hapax.KnowledgeBase,
     rules: hapax.Library,
-    drawn: Sequence[DrawnRule],
+    drawn: Sequence[LayeredRule],
     right: Mapping[str, Chances],
     found: ComparedChances,
 ) -> Iterator[str]:
