@@ -94,9 +94,9 @@ class GatedCommand(click.Command):
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show the order in which variables would be searched and the cost of a run, without asking any model.
 
-    Expected numbers follow from the answers in the knowledge base, and without these from measurements. The most a run
-    can need holds for models that return no more values than they are asked for; it is a rough limit for rules with
-    derived premises.
+    Expected numbers follow from the answers in the knowledge base and the requests in its ledger, and without these
+    from measurements. The most a run can need holds for models that return no more values than they are asked for, and
+    without repeated requests; it is a rough limit for rules with derived premises.
 
     \b
     hapax plan --rule allergy
@@ -256,6 +256,12 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
         costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money, seconds))
     columns = ("role", "model", "calls", "tokens", "money", "wall time")
     print_table(columns, costs, title="The whole run, as expected and at most")
+    if measured := [f"{role} {need.measured:,}" for role, need in estimate.roles.items() if need.measured]:
+        err.print(
+            f"[dim]Expected calls, tokens and money follow from answered requests in the ledger, repeated ones "
+            f"included: {', '.join(measured)}.[/]",
+            soft_wrap=True,
+        )
     untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls.most]
     served = any("openai/" in estimate.roles[role].model for role in untimed)
     if untimed:

@@ -288,12 +288,23 @@ class KnowledgeBase(RecordStore):
         """Number of requests that were written down before they left for servers, by outcome; None: none is known."""
         return dict(self.query("SELECT outcome, count(*) FROM attempts GROUP BY 1"))
 
+    def attempt_sums(self) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+        """By model and role: requests that left, those answered, and their prompt and completion tokens."""
+        sql = (
+            "SELECT model, role, count(*), sum(outcome IN ('answered', 'refused')), sum(prompt_tokens), "
+            "sum(completion_tokens) FROM attempts WHERE coalesce(outcome, '') NOT IN ('unsent', 'queued') GROUP BY 1, 2"
+        )
+        return {
+            (model, role): (count, answered or 0, *tokens) for model, role, count, answered, *tokens in self.query(sql)
+        }
+
     def attempt_totals(self) -> tuple[int, int, int, float | None]:
         """Number, prompt tokens, completion tokens and cost of the requests that left; None: a price is unknown."""
         if self._attempt_log is not None:
             self._attempt_log.flush()
         sums = ", ".join(f"coalesce(sum({name}), 0)" for name in ("prompt_tokens", "completion_tokens", "cost"))
-        sql = f"SELECT count(*), {sums}, count(cost) FROM attempts WHERE outcome IS NOT 'unsent'"  # noqa: S608  ours
+        left = "coalesce(outcome, '') NOT IN ('unsent', 'queued')"
+        sql = f"SELECT count(*), {sums}, count(cost) FROM attempts WHERE {left}"  # noqa: S608  ours
         ((count, prompt, completion, cost, priced),) = self.query(sql)
         return count, prompt, completion, cost if priced == count else None
 

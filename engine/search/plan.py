@@ -60,6 +60,8 @@ from hapax.llm_oracle.protocols import (
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
 """Tokens of an item of a list: number, value, full stop and line end."""
+LEAST_MEASURED = 20
+"""Answered requests in the ledger from which on the expected figures of a role follow them."""
 PROBE_PROMPT_TOKENS = 60
 """Prompt tokens of a short question, on average over the profiles."""
 ROOM_OF_A_VOTE = 64
@@ -143,7 +145,8 @@ class RoleEstimate:
     """Calls, tokens, money and time of one role.
 
     `cost`: expected and most; None if the model's price is unknown. `seconds`: likewise the wall time of requests to a
-    server by its alias, else by the answers that the knowledge base has of the model; None without any.
+    server by its alias, else by the answers that the knowledge base has of the model; None without any. `measured`: answered
+    requests in the ledger from which the expected calls, tokens and money follow; 0: from none.
     """
 
     model: str
@@ -151,6 +154,7 @@ class RoleEstimate:
     tokens: Range = Range()
     cost: tuple[float, float] | None = None
     seconds: tuple[float, float] | None = None
+    measured: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +213,9 @@ def plan_run(
             texts = {statement.text for statement in kb.statements(rule=rule.name)}
             scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
             estimates.append(replace(estimate, scored=scored))
-    roles = _roles(estimates, models, settings, common.usage, prices or {})
-    return RunEstimate(tuple(estimates), _timed(roles, kb, models))
+    estimate = RunEstimate(tuple(estimates), _roles(estimates, models, settings, common.usage, prices or {}))
+    estimate = with_ledger(estimate, kb, prices or {})
+    return replace(estimate, roles=_timed(estimate.roles, kb, models))
 
 
 def plan_orders(
@@ -285,6 +290,30 @@ def with_probes(estimate: RunEstimate, probes: int, model: Generator, price: Pri
     tokens = Range(probes * _tokens(expected_use), probes * _tokens(most_use))
     probing = RoleEstimate(model.identity.name, Range(probes, probes), tokens, cost, seconds)
     return replace(estimate, roles={**estimate.roles, PROBE: probing})
+
+
+def with_ledger(estimate: RunEstimate, kb: KnowledgeBase, prices: Mapping[str, Price]) -> RunEstimate:
+    """The estimate with what each answer of a server has taken so far: repeated requests, and tokens of a request."""
+    sums = kb.attempt_sums()
+    roles = dict(estimate.roles)
+    for role, need in estimate.roles.items():
+        requests, answered, prompt_tokens, completion_tokens = sums.get((need.model, role), (0, 0, 0, 0))
+        if answered < LEAST_MEASURED:
+            continue
+        expected = ceil(need.calls.expected * requests / answered)
+        tokens = ceil(expected * (prompt_tokens + completion_tokens) / requests)
+        price, cost = prices.get(need.model), need.cost
+        if price is not None and cost is not None:
+            money = price.of(Usage(prompt_tokens, completion_tokens)) * expected / requests
+            cost = money, max(money, cost[1])
+        roles[role] = replace(
+            need,
+            calls=Range(expected, max(expected, need.calls.most)),
+            tokens=Range(tokens, max(tokens, need.tokens.most)),
+            cost=cost,
+            measured=answered,
+        )
+    return replace(estimate, roles=roles)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from hapax.kb import system
 from tools.simulate import network, scheduling, vfs
 from tools.simulate.disk import Disk, DiskFault
 from tools.simulate.network import SimulatedModelServer
-from tools.simulate.scheduling import Scheduler, SimulatedProcess
+from tools.simulate.scheduling import Killed, Scheduler, SimulatedProcess
 
 Work = Callable[[], object]
 
@@ -124,10 +124,15 @@ class Machine:
         def process_id() -> int:
             return scheduler.me.process.number if scheduler.me else 0
 
+        def monotonic() -> float:
+            if scheduler.me is not None and scheduler.me.process.is_dead:
+                raise Killed  # or it would wait for ever for what the living do
+            return scheduler.clock
+
         return {
             "now": lambda: datetime.fromtimestamp(1_700_000_000 + scheduler.clock, UTC),
             # Not `monotonic` itself: some defaults of parameters refer to that function.
-            "time": SimpleNamespace(monotonic=lambda: scheduler.clock, sleep=sleep),
+            "time": SimpleNamespace(monotonic=monotonic, sleep=sleep),
             "process_id": process_id,
             "file_lock": lambda path: SimulatedFileLock(self, path),
             "write": disk.write_file,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import random
 import sqlite3
@@ -94,6 +95,7 @@ class Simulation:
             asked = Counter(request for batch in place.asked for request in batch)
             self._references[scenario.name] = ReferenceRun(found, machine.crossings, asked, charged)
             clean(place)
+            gc.freeze()  # the modules that it imported: each run collects what is left of its processes
         return self._references[scenario.name]
 
     def _machine(self, scenario: Scenario, seed: int) -> tuple[Machine, ScenarioFolder, SimulatedModelServer | None]:
