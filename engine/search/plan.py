@@ -145,8 +145,8 @@ class RoleEstimate:
     """Calls, tokens, money and time of one role.
 
     `cost`: expected and most; None if the model's price is unknown. `seconds`: likewise the wall time of requests to a
-    server by its alias, else by the answers that the knowledge base has of the model; None without any. `measured`: answered
-    requests in the ledger from which the expected calls, tokens and money follow; 0: from none.
+    server by its alias, else by the answers that the knowledge base has of the model; None without any.
+    `measured`: answered requests in the ledger from which the expected calls, tokens and money follow; 0: from none.
     """
 
     model: str
