@@ -81,14 +81,20 @@ class AllottedCalls:
 
         Raises BudgetReached when all that is left of the budget is too little for the next request.
         """
-        waiting, under_way = deque(calls), deque[tuple[int, list[int], Sequence[Any], Allotment, Any]]()
+        waiting, under_way = deque(calls), deque[tuple[int, list[int], tuple[Any, ...], Allotment, Any]]()
         most = self._owners.count
         while waiting or under_way:
             while waiting and len(under_way) < most:
                 number, positions = waiting.popleft()
                 allotment = account.ledger.allot(account, most - len(under_way))
                 allowance = Allowance(allotment.budget, account.price, self._counted[number])
-                question = ("ask_within", allowance, role, [asked[position] for position in positions], *parameters)
+                question: tuple[Any, ...] = (
+                    "ask_within",
+                    allowance,
+                    role,
+                    [asked[position] for position in positions],
+                    *parameters,
+                )
                 under_way.append((number, positions, question, allotment, self._owners.begin(number, *question)))
             number, positions, question, allotment, pending = under_way.popleft()
             reply = when_seeded(self._owners, number, question, pending)

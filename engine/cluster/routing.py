@@ -202,8 +202,7 @@ def budgeted(models: Models, opened: Models) -> Models:
     if isinstance(opened.critic, TokenReserving):
         critic = ReservingCritic(critic.identity, critic.owners, opened.critic)
     allotted = AllottedCalls(critic.owners)
-    knowledge, likelihood, evaluator = map(copy, (models.knowledge, models.likelihood, models.evaluator))
-    kept = Models(knowledge, copy(critic), likelihood, evaluator, models.names)
+    kept = Models(copy(models.knowledge), copy(critic), copy(models.likelihood), copy(models.evaluator), models.names)
     for model in (kept.knowledge, kept.critic, kept.likelihood, kept.evaluator):
         assert isinstance(model, Routed)  # noqa: S101  # likewise
         model.allotted = allotted

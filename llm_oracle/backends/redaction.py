@@ -34,7 +34,7 @@ def redacted(text: str, key: str) -> str:
 def _pieces(key: str) -> frozenset[str]:
     """The pieces of a key and of its reverse."""
     plain = _BETWEEN.sub("", key)
-    pieces = set()
+    pieces: set[str] = set()
     for whole in (plain, plain[::-1]):
         pieces.update(whole[start : start + PIECE] for start in range(len(whole) - PIECE + 1))
     return frozenset(pieces)

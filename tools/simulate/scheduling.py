@@ -13,6 +13,7 @@ import functools
 import queue
 import random
 import selectors
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -313,4 +314,4 @@ def install() -> None:
     functools.RLock = threading._RLock  # type: ignore[attr-defined]
     queue.SimpleQueue = queue._PySimpleQueue  # type: ignore[attr-defined, misc]
     asyncio.set_event_loop_policy(SimulatedPolicy())
-    threading.excepthook = lambda _: None
+    threading.excepthook = sys.unraisablehook = lambda _: None  # tasks and threads of killed processes
