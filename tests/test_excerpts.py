@@ -13,21 +13,48 @@ from rich.text import Text
 from hapax.api.operations import explain_fault, explained_codes
 from hapax.commands.console import visible
 from hapax.commands.excerpts import Excerpts
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.kb_checks import check_kb
 from hapax.grammar.checks import FAULTS, check_read
 from hapax.grammar.errors import Diagnostic, GoalRejected, Severity
 from hapax.grammar.explanations import diagnostics_of
 from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
 from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, TOO_MANY, UNREADABLE
 from hapax.grammar.mended import MENDED
-from hapax.grammar.parser import parse_goal, parse_library, read_texts
+from hapax.grammar.parser import parse_goal, parse_library, read_rules, read_texts
+from hapax.kb.records import FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 GOLDEN = Path(__file__).parent / "golden"
 """Renewed by HAPAX_RENEW_GOLDEN=1; read the differences before they are committed."""
 
 FILE = "example.rules"
+FACTS: dict[str, list[FactRecord]] = {
+    "HPX401": [
+        FactRecord("lives_in", ("tom", "Rome"), (), Source.GIVEN),
+        FactRecord("grows_in", ("fig", "Rome"), (), Source.GIVEN),
+        FactRecord("rents", ("tom", "attic"), (), Source.GIVEN),
+        FactRecord("has_no_room_for", ("attic", "fig"), (), Source.GIVEN),
+    ],
+    "HPX402": [FactRecord("was_built_in", ("Torre", year), (), Source.GIVEN) for year in (1900, 1901)],
+    "HPX403": [FactRecord("borders", ("Peru", "Peru"), (), Source.GIVEN)],
+    "HPX404": [FactRecord("lies_at", ("Oslo", "high"), (), Source.GIVEN)],
+    "HPX412": [
+        FactRecord("wrote", ("Basil", "Hexaemeron"), ("Author", "Book"), Source.GIVEN),
+        FactRecord("is_in", ("Basil", "pesto"), ("Ingredient", "Dish"), Source.GIVEN),
+    ],
+    "HPX421": [
+        FactRecord("orbits", ("Mercury", "Sun"), ("Moon", "Planet"), Source.GIVEN),
+        FactRecord("is_alloyed_in", ("Mercury", "amalgam"), ("Metal", "Alloy"), Source.GIVEN),
+    ],
+}
+"""Facts that break the example of a code."""
 WITHOUT = {
-    UNREADABLE.code: "needs a file that cannot be read",
-    **{fault.code: "needs the facts of a knowledge base" for fault in KB_FAULTS},
+    **{
+        fault.code: "needs statements, entailments, votes or a reference"
+        for fault in KB_FAULTS
+        if fault.code not in FACTS
+    },
     **{fault.code: "needs a model's judgement" for fault in MODEL_FAULTS},
 }
 """Codes without a golden file, and the reason."""
@@ -63,6 +90,29 @@ def test_the_fault_of_a_rule_file_is_printed_as_in_its_golden_file(code: str) ->
     found = [diagnostic for diagnostic in check_read(read_texts([(FILE, example)])) if diagnostic.code == code]
 
     compared(code, printed(found, {FILE: example}))
+
+
+@pytest.mark.parametrize("code", FACTS)
+def test_the_fault_of_a_knowledge_base_is_printed_as_in_its_golden_file(
+    code: str, fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """Facts that contradict rules or declarations are printed with the proofs."""
+    example = next(fault.example for fault in KB_FAULTS if fault.code == code)
+    fresh_kb.add_facts(FACTS[code])
+    found = check_kb(parse_library([(FILE, example)]), fresh_kb, prolog)
+    printed_findings = "".join(f"{finding}\n" for finding in found if finding.diagnostic.code == code)
+
+    assert printed_findings
+    compared(code, printed_findings)
+
+
+def test_the_fault_of_an_unreadable_file_is_printed_as_in_its_golden_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path without a file is named with the reason."""
+    monkeypatch.chdir(tmp_path)
+
+    compared(UNREADABLE.code, printed(list(read_rules([Path(FILE)]).diagnostics), {}))
 
 
 @pytest.mark.parametrize("code", GOALS)
