@@ -36,6 +36,11 @@ class CriticChain:
             declared_union(critic.identity.types for critic in critics),
         )
 
+    def identify(self, newest_revision: str | None) -> None:
+        """Take the revision of the newest stored answers where a forecast does not know that of each critic."""
+        if newest_revision and not all(critic.identity.revision for critic in self.critics):
+            self.identity = replace(self.identity, revision=newest_revision)
+
     def reserved(self, claim: str) -> Usage:
         """The most that one of the critics uses for a claim."""
         usages = [

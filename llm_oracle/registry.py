@@ -121,7 +121,10 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     if role == CRITIC:
         parts = chain_parts(model)
         if len(parts) > 1:
-            return CriticChain([open_shared(opened, part, role) for part in parts], _price_of(parts[-1]))
+            chain = CriticChain([open_shared(opened, part, role) for part in parts], _price_of(parts[-1]))
+            if opened.options.forecast and opened.options.journal is not None:
+                chain.identify(opened.options.journal.newest_revision(chain.identity.name))
+            return chain
         if len(chain_parts(model, "+")) > 1 or model.startswith(PARAPHRASED):
             return _combination(opened, chain_parts(model, "+"))
     name, colon, argument = model.partition(":")

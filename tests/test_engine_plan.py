@@ -25,7 +25,9 @@ from hapax.grammar.parser import load_library
 from hapax.kb.records import CallRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.identities import ForecastModel
 from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.critic_chain import CriticChain
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity, Models, Usage
 from hapax.llm_oracle.registry import open_model
@@ -357,6 +359,17 @@ def test_wall_time_of_a_model_in_this_process_follows_from_its_answers():
     assert known[KNOWLEDGE].seconds == pytest.approx(
         (2 * known[KNOWLEDGE].calls.expected, 2 * known[KNOWLEDGE].calls.most)
     )
+
+
+def test_a_forecast_of_a_chain_takes_the_revision_of_its_answers():
+    """A critic whose revision only loading tells is known by the newest answers of its chain."""
+    known, unknown = (ForecastModel(ModelIdentity(name, revision)) for name, revision in (("a", "1"), ("b", "")))
+    chain, complete = CriticChain([known, unknown]), CriticChain([known, known])
+    chain.identify("1; 2")
+    complete.identify("0; 0")
+
+    assert chain.identity.title == "a,b@1; 2"
+    assert complete.identity.revision == "1; 1"
 
 
 @pytest.mark.parametrize("option", [("--values", "3"), ("--calls", "1"), ("--beam", "2"), ("--compat", "paper")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -654,6 +655,7 @@ def test_a_named_proxy_is_used_for_other_machines_alone() -> None:
         "[::ffff:127.0.0.1]:1",
         "gpu.localhost:1",
         "0.0.0.0:1",
+        f"{socket.gethostname()}:1",
     ):
         assert served_model(f"tiny@http://{place}/v1", None, {}, proxy=PROXY).server.proxy == ""
 

@@ -54,9 +54,10 @@ def is_this_machine(base_url: str) -> bool:
 
 
 def is_local_host(host: str) -> bool:
-    """Tell if a name or address means the loopback interface."""
+    """Tell if a name or address means the loopback interface, or this machine by its own name."""
     host = host.rstrip(".")
-    if host == "localhost" or host.endswith(".localhost"):
+    names = ("localhost", socket.gethostname().casefold())
+    if host.casefold() in names or host.casefold().endswith(".localhost"):
         return True
     address = _address(host)
     mapped = getattr(address, "ipv4_mapped", None) or address
