@@ -363,3 +363,21 @@ def test_graph_texts() -> None:
     dot = graph_text(rule, library, "dot")
     assert dot.startswith('graph "c" {\n  X [label="Person X", shape=ellipse, style=dashed];\n')
     assert '\\"no \\\\\\"1' in dot
+
+
+def test_a_step_names_the_literals_that_it_completes() -> None:
+    """The text of a step has its variable, the literal that is asked, and those whose values are all known then."""
+    library = parse_library([("table2.rules", TABLE_2)])
+
+    assert [str(step) for step in plan(library.rules[0], library).steps] == [
+        "Z by is_ingredient_in(Z, B)",
+        "A by is_one_type_of(Z, A), then is_allergic_to(X, A)",
+        "B by is_ingredient_in(Z, B)",
+    ]
+
+
+def test_a_generic_variable_is_not_searched() -> None:
+    """The variables to be searched are those of the rule, in order, without the generic ones."""
+    (rule,) = parse_library([("table2.rules", TABLE_2)]).rules
+
+    assert [variable.name for variable in rule.searched] == ["A", "Z", "B"]
