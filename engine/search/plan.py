@@ -213,9 +213,9 @@ def plan_run(
             texts = {statement.text for statement in kb.statements(rule=rule.name)}
             scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
             estimates.append(replace(estimate, scored=scored))
-    estimate = RunEstimate(tuple(estimates), _roles(estimates, models, settings, common.usage, prices or {}))
-    estimate = with_ledger(estimate, kb, prices or {})
-    return replace(estimate, roles=_timed(estimate.roles, kb, models))
+    roles = _roles(estimates, models, settings, common.usage, prices or {})
+    whole = with_ledger(RunEstimate(tuple(estimates), roles), kb, prices or {})
+    return replace(whole, roles=_timed(whole.roles, kb, models))
 
 
 def plan_orders(
