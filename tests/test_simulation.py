@@ -15,7 +15,7 @@ FOUND_BY = {
     "commit_without_sync": ("search", "1-24"),
     "answer_used_before_it_is_stored": ("search", "1-24"),
     "spill_removed_before_its_rows_are_committed": ("answers beside the file", "1-24"),
-    "queue_landed_without_sync": ("queue", "1-24"),
+    "queue_landed_without_sync": ("queue", "1-48"),
     "attempt_written_after_it_was_sent": ("search on a server", "1-24"),
     "unusable_replies_not_counted": ("search on a server", "1-24"),
     "attempts_stored_twice": ("search on a server", "1-24"),

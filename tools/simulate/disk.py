@@ -317,14 +317,15 @@ class Disk:
         for renaming in self._renamings[: self.random.choice((0, len(self._renamings), self._some()))]:
             _rename(names, renaming)
         current = self._present()
+        found = {content: path for path, content in current.items()}
         for path in _files(self.root):
             if path not in current and self.random.random() < 0.5:
                 names[path] = self._content(path)
-        found = {content: path for path, content in current.items()}
+                found[names[path]] = path
         remains: dict[Path, bytes] = {}
         for path, content in names.items():
-            place = found.get(content, path)
-            stored = place.read_bytes() if place.is_file() and not content.is_database else None
+            place = found.get(content)  # none if another file took its name
+            stored = place.read_bytes() if place and place.is_file() and not content.is_database else None
             remaining = content.after_cut(self.random, stored)
             if remaining is not None and not path.name.endswith("-shm"):
                 remains[path] = remaining
