@@ -27,7 +27,16 @@ from hapax.kb.unfinished import PREFIX
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from fault_harness import SEARCH, Command, Stage, Warm, is_same, journal, lost, with_rules
+from fault_harness import (  # type: ignore[import-not-found]  # a folder that mypy does not search from here
+    SEARCH,
+    Command,
+    Stage,
+    Warm,
+    is_same,
+    journal,
+    lost,
+    with_rules,
+)
 
 RULES = """
 given makes(Person, Part): "[1] makes [2]" / "[1] does not make [2]" / "?".
