@@ -314,4 +314,5 @@ def install() -> None:
     functools.RLock = threading._RLock  # type: ignore[attr-defined]
     queue.SimpleQueue = queue._PySimpleQueue  # type: ignore[attr-defined, misc]
     asyncio.set_event_loop_policy(SimulatedPolicy())
-    threading.excepthook = sys.unraisablehook = lambda _: None  # tasks and threads of killed processes
+    threading.excepthook = lambda _: None
+    sys.unraisablehook = lambda _: None  # tasks of killed processes
