@@ -406,7 +406,7 @@ class _Views:
         if answers is not None and request.query_params.get("format") == "json":
             return self._refused(request) or self._secured(JSONResponse(answers.to_json()))
         if answers is not None and request.query_params.get("format") == "csv":
-            table = StoredTable(answers.columns, answers.rows, "", Page())
+            table = StoredTable(tuple(answers.columns), answers.rows, "", Page())
             return self._refused(request) or self._secured(PlainTextResponse(_csv(table), media_type="text/csv"))
         values: dict[str, Any] = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
         values |= {"forecast": forecast, "outcome": self._outcomes.get(goal, "")}
