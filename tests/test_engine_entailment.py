@@ -387,8 +387,7 @@ def test_check_tells_the_chain(stored: Path, tmp_path: Path) -> None:
 
     assert "HPX413" in text
     assert (
-        "shopped_in(Person X, Shop A) entails went_to(Person X, Shop A), which entails was_at(Person X, Shop A), not the reverse"
-        in text
+        "shopped_in(Person X, Shop A) entails went_to(Person X, Shop A), which entails was_at(Person X, Shop A)" in text
     )
     assert (
         "the conclusion of rule redundant_special already follows by rule innocent_killers: murdered(Person X, Person Y) entails killed(Person X, Person Y)"

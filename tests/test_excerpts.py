@@ -13,6 +13,8 @@ from rich.text import Text
 from hapax.api.operations import explain_fault, explained_codes
 from hapax.commands.console import visible
 from hapax.commands.excerpts import Excerpts
+from hapax.engine.entailment.checks import entailment_faults
+from hapax.engine.entailment.graph import Edge
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.kb_checks import check_kb
 from hapax.grammar.checks import FAULTS, check_read
@@ -49,11 +51,18 @@ FACTS: dict[str, list[FactRecord]] = {
     ],
 }
 """Facts that break the example of a code."""
+_BUYING = ("shopped_in(Person X, Shop A)", "went_to(Person X, Shop A)")
+ENTAILMENTS = {
+    "HPX413": _BUYING,
+    "HPX414": _BUYING,
+    "HPX415": ("can_eat(Person X, Food B)", "can_digest(Person X, Food B)"),
+}
+"""An entailment that the rules of the example of a code go against: premise and conclusion."""
 WITHOUT = {
     **{
-        fault.code: "needs statements, entailments, votes or a reference"
+        fault.code: "needs statements, votes or a reference"
         for fault in KB_FAULTS
-        if fault.code not in FACTS
+        if fault.code not in (*FACTS, *ENTAILMENTS)
     },
     **{fault.code: "needs a model's judgement" for fault in MODEL_FAULTS},
 }
@@ -104,6 +113,18 @@ def test_the_fault_of_a_knowledge_base_is_printed_as_in_its_golden_file(
 
     assert printed_findings
     compared(code, printed_findings)
+
+
+@pytest.mark.parametrize("code", ENTAILMENTS)
+def test_a_rule_against_an_entailment_is_printed_as_in_its_golden_file(code: str) -> None:
+    """The entailment, its score and the rules are named."""
+    example = next(fault.example for fault in KB_FAULTS if fault.code == code)
+    library = parse_library([(FILE, example)])
+    known = [Edge.of(*ENTAILMENTS[code], 0.9, library)]
+    found = [diagnostic for diagnostic in entailment_faults(library, known) if diagnostic.code == code]
+
+    assert found
+    compared(code, printed(found, {FILE: example}))
 
 
 def test_the_fault_of_an_unreadable_file_is_printed_as_in_its_golden_file(

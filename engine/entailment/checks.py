@@ -80,7 +80,8 @@ def reversed_rules(rules: Sequence[Rule], chains: Chains, margin: float = MARGIN
                 continue  # paraphrases
             yield faults.REVERSED.at(
                 rule.place,
-                f"rule {rule.name} concludes {chain.atoms[0]} from {chain.end}, but it is {chain}, not the reverse",
+                f"rule {rule.name} concludes {chain.atoms[0]} from {chain.end}, but the entailment runs the other way: "
+                f"{chain}",
                 "Reverse the rule, or add the premise that makes the difference",
             )
 
