@@ -30,6 +30,8 @@ from hapax.llm_oracle.answers import parse_values
 from hapax.llm_oracle.prompts import exclusion_clause, knowledge_prompt
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Models
 
+pytestmark = pytest.mark.slow
+
 LIBRARY = parse_library([("test.rules", "\n".join((VOCABULARY, ALLERGY, OLDER)))])
 PROMPT = knowledge_prompt("A", "[A] is one type of [B]", "Ingredient", 20)
 BENCH = CallBenchmark(beam=3, latency=0.0)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from cluster_fixture import Threads
 from test_engine_search import ALLERGY, OLDER, VOCABULARY
 
 from benchmarks.cluster import ClusterBenchmark, lines, measured
+
+pytestmark = pytest.mark.slow
 
 
 def test_clusters_are_measured_beside_one_process(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 from benchmarks.imports import by_hapax, by_sqlite, main, write_table
 from hapax.kb.store import KnowledgeBase
 
+pytestmark = pytest.mark.slow
+
 
 def test_both_ways_store_every_row(tmp_path: Path) -> None:
     """Each of the compared ways stores the same rows, so that their times can be compared."""

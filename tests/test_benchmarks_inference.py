@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks.inference import main, slopes
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_way_is_timed_beside_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One command times joins, a closure and the shipped rules, and writes them with the machine's description."""

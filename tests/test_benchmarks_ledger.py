@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.common import chosen_rules
 from benchmarks.ledger import measure
 from hapax.llm_oracle.budget import Budget
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_ledger_equals_the_account_of_the_server() -> None:

@@ -17,6 +17,8 @@ from hapax.grammar.checks import check_library
 from hapax.grammar.errors import Severity
 from hapax.grammar.parser import parse_library
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_generated_rules_are_distinct_and_without_errors(shape: str) -> None:

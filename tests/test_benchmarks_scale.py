@@ -13,6 +13,8 @@ from benchmarks.scale import MOST_DELAY, Kill, RepeatedSearch, Task, differences
 from hapax.kb.records import CallRecord, Decision, RunRecord
 from hapax.kb.store import KnowledgeBase
 
+pytestmark = pytest.mark.slow
+
 CALL = CallRecord("c1", "critic", "m", {"claim": "x"}, {"probability": 0.5}, created="2026-01-01")
 DECISION = Decision("run", "critic", "subject", accepted=True, score=0.9, threshold=0.85, reason="high")
 

@@ -9,6 +9,8 @@ import torch
 
 from benchmarks.scoring import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def same_threads() -> Iterator[None]:

@@ -15,6 +15,8 @@ from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rules(tmp_path: Path) -> Path:

@@ -33,6 +33,8 @@ from fault_harness import (
 
 from hapax.kb.spill import spilled
 
+pytestmark = pytest.mark.slow
+
 STEPS = 4
 """Number of sizes that are tried."""
 

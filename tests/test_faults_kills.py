@@ -26,6 +26,8 @@ from hapax.grammar.parser import parse_library
 from hapax.kb.records import FactRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
+pytestmark = pytest.mark.slow
+
 FACTS = "predicate,argument1,argument2\nowns,Ada,plough\nowns,Bob,loom\nis_sealed,radio,\n"
 
 

@@ -37,6 +37,8 @@ from hapax.grammar.parser import parse_library
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def stage(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Stage:

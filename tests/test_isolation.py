@@ -241,6 +241,7 @@ def test_every_command_is_run_in_the_trapped_folder() -> None:
     assert sorted([*run, *NOT_RUN]) == sorted(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
 def test_commands_run_nothing_from_the_working_folder(folder: Path, chain: str) -> None:
     """Files named like modules of Python, of packages, of Hapax or of Prolog are neither imported nor loaded."""

@@ -9,6 +9,8 @@ import pytest
 
 from tools.results.__main__ import main
 
+pytestmark = pytest.mark.slow
+
 PAIRS = (
     ("(kills.1,kills.2) aspirin::medicine pain::thing", "(relieves.1,relieves.2) aspirin::medicine pain::thing", True),
     ("(relieves.1,relieves.2) aspirin::medicine pain::thing", "(kills.1,kills.2) aspirin::medicine pain::thing", False),

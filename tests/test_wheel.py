@@ -15,6 +15,8 @@ import pytest
 
 from hapax.grammar.extras import EXTRAS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 RULES = """

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "rules", "hapax")
