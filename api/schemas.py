@@ -343,7 +343,7 @@ def learn_from_schemas(
     from hapax.llm_oracle.registry import open_instructed
 
     sheet = None if review is None else Path(review)
-    if sheet is not None and not sheet.is_file():
+    if sheet is not None and sheet.is_dir():
         sheet = sheet / SHEET if (sheet / SHEET).exists() else None
     answers = RuleReview() if sheet is None else read_review(sheet)
     generator = None

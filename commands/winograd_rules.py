@@ -224,12 +224,13 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
     """
     from hapax.api import schemas
 
+    review = folder if folder.is_dir() else None
     items = [item for item in _read_items(paths, sources, options) if options["part"] in (None, part_of(item))]
     if options["proposer"] is None:
-        evaluation = schemas.learn_from_schemas(items, review=folder)
+        evaluation = schemas.learn_from_schemas(items, review=review)
     else:
         with open_kb(options["database"]) as kb:
             opening = opening_options(None, options, open_journal(kb, options))
-            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=folder)
+            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=review)
     schemas.write_lesson(evaluation, folder)
     print_result(evaluation.result, options["as_json"])

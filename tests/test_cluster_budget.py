@@ -94,7 +94,7 @@ def test_no_worker_sends_more_than_is_left(tmp_path: Path, budget: Budget) -> No
 
 
 def test_a_worker_that_died_has_used_a_part_of_its_allowance(tmp_path: Path) -> None:
-    """What its ledger has that was not reported counts in the allowance of the call that is repeated."""
+    """Attempts of its ledger that were not reported count in the allowance of the call that is repeated."""
     with FakeServer(WORLD) as fake:
         opening, post = opening_at(fake, tmp_path), Post(0, 1, tmp_path / "shards", "run")
         claims = [f"Milk is in naan {number}." for number in range(8)]

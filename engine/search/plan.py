@@ -258,10 +258,10 @@ def _timed(roles: Mapping[str, RoleEstimate], kb: KnowledgeBase, models: Models)
     """The estimates with the wall time of models that state no pace, by the answers that `kb` has of them."""
     timed = dict(roles)
     for role, model in _by_role(models).items():
-        each = None if roles[role].seconds else kb.seconds_per_answer(role, model_name(model))
-        if each is not None:
+        pace = None if roles[role].seconds else kb.seconds_per_answer(role, model_name(model))
+        if pace is not None:
             calls = roles[role].calls
-            timed[role] = replace(roles[role], seconds=(calls.expected * each, calls.most * each))
+            timed[role] = replace(roles[role], seconds=(calls.expected * pace, calls.most * pace))
     return timed
 
 
