@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -507,10 +508,15 @@ def _named_method(text: str, theories: str | Path | None, mapper: str | None) ->
         raise HapaxError(f"Only the reasoner estimates probabilities. Write {method!r} alone.")
     if method == "reasoner" and (theories is not None or mapper is not None):
         raise HapaxError("The reasoner has a theory and a parser of its own. Leave out `theories` and `mapper`.")
+    if not probability:
+        return method, None
     try:
-        return method, float(probability) if probability else None
+        least = float(probability)
     except ValueError:
-        raise HapaxError(f"{probability!r} is not a probability. Write, for instance, `reasoner:0.9`.") from None
+        least = math.nan
+    if not 0.5 <= least <= 1:
+        raise HapaxError(f"{probability!r} is not a probability from 0.5 to 1. Write, for instance, `reasoner:0.9`.")
+    return method, least
 
 
 def _referee(theories: str | Path | None) -> Referee:

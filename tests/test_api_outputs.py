@@ -180,6 +180,7 @@ def test_schemas_are_resolved_as_a_table() -> None:
         ("magic", "no method 'magic'"),
         ("patterns:0.9", "Only the reasoner estimates probabilities"),
         ("reasoner:high", "'high' is not a probability"),
+        ("reasoner:7", "'7' is not a probability from 0.5 to 1"),
     ],
 )
 def test_a_method_that_cannot_be_is_refused(method: str, message: str) -> None:
