@@ -1,8 +1,7 @@
 """The static checks of a library.
 
 Checks of single rules stand in `rule_checks.py`, those of predicates and types in `predicate_checks.py`, those of two
-rules against each other in `pair_checks.py`, those of properties and constraints in `declaration_checks.py`. A new
-check changes one of these files and no other.
+rules against each XX
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hapax.grammar.aggregate_checks import AGGREGATE_CHECKS
+from hapax.grammar.chain_checks import CHAIN_CHECKS
 from hapax.grammar.declaration_checks import DECLARATION_CHECKS
 from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.faults import Check, RuleFault
@@ -29,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     *RECURSION_CHECKS,
     *PREDICATE_CHECKS,
     *PAIR_CHECKS,
+    *CHAIN_CHECKS,
     *DECLARATION_CHECKS,
     *AGGREGATE_CHECKS,
 )

@@ -183,6 +183,10 @@ MENDED: Final[Mapping[str, str]] = {
         "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
         "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)"
     ),
+    "HPX222": (
+        "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
+        "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)"
+    ),
     "HPX301": "oracle is_in(Ingredient, Dish)",
     "HPX302": (
         "@generic A\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from hapax.grammar.dependencies import replaced_expression
@@ -49,36 +49,54 @@ class Matcher:
     def __init__(self, library: Library, tries: int = MAXIMUM_TRIES_OF_ALL) -> None:
         self.library = library
         self.left = tries
+        self.gave_up = False
+        """True if the last comparison ended because its tries were used up."""
         self._stop = 0
         self._binding: dict[str, Term] = {}
 
     def subsumes(self, general: Rule, special: Rule) -> bool | None:
         """Like `subsumes`, but None if the comparison was given up, after MAXIMUM_TRIES or because none are left."""
-        self._stop = max(0, self.left - MAXIMUM_TRIES)
-        self._binding = {}
         if _shape(general.conclusion) != _shape(special.conclusion):
             return False
-        partners: dict[Hashable, list[BodyLiteral]] = {_shape(item): [] for item in general.premise}
+        for _ in self._matches(general.premise, special, (general.conclusion, special.conclusion)):
+            return True
+        return None if self.gave_up else False
+
+    def bindings(self, premise: Sequence[BodyLiteral], special: Rule) -> Iterator[Mapping[str, Term]]:
+        """Each way in which the premise of another rule holds where that of `special` does. It may be given up, too."""
+        for _ in self._matches(premise, special):
+            yield dict(self._binding)
+
+    def _matches(
+        self, premise: Sequence[BodyLiteral], special: Rule, first: tuple[BodyLiteral, BodyLiteral] | None = None
+    ) -> Iterator[None]:
+        """Bind the variables of a premise in each way that makes its items those of `special`; `first`: a pair to
+        make equal before them.
+        """
+        self._stop = max(0, self.left - MAXIMUM_TRIES)
+        self._binding = {}
+        partners: dict[Hashable, list[BodyLiteral]] = {_shape(item): [] for item in premise}
         for item in special.premise:
             partners.setdefault(_shape(item), []).append(item)
         # Comparisons come last, when literals have bound their variables; before them items with few partners, so that
         # a dead end shows early.
-        waiting = sorted(general.premise, key=lambda item: (isinstance(item, Comparison), len(partners[_shape(item)])))
+        waiting = sorted(premise, key=lambda item: (isinstance(item, Comparison), len(partners[_shape(item)])))
+        self.gave_up = False
         # A loop, not a recursion: a premise may have more literals than Python has frames.
-        ways = [self._ways(general.conclusion, [special.conclusion])]
+        ways = [self._ways(first[0], [first[1]]) if first else iter((True,))]
         while ways and self.left > self._stop:
             if next(ways[-1], None) is None:
                 # A dead end: the item before this one tries its next partner.
                 ways.pop()
             elif len(ways) > len(waiting):
-                return True
+                yield
             else:
                 item = waiting[len(ways) - 1]
                 if isinstance(item, Comparison) and all(variable.name in self._binding for variable in item.variables):
                     ways.append(self._implied(item, partners[_shape(item)], special))
                 else:
                     ways.append(self._ways(item, partners[_shape(item)]))
-        return None if ways else False
+        self.gave_up = bool(ways)
 
     def _ways(self, general: BodyLiteral, partners: Sequence[BodyLiteral]) -> Iterator[bool]:
         """Make the item equal to each partner in turn; the variables bound for one are freed before the next."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hapax.grammar.chain_checks import IMPLIED
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.pair_checks import DUPLICATE, SUBSUMED
@@ -60,7 +61,7 @@ def objection_to(addition: Library, diagnostics: Sequence[Diagnostic]) -> str | 
     """Why the addition cannot be accepted: it has an error, or a rule states as much already. None if it can be."""
     file = addition.rules[0].place.file
     for diagnostic in diagnostics:
-        redundant = diagnostic.code in (DUPLICATE.code, SUBSUMED.code) and diagnostic.place.file == file
+        redundant = diagnostic.code in (DUPLICATE.code, SUBSUMED.code, IMPLIED.code) and diagnostic.place.file == file
         if redundant or diagnostic.severity is Severity.ERROR:
             return f"{diagnostic.code}: {diagnostic.message}"
     return None
