@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -98,6 +99,38 @@ def test_a_kill_behind_a_lock_costs_what_is_in_flight_at_most(tmp_path: Path) ->
     assert len(scores) == len(CLAIMS) == len(stored(database))
     assert len(asked) == len(CLAIMS) + sent - len(kept)
     assert not spill_path(database).exists()
+
+
+def test_votes_on_claims_that_are_not_stored_are_bounded_like_answers() -> None:
+    """One vote of each claim is refused for a while: the other votes that wait for it stay within `max_concurrency`."""
+    most, votes = 12, 10
+    answered: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    stored_claims: set[str] = set()
+    unstored: list[int] = []
+
+    def one_vote_fails(_: int, request: Asked) -> tuple[int, Any, dict[str, str]] | None:
+        body = json.dumps(request.body)
+        claim = next((claim for claim in CLAIMS if claim in body), None)
+        if claim is None:
+            return None
+        if request.body["seed"] == first_seed.setdefault(claim, request.body["seed"]) and refused[claim] < 3:
+            refused[claim] += 1
+            return 503, {"error": "down"}, {"Retry-After": "0"}
+        answered[claim] += 1
+        unstored.append(sum(answered[waiting] for waiting in {*answered} - stored_claims))
+        return None
+
+    first_seed: dict[str, int] = {}
+    with FakeServer(WORLD, frozenset({"logprobs", "n", "systemone"})) as fake:
+        critic = opened(fake, limits=Limits(most)).critic()
+        fake.misbehave = one_vote_fails
+        for group in critic.stream(CLAIMS[:12]):
+            stored_claims |= {CLAIMS[position] for position, _ in group}
+
+    assert stored_claims == {*CLAIMS[:12]}
+    assert sum(answered.values()) == 12 * votes
+    assert max(unstored) <= most
 
 
 def test_answers_come_home_with_the_next_command(tmp_path: Path) -> None:

@@ -247,10 +247,11 @@ class OpenAICritic:
 
     def _vote_requests(self, prompt: str) -> list[ServerRequest]:
         count = self._requests_per_vote
-        return [
+        requests = (
             vote_request(self._model, prompt, self._method, seed(number, prompt), self._votes // count)
             for number in range(count)
-        ]
+        )
+        return [replace(request, parts=count) for request in requests]
 
 
 class OpenAILikelihood:

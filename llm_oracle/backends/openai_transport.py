@@ -11,6 +11,7 @@ import json
 import math
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -77,6 +78,9 @@ class ServerRequest:
     most: Usage = field(default_factory=Usage)
     spans: tuple[tuple[int, int], ...] = ()
     """Character ranges of the prompt whose scores are read apart from the whole. They are not sent."""
+    parts: int = 1
+    """Number of requests, one after the other, whose answers are stored together, such as the votes on a claim. It is
+    the same for all requests of a stream."""
 
     @property
     def is_charged(self) -> bool:
@@ -385,10 +389,10 @@ class UnderWay(Generic[Answer]):
         if requests:
             self._loop.call_soon_threadsafe(self._start, requests)
 
-    def finished(self) -> tuple[list[tuple[int, Answer]], list[BaseException]]:
+    def finished(self) -> tuple[list[tuple[int, Answer]], list[tuple[int, BaseException]]]:
         """The answers and exceptions of the tasks that are finished; waits for the first."""
         answers: list[tuple[int, Answer]] = []
-        faults: list[BaseException] = []
+        faults: list[tuple[int, BaseException]] = []
         group = _available(self._finished)
         self.count -= len(group)
         for position, task in group:
@@ -396,7 +400,7 @@ class UnderWay(Generic[Answer]):
             if fault is None:
                 answers.append((position, task.result()))
             else:
-                faults.append(fault)
+                faults.append((position, fault))
         return answers, faults
 
     def cancel(self) -> None:
@@ -417,6 +421,43 @@ class UnderWay(Generic[Answer]):
     def _cancel(self) -> None:
         for task in self._tasks:
             task.cancel()
+
+
+class UnstoredAnswers:
+    """The places of one stream for requests that are sent and not stored yet: so many answers may be lost, at most.
+
+    Requests take places in their order and keep them through all attempts; those that are stored together give theirs
+    back together. So the oldest of them can always be answered, and a claim waits for votes that have their places.
+    There are as many places as the parts of one claim, if that is more.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+        self._loop = loop
+        self._most = most
+        self._places = asyncio.Semaphore(most)
+        self._parts = 1
+        self._ended: Counter[int] = Counter()
+
+    async def take(self, request: ServerRequest) -> None:
+        """Wait for a place. Called in the loop's thread, in the order of the requests."""
+        self._parts = request.parts
+        if request.parts > self._most:
+            self._release(request.parts - self._most)
+            self._most = request.parts
+        await self._places.acquire()
+
+    def give_back(self, positions: Iterable[int]) -> None:
+        """The answers of these requests are with their taker, or will never come. Called in the taker's thread."""
+        for position in positions:
+            together = position // self._parts
+            self._ended[together] += 1
+            if self._ended[together] == self._parts:
+                del self._ended[together]
+                self._loop.call_soon_threadsafe(self._release, self._parts)
+
+    def _release(self, count: int) -> None:
+        for _ in range(count):
+            self._places.release()
 
 
 class HttpTransport:
@@ -475,7 +516,7 @@ class HttpTransport:
         account = ACCOUNT.get()
         if account is not None:
             account.is_metered = True
-        unstored = asyncio.Semaphore(self.concurrency.most)
+        unstored = UnstoredAnswers(self._loop, self.concurrency.most)
         under_way = UnderWay(self._loop, lambda request: self._answer(request, read, account, unstored))
         waiting = enumerate(requests)
         reached: BudgetReached | None = None
@@ -489,35 +530,33 @@ class HttpTransport:
                 answers, faults = under_way.finished()
                 if answers:
                     yield answers
-                    for _ in answers:  # whoever takes the next ones has stored these
-                        self._loop.call_soon_threadsafe(unstored.release)
-                reached = reached or _budget_reached(faults)
+                # Whoever takes the next answers has stored these.
+                unstored.give_back(position for position, _ in (*answers, *faults))
+                reached = reached or _budget_reached(fault for _, fault in faults)
             if reached is not None:
                 raise reached
         finally:
             under_way.cancel()
 
     async def _answer(
-        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None, unstored: asyncio.Semaphore
+        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None, unstored: UnstoredAnswers
     ) -> Answer | Refused:
-        """The answer, for which a place of `unstored` stays taken: so many answers may be lost, whatever happens."""
+        """The answer, for which a place of `unstored` stays taken until it is stored."""
+        await unstored.take(request)
         key = str(uuid4())
         try:
             async for attempt in self.retries.retrying(self._sleep):
                 with attempt:
                     async with self._throttle.slot(request.tokens):
-                        await unstored.acquire()
                         try:
                             return await self._metered(Attempt(request, request.most, key), read, account)
-                        except BaseException as fault:
-                            unstored.release()
-                            if isinstance(fault, TransientFault) and fault.status == HTTPStatus.OK:
+                        except TransientFault as fault:
+                            if fault.status == HTTPStatus.OK:
                                 key = str(uuid4())  # by the old one the same unusable reply might come again
                             raise
         except Refused as refused:
             if not refused.of_this_request:
                 raise
-            await unstored.acquire()  # it is stored like an answer
             return refused
         except TransientFault as fault:
             raise RetriesExhausted(
