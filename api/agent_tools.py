@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hapax.api.kept_rules import kept_rules
 from hapax.api.operations import BudgetedModels, check_rules, load_rules, parse_rules, query, why, why_not
@@ -24,6 +24,9 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, CallStatistics
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.registry import price_table
+
+if TYPE_CHECKING:
+    from hapax.engine.search.demand_forecast import DemandForecast
 
 MOST_ROWS = 1_000
 """Most answers or statements of one call: more would fill a model's context."""
@@ -45,10 +48,11 @@ class AskingModels:
 
 @dataclass(frozen=True, slots=True)
 class AskForecast:
-    """The first questions of a goal to models, before anything is sent; later ones depend on the answers.
+    """What a goal would ask models, before anything is sent.
 
-    `questions`: goals with `?` at the value that is asked for; `atoms`: claims to be judged; `calls`: most requests to
-    the knowledge model for these questions; `left`: what the budget leaves.
+    `questions`: the first ones, goals with `?` at the value that is asked for; `atoms`: the first claims to be judged;
+    `calls`: most requests to the knowledge model for these questions; `whole`: estimate of all rounds, which depends on
+    the answers; `left`: what the budget leaves.
     """
 
     questions: tuple[str, ...]
@@ -56,6 +60,7 @@ class AskForecast:
     calls: int
     knowledge: str
     critic: str
+    whole: DemandForecast
     left: Budget
 
 
@@ -167,23 +172,25 @@ class AgentTools:
         return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}
 
     def forecast(self, goal: str) -> AskForecast:
-        """The first questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
+        """What `ask` would ask for a goal; the knowledge base is only read, and no model is asked."""
         from hapax.engine.inference.theory import Theory
-        from hapax.engine.search.demand import DemandBudget, run_demand
+        from hapax.engine.search.demand_forecast import forecast_demand
 
         asking = self._models_to_ask()
         most, calls, questions = asking.settings.calls_per_question, 0, list[str]()
+        models, prices = asking.models, price_table(asking.models)
         with self._open() as kb:
-            missing = run_demand(Theory(self._rules(kb), kb), goal, None, DemandBudget(0, limits=self._limits)).missing
-            for need in missing.needs:
+            theory = Theory(self._rules(kb), kb)
+            whole = forecast_demand(theory, goal, models, asking.settings, prices=prices, limits=self._limits)
+            for need in whole.first.needs:
                 state = kb.question_state(need.question)
                 # A question that was asked in full before is answered from the knowledge base.
                 if not state.exhausted and state.calls < most:
                     questions.append(str(need))
                     calls += most - state.calls
-        names = (asking.models.knowledge.identity.name, asking.models.critic.identity.name)
+        names = (models.knowledge.identity.name, models.critic.identity.name)
         left = _rest(asking.budget, self._used)
-        return AskForecast(tuple(questions), tuple(map(str, missing.atoms)), calls, *names, left)
+        return AskForecast(tuple(questions), tuple(map(str, whole.first.atoms)), calls, *names, whole, left)
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:

@@ -289,6 +289,8 @@ def test_a_goal_asks_models_after_a_forecast(tmp_path: Path) -> None:
     assert "First 1 question to scripted" in before
     assert "at most 4 calls" in before
     assert "leaves 30 calls in all" in before
+    assert "In all, in one round" in before
+    assert "money" in before
     assert 'uses_currency("Norway", ?)' in before
     assert foreign.status_code == 403
     assert "Norwegian krone" in asked.text

@@ -213,7 +213,7 @@ def plan_run(
             texts = {statement.text for statement in kb.statements(rule=rule.name)}
             scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
             estimates.append(replace(estimate, scored=scored))
-    roles = _roles(estimates, models, settings, common.usage, prices or {})
+    roles = role_estimates(estimates, models, settings, common.usage, prices or {})
     whole = with_ledger(RunEstimate(tuple(estimates), roles), kb, prices or {})
     return replace(whole, roles=_timed(whole.roles, kb, models))
 
@@ -317,7 +317,7 @@ def with_ledger(estimate: RunEstimate, kb: KnowledgeBase, prices: Mapping[str, P
 
 
 @dataclass
-class _Usage:
+class PromptUsage:
     """Prompt tokens of an average question, by the prompts seen so far."""
 
     prompts: int = 0
@@ -341,7 +341,7 @@ class _Common:
     experience: Experience
     most_stored: int
     """Values of the finished question that has most: a search with other settings may have allowed more."""
-    usage: _Usage = field(default_factory=_Usage)
+    usage: PromptUsage = field(default_factory=PromptUsage)
     facts: DecidableFacts | None = None
     """Given facts, which are tested before anything is ranked; None under `--compat`."""
     shared: SharedQuestions = field(default_factory=SharedQuestions)
@@ -657,11 +657,11 @@ def _names(literal: Literal) -> set[str]:
     return variable_names([literal])
 
 
-def _roles(
+def role_estimates(
     estimates: Sequence[RuleEstimate],
     models: Models,
     settings: SearchSettings,
-    usage: _Usage,
+    usage: PromptUsage,
     prices: Mapping[str, Price],
 ) -> dict[str, RoleEstimate]:
     """Calls, tokens and money by role."""
