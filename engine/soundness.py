@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from hapax.engine.voter_errors import Vote, weigh_shared
 from hapax.kb.records import VoteRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -41,26 +42,50 @@ class RuleSoundness:
 
 
 def soundness_verdicts(votes: Iterable[VoteRecord]) -> dict[str, str]:
-    """By statement the answer of most voters; `unsure` after a tie between true and false."""
-    by_statement: dict[str, list[VoteRecord]] = defaultdict(list)
+    """By statement the answer of the voters; `unsure` after a tie between true and false.
+
+    Whether it is true is decided by the voters' rates of error (Dawid and Skene 1979) where enough of them judged the
+    same statements, otherwise by the majority.
+    """
+    by_statement: dict[str, dict[str, str]] = defaultdict(dict)
     for vote in votes:
         if vote.question == SOUNDNESS_QUESTION:
-            by_statement[vote.statement_id].append(vote)
-    verdicts = {}
-    for statement, ballots in by_statement.items():
-        people = [vote for vote in ballots if not vote.voter.startswith(MODEL_VOTER)]
-        verdicts[statement] = _majority(vote.answer for vote in people or ballots)
-    return verdicts
+            by_statement[vote.statement_id][vote.voter] = vote.answer
+    ballots = {statement: _counted_ballots(answers) for statement, answers in by_statement.items()}
+    weighed = weigh_shared(
+        [
+            Vote(statement, voter, answer == SOUND)
+            for statement, answers in ballots.items()
+            for voter, answer in answers.items()
+            if answer != UNSURE
+        ]
+    )
+    probabilities = {} if weighed is None else weighed.probabilities
+    return {
+        statement: _verdict(answers.values(), probabilities.get(statement)) for statement, answers in ballots.items()
+    }
 
 
-def _majority(answers: Iterable[str]) -> str:
+def _counted_ballots(answers: Mapping[str, str]) -> Mapping[str, str]:
+    """People's answers by voter; those of models if no person judged the statement."""
+    people = {voter: answer for voter, answer in answers.items() if not voter.startswith(MODEL_VOTER)}
+    return people or answers
+
+
+def _verdict(answers: Iterable[str], probability: float | None) -> str:
+    """The verdict on a statement by its probability of being true, or by the majority if that is None."""
     counts = Counter(answers)
     sound = counts[SOUND]
     against = Counter({answer: count for answer, count in counts.items() if answer not in (SOUND, UNSURE)})
-    if sound == against.total():
+    # No weight makes an answer that nobody gave.
+    if probability is None or probability == 0.5 or not sound or not against:
+        balance = float(sound - against.total())
+    else:
+        balance = probability - 0.5
+    if balance == 0:
         return UNSURE
     # Of those who deny, the commonest reason; in alphabetical order if there are two.
-    return SOUND if sound > against.total() else min(against, key=lambda answer: (-against[answer], answer))
+    return SOUND if balance > 0 else min(against, key=lambda answer: (-against[answer], answer))
 
 
 def rule_soundness(rules: Mapping[str, str], verdicts: Mapping[str, str]) -> dict[str, RuleSoundness]:

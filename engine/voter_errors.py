@@ -9,12 +9,16 @@ few votes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 RIGHT, WRONG = 4.0, 1.0
 """Votes that a voter counts as having given before, by class: right and wrong ones."""
+
+FEWEST_VOTERS, FEWEST_SHARED = 3, 20
+"""Voters' rates of error are estimated where so many people judged each of so many items; else the majority decides."""
 
 ROUNDS = 200
 SETTLED = 1e-7
@@ -51,6 +55,13 @@ class WeighedVotes:
     probabilities: Mapping[str, float]
     voters: Mapping[str, VoterRates]
     share: float
+
+
+def weigh_shared(votes: Collection[Vote]) -> WeighedVotes | None:
+    """As `weigh`; None if too few people judged the same items."""
+    counts = Counter(vote.item for vote in votes)
+    shared = sum(count >= FEWEST_VOTERS for count in counts.values())
+    return weigh(votes) if shared >= FEWEST_SHARED else None
 
 
 def weigh(votes: Iterable[Vote]) -> WeighedVotes:

@@ -10,6 +10,7 @@ from cli_fixture import invoke
 
 import hapax
 from hapax.engine.search.scored_facts import AUDIT_QUESTION, voted_truths
+from hapax.engine.soundness import SOUNDNESS_QUESTION, soundness_verdicts
 from hapax.engine.voter_errors import Vote, weigh
 from hapax.kb.records import VoteRecord
 
@@ -66,6 +67,24 @@ def test_single_votes_stay_what_they_are() -> None:
     found = weigh([Vote(str(number), f"voter {number}", bool(number % 2)) for number in range(10)])
 
     assert all((found.probabilities[str(number)] > 0.5) == bool(number % 2) for number in range(10))
+
+
+def test_verdicts_on_statements_are_weighed_like_labels() -> None:
+    """Five people on 300 statements: the weighed verdicts are right more often than those of the majority, with reasons."""
+    truths, votes = simulated(1)
+    records = [
+        VoteRecord(vote.item, SOUNDNESS_QUESTION, vote.voter, "yes" if vote.is_yes else "facts") for vote in votes
+    ]
+    weighed = soundness_verdicts(records)
+    by_item: dict[str, Counter[str]] = {}
+    for record in records:
+        by_item.setdefault(record.statement_id, Counter())[record.answer] += 1
+    majority = {item: counts["yes"] > counts["facts"] for item, counts in by_item.items()}
+
+    right = sum((weighed[item] == "yes") == truths[item] for item in truths)
+    assert set(weighed.values()) == {"yes", "facts"}
+    assert right / len(truths) > 0.94
+    assert right > sum(majority[item] == truths[item] for item in truths)
 
 
 def store(kb: hapax.KnowledgeBase, votes: list[Vote]) -> None:

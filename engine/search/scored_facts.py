@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hapax.engine.search.inquiry import filled
-from hapax.engine.voter_errors import Vote, WeighedVotes, weigh
+from hapax.engine.voter_errors import Vote, WeighedVotes, weigh_shared
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import atom_text
@@ -17,9 +17,6 @@ from hapax.llm_oracle.prompts import sentence, type_claim
 
 AUDIT_QUESTION = "audit Q3"
 """Question of a vote on whether a fact is true (LINK, appendix C)."""
-
-FEWEST_VOTERS, FEWEST_SHARED = 3, 20
-"""Voters' rates of error are estimated where so many people judged each of so many facts; else the majority decides."""
 
 VOTES = "votes"
 """Source of labels that are people's votes."""
@@ -138,7 +135,7 @@ def fact_truths(kb: KnowledgeBase, sources: Iterable[str] = ()) -> dict[str, boo
 def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
     """Truth by fact id, by people's votes in the audit of facts: `weighed_votes`, or the majority; no ties."""
     votes = _fact_votes(kb)
-    weighed = _weighed(votes)
+    weighed = weigh_shared(votes)
     if weighed is not None:
         return {fact: chance > 0.5 for fact, chance in weighed.probabilities.items() if chance != 0.5}
     balance: Counter[str] = Counter()
@@ -149,7 +146,7 @@ def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
 
 def weighed_votes(kb: KnowledgeBase) -> WeighedVotes | None:
     """The votes in the audit of facts by the voters' rates of error; None if too few people judged the same facts."""
-    return _weighed(_fact_votes(kb))
+    return weigh_shared(_fact_votes(kb))
 
 
 def _fact_votes(kb: KnowledgeBase) -> list[Vote]:
@@ -159,12 +156,6 @@ def _fact_votes(kb: KnowledgeBase) -> list[Vote]:
         for vote in kb.votes()
         if vote.question == AUDIT_QUESTION and vote.answer.strip().casefold() in answers
     ]
-
-
-def _weighed(votes: Sequence[Vote]) -> WeighedVotes | None:
-    counts = Counter(vote.item for vote in votes)
-    shared = sum(count >= FEWEST_VOTERS for count in counts.values())
-    return weigh(votes) if shared >= FEWEST_SHARED else None
 
 
 def ends_of_facts(kb: KnowledgeBase) -> dict[str, tuple[str, ...]]:
