@@ -74,6 +74,7 @@ class ArgumentIndex:
                 self._add(waiting)
             return
         try:
+            # A second connection writes, and gives up at once where it cannot: without the index a goal is only slower.
             with KnowledgeBase(self._kb.path) as writer:
                 writer.database.conn.execute("PRAGMA busy_timeout = 0")
                 with writer.transaction():
@@ -95,6 +96,7 @@ class ArgumentIndex:
             else:
                 found = self._looked_up(name, state, keys)
         matching = []
+        # A fact that has changed since may be found by its old key and again among the changed ones.
         for ref, identity, text in sorted(set(found)):
             check_identity(identity, name, text)
             values = cells_of(name, text)
@@ -132,6 +134,7 @@ class ArgumentIndex:
         return (number, seen) if last == (fact_id,) else None
 
     def _exceeds(self, limit: int, where: str, parameters: tuple[object, ...]) -> bool:
+        # The LIMIT inside ends the count early; a plain count would visit every fact of a large predicate.
         sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {where} LIMIT {limit + 1})"  # noqa: S608  ours
         return bool(self._kb.query(sql, parameters)[0][0] > limit)
 
@@ -173,7 +176,9 @@ def _limits(number: Value) -> list[float]:
     except OverflowError:  # of an integer; a decimal becomes infinite
         key = math.copysign(math.inf, 1 if str(number)[0] != "-" else -1)
     if math.isinf(key):
+        # SQLite rounds less exactly than Python, so near its limit a key may be a finite float instead.
         return sorted((key, math.copysign(1.7e308, key)))
+    # The second term is for zero and the smallest floats, where a relative margin vanishes.
     margin = abs(key) * _ROUNDING + 1e-300
     return [key - margin, key + margin]
 
@@ -183,6 +188,7 @@ def facts_at(kb: KnowledgeBase, refs: Iterable[int]) -> list[FactRecord]:
     found: list[FactRecord] = []
     waiting = sorted(refs)
     for start in range(0, len(waiting), 10_000):
+        # Integers of ours in the SQL itself, since some builds of SQLite allow no more than 999 parameters.
         numbers = ", ".join(map(str, waiting[start : start + 10_000]))
         found += kb.select(rows.FACTS, f"WHERE facts.rowid IN ({numbers})")
     return found
@@ -212,6 +218,7 @@ def one_state(kb: KnowledgeBase) -> Iterator[None]:
         yield
         return
     with translated(kb.place):
+        # Deferred: no writer waits for it, and the first read inside fixes the state.
         kb.database.conn.execute("BEGIN")
         try:
             yield

@@ -58,6 +58,7 @@ class AttemptLog:
     def flush(self) -> None:
         """Wait until all that was given is written, or has failed."""
         if (latest := self._latest) is not None:
+            # The queue is written in order, so when the latest is done all are.
             latest.exception()
 
     def taken(self) -> list[AttemptRecord]:
@@ -87,8 +88,10 @@ def _write_all(path: Path, queue: SimpleQueue[Entry]) -> None:
             is_open = all(attempt is not None for attempt, _ in entries)
             try:
                 if store is None:
+                    # Opened by this thread, which alone may use it. After a failure the next entries try again.
                     store = RecordStore(path)
                 attempts = [attempt for attempt, _ in entries if attempt is not None]
+                # In the order of the queue: of a request's beginning and its outcome the outcome stays.
                 store.add(rows.ATTEMPTS, attempts, OnConflict.REPLACE)
             except Exception as fault:  # noqa: BLE001  whoever waits gets it
                 for _, done in entries:

@@ -100,12 +100,14 @@ class TableChanges:
         self._conn.execute(f"INSERT INTO {change.gone} {net} -1")
         self._conn.execute(f"INSERT INTO {change.new} {net} 1")
         pairs = f"{change.gone} AS g JOIN {change.new} AS n ON {change.same('g', 'n')}"
+        # Equal arguments on both sides: only the ref has changed, so the row has moved and is neither gone nor new.
         self._conn.execute(f"INSERT INTO {change.moved} SELECT g.ref, n.ref FROM {pairs}")  # noqa: S608  ours
         both = f"SELECT {', '.join(f'g.{column}' for column in columns)} FROM {pairs}"  # noqa: S608  ours
         keys = self._conn.execute(both).fetchall()
         where = " AND ".join(f"{column} = ?" for column in columns)
         for side in (change.gone, change.new):
             self._conn.executemany(f"DELETE FROM {side} WHERE {where}", keys)  # noqa: S608  ours
+        # Gone rows come back until `settle`, so that one table can show both states.
         self._conn.execute(f"INSERT INTO main.{table} ({key}, ref) SELECT {key}, ref FROM {change.gone}")  # noqa: S608
         if not any(self.count(name) for name in (change.gone, change.new, change.moved)):
             self.discard(table)

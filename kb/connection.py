@@ -37,6 +37,7 @@ CHECKPOINT_PAGES = 16_000
 # With 0.02 seconds between them, 4 seconds in all.
 _WAL_ATTEMPTS = 200
 
+# Part of the error's text, the fact, the remedy. By text, since errors that Python itself raises have no SQLite code.
 _REMEDIES = (
     ("closed database", "the knowledge base was closed", "Open it again before you use it."),
     ("locked", "another process has been writing for a long time", "End it, or try again when it is done."),
@@ -160,6 +161,7 @@ def rescued(connection: sqlite3.Connection, path: Path) -> Path:
     copy of this process replaces the earlier one. Raises HapaxError if it cannot be written.
     """
     copy = path.with_name(f"{path.stem}-rescued-{system.process_id()}{path.suffix}")
+    # The name of the copy is that of the process, which several threads share.
     with _RESCUING, unfinished(copy) as partial:
         with translated(str(copy)):
             connection.execute("VACUUM INTO ?", (str(partial),))
@@ -169,6 +171,7 @@ def rescued(connection: sqlite3.Connection, path: Path) -> Path:
 
 def _check_path(path: Path, read_only: bool) -> None:
     try:
+        # For its errors alone: a loop of symbolic links is a RuntimeError here (Python 3.11), and `exists` hides it.
         path.resolve()
         kind = path.stat().st_mode if path.exists() else None
     except (OSError, RuntimeError) as error:
@@ -184,6 +187,7 @@ def _check_path(path: Path, read_only: bool) -> None:
 
 
 def _connected(uri: str) -> Database:
+    # Without an isolation level Python begins no transactions of its own, which would be deferred.
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may come from a stranger
@@ -241,6 +245,7 @@ def _needs_migration(database: Database, place: str) -> bool:
             "Name another file."
         )
     with closing(Database(memory=True, execute_plugins=False)) as empty:
+        # In an empty database all migrations are pending, so these are the ones that this version knows.
         known = {migration.name for migration in schema.migrations.pending(empty)}
     if later := applied - known:
         raise HapaxError(

@@ -120,6 +120,7 @@ def _select(rule: str, number: int, words: RuleWords) -> str:
         cells.append(
             f"CASE WHEN {column} IS NULL THEN '' ELSE {_literal(f',[{json.dumps(name)},')} || {json_text} || ']' END"
         )
+    # Each cell begins with a comma, and the first one is cut off.
     substitution = f"'[' || substr({' || '.join(cells)}, 2) || ']'" if cells else "'[]'"
     return (
         f"SELECT {_literal(rule)} AS rule, i.id AS number, {_sentence(words.premise, columns)} AS premise, "  # noqa: S608
@@ -132,6 +133,7 @@ def _select(rule: str, number: int, words: RuleWords) -> str:
 def _sentence(pieces: Sequence[str], columns: dict[str, str]) -> str:
     """SQL for the text of pieces."""
     parts = [_literal(pieces[0])]
+    # Pieces alternate: text, variable, text, variable, text.
     for name, following in zip(pieces[1::2], pieces[2::2], strict=True):
         column = columns.get(name)
         unknown = _literal(f"[{name}]")

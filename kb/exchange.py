@@ -28,8 +28,10 @@ from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts, short, some
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
 
+# `1876`, `-3.5` and `1.5E+30` are numbers; `007`, `+1`, `.5` and `1e5` stay texts.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
+# `argument1`, `arg 2`, `arg_3` ... up to 99.
 _NUMBERED_COLUMN = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
 
 # A spreadsheet would execute a text that begins with one of these as a formula.
@@ -236,6 +238,7 @@ def cell_text(value: Value) -> str:
     plain = str(value)
     if plain.isprintable() and plain and not (isinstance(value, str) and plain[0] in _FORMULA):
         try:
+            # The text `1876` would come back as a number, so it is written as JSON.
             again = parse_cell(plain)
         except ValueError:
             again = None
@@ -308,6 +311,7 @@ def _refuse_unknown(kb: KnowledgeBase, predicate: str) -> None:
     if any(predicate in (declared.name, declared.indicator) for declared in kb.predicates()):
         return
     counts = kb.fact_counts()
+    # Reversed, so that of several arities of a name the smallest stays.
     names = {indicator.rpartition("/")[0]: indicator for indicator in reversed(counts)}
     near = get_close_matches(predicate.rpartition("/")[0] or predicate, names, n=3, cutoff=0.6)
     if near:

@@ -248,6 +248,7 @@ class FactIntake:
         self._flush()
         number = self._table.kind(predicate, types)
         renamed = {place: basis for place, basis in enumerate(bases) if basis is not None}
+        # Not strict: `repeat` has no end.
         self._table.add(list(zip(lines, identities, repeat(number), texts, strict=False)), renamed)
 
     def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
@@ -267,6 +268,7 @@ class FactIntake:
         """Store the facts. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
         self._flush()
         self._refuse_table()
+        # As a list at once, since the generator adds the faults that are looked at next.
         claimed = list(self._refuse_conflicts())
         self.faults.sort(key=lambda fault: fault.line)
         if self.faults and not skip_faulty:
@@ -306,6 +308,7 @@ class FactIntake:
         for indicator in sorted(functional):
             contradictions = list(self._table.contradictions(indicator, self._checks.functional[indicator]))
             self._refuse(contradictions, "second value", warned)
+        # It ends, since each further round follows the withdrawal of at least one fact from the file.
         while constrained:
             found = self._rules.conflicts(self._table.facts(constrained))
             if not self._refuse(found, "broken declaration", warned):
@@ -372,6 +375,7 @@ class FactIntake:
         known = {*self._checks.names, *map(name_of, self._declared)}
         if self.names_predicates or not known or any(name_of(indicator) in known for indicator in self._counts):
             return
+        # With fewer than two different first words nothing can be said.
         if any(fault.kind != NO_PREDICATE for fault in self.faults) or len(self._counts) + len(self.faults) < 2:
             return
         if any(count > 1 for count in self._counts.values()):
@@ -571,6 +575,7 @@ class EncodedColumn:
     @classmethod
     def of_plain_texts(cls, cells: Sequence[str]) -> EncodedColumn:
         """A column of texts without line breaks and without characters that JSON escapes."""
+        # One join and one split for the whole column instead of a call for each cell.
         encoded = ('"' + '"\n"'.join(cells) + '"').split("\n")
         return cls(encoded, encoded, range(len(cells)))
 
@@ -588,6 +593,7 @@ class EncodedColumn:
             fault = _cell_fault(cell)
             if fault:
                 faults[row] = fault
+            # A stand-in keeps the columns of equal length; `add_rows` leaves the row out.
             known: Any = "" if fault else cell
             texts.append(values.encode_value(known))
             canonical.append(canonical_text(known))
@@ -653,6 +659,7 @@ class _TemporaryFacts:
         with translated(self._kb.place), self._kb.database.atomic():
             insert = self._kb.database.conn.executemany
             insert("INSERT INTO temp.imported VALUES (?, ?, ?, ?)", facts)
+            # SQLite numbers the rows of the temporary table from 1, in the order of insertion.
             numbered = [(self._count + place + 1, basis) for place, basis in bases.items()]
             insert("INSERT INTO temp.imported_bases VALUES (?, ?)", numbered)
         self._count += len(facts)
@@ -672,6 +679,7 @@ class _TemporaryFacts:
         name, _, arity = indicator.rpartition("/")
         self._index()
         # Grouped by SQLite, which sorts on disk. A stranger's file may hold arguments that are no JSON.
+        # `$[#-1]` is the last argument, so a key is a fact without its value, as a JSON list.
         selection = (
             "WITH imports AS (SELECT DISTINCT json_remove(arguments, '$[#-1]') AS key, id, arguments, 'file' AS source "
             "FROM temp.imported_facts WHERE predicate = ?1 AND json_array_length(arguments) = ?2), "
@@ -691,6 +699,7 @@ class _TemporaryFacts:
                 continue
             atoms = [str(Atom(name, tuple(map(Constant, arguments)))) for _, arguments, _ in entries]
             arriving = frozenset(identity for identity, _, source in entries if source == "file")
+            # All but the file's own fact are a model's.
             claimed = sum(source != Source.MODEL.value for _, _, source in entries) == 1
             text = f"{indicator} is functional, but has {len(atoms)} values: {some(atoms, _VALUES_SHOWN)}"
             yield FactsInConflict(arriving, text, claimed)
@@ -741,6 +750,7 @@ class _TemporaryFacts:
             ((read,),) = query("SELECT count(DISTINCT id) FROM temp.imported")
         repeats: Iterable[tuple[int, str]] = ()
         if count > read:
+            # Of equal facts the first row is the fact, and the others repeat it.
             repeats = query(
                 "SELECT line, predicate || '/' || json_array_length(arguments) FROM temp.imported_facts "
                 "WHERE ref NOT IN (SELECT min(rowid) FROM temp.imported GROUP BY id) ORDER BY ref"
@@ -775,6 +785,7 @@ def _insertion(one_kind: bool) -> str:
     `one_kind`: predicate and types are parameters, which saves the joins of the view, and no fact has a basis.
     """
     sql = rows.FACTS.insert(OnConflict.BEST)
+    # Matches `(id, predicate, ...) VALUES (?, ?, ...)`.
     found = re.search(r"\(([\w, ]+)\) VALUES \([?, ]+\)", sql)
     if found is None:
         raise AssertionError(f"no list of values in {sql}")

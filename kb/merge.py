@@ -73,10 +73,12 @@ def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
 def _settle_withdrawals(kb: KnowledgeBase) -> None:
     """Withdraw what the user of either file withdrew. Other facts that are in either file stand."""
     withdrawn = "SELECT fact_id FROM withdrawals WHERE restored IS NULL AND author = 'user'"
+    # Of two proofs under one key the other file's may have stayed, so all are indexed anew.
     kb.query("DELETE FROM statement_facts")
     kb.query(INDEX_PROOFS)
     kb.query(INDEX_REVISABLE)
     kb.query("UPDATE revisable_statements SET checked = NULL")  # the facts of the other file may refute any
+    # Each of these has an open withdrawal, so the trigger `fact_withdrawn` adds none.
     kb.query(f"DELETE FROM facts WHERE id IN ({withdrawn})")  # noqa: S608  ours
     kb.query(
         "UPDATE withdrawals SET restored = (SELECT max(again.withdrawn) FROM withdrawals AS again "

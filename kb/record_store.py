@@ -84,6 +84,7 @@ class RecordStore:
             except BaseException:
                 self.database.rollback()
                 raise
+            # After the commit: a file may be moved at any time, and its copy then has these writes, too.
             self._check_place()
 
     def _check_place(self) -> None:

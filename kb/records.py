@@ -22,6 +22,8 @@ from hapax.kb.values import writer
 
 def content_id(kind: str, *parts: object) -> str:
     """Stable identity of a record's content, 32 hex digits."""
+    # Lone surrogates have a hash, too, as callers look up texts that no cell can hold. Half of the digest is enough:
+    # among 10^9 records two have the same 128 bits with a probability below 10^-20.
     canonical = _CANONICAL([kind, *parts])
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -49,6 +51,7 @@ def _canonical_decimal(value: Decimal) -> str:
     significant = written.rstrip("0")
     if not significant:
         return "0"
+    # 1.10 is 110E-2, and it becomes 11E-1, as 1.1 does.
     return f"{'-' if sign else ''}{significant}E{exponent + len(written) - len(significant)}"
 
 
@@ -172,6 +175,7 @@ class Candidate:
 
     @property
     def id(self) -> str:
+        # A reply that is no value is identified by its text instead.
         return content_id("candidate", self.question_id, self.value, self.raw if self.rejected_by_parser else "")
 
 
@@ -218,6 +222,7 @@ class Decision:
 
     @property
     def id(self) -> str:
+        # Without score and reason: a resumed run that repeats a verdict adds no row.
         return content_id(
             "decision", self.run_id, self.gate, self.subject, self.rule, self.distribution, self.step, self.accepted
         )

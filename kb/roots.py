@@ -88,6 +88,7 @@ def roots_of(kb: KnowledgeBase) -> Roots:
 
 def merkle_root(leaves: Sequence[bytes]) -> str:
     """The root over hashed leaves, in hexadecimal digits."""
+    # Pairs level by level, which gives the same tree as the recursive split of RFC 6962, section 2.1.
     level = list(leaves)
     while len(level) > 1:
         pairs = [hashlib.sha256(b"\1" + level[at] + level[at + 1]).digest() for at in range(0, len(level) - 1, 2)]

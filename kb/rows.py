@@ -89,6 +89,7 @@ def _real(value: float) -> float:
 
 
 def _score(value: float) -> float:
+    # Minus infinity is allowed: a text without tokens has it as its mean log-likelihood, and ranks last.
     if value == math.inf:
         raise values.ValueRefused("the score is infinite; fix the model that returned it")
     return _real(value)
@@ -211,6 +212,7 @@ class TableSchema(Generic[R]):
             except (ValueError, TypeError, HapaxError) as error:
                 raise self._foreign_cell(name, cell, str(error), row) from error
         record = self.record(**fields)
+        # Not strict: a row begins with the computed columns, and the others were read above.
         for (name, compute), cell in zip(self.computed.items(), row, strict=False):
             if compute(record) != cell:
                 raise self._foreign_cell(name, cell, OTHER_CONTENT, row)
@@ -252,6 +254,7 @@ class TableSchema(Generic[R]):
         update = "DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in payload)
         if on_conflict is OnConflict.REPLACE:
             return update
+        # All other columns follow, so that of two different rows one is always the greater.
         first = [name.lstrip("-") for name in self.preferred]
         order = [*self.preferred, *(name for name in payload if name not in first)]
         new, old = zip(*(self._compared(name) for name in order), strict=True)
@@ -381,6 +384,7 @@ QUESTIONS = TableSchema(
         "exhausted": BOOLEAN,
     },
     {"id": lambda row: row.question.id},
+    # The state after more calls is the later one.
     preferred=("calls", "exhausted"),
 )
 PATTERN_INDEX = TableSchema(
@@ -404,6 +408,7 @@ CALLS = TableSchema(
         "cost": SCORE,
         "created": TEXT,
     },
+    # The first answer stays, as in `KnowledgeBase.record_calls`.
     preferred=("-created",),
     disagreement="response",
 )
@@ -589,6 +594,7 @@ WITHDRAWALS = TableSchema(
         "restored": TEXT,
     },
     {"fact_id": lambda withdrawal: withdrawal.fact.id},
+    # A withdrawal that either file undid is undone.
     preferred=("restored",),
 )
 

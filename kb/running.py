@@ -58,6 +58,7 @@ class RunState:
         if self.host != socket.gethostname():
             return system.now().timestamp() - self.written < SILENT_SECONDS
         try:
+            # Signal 0 is not sent; the call only tells whether the process exists.
             os.kill(self.process, 0)
         except PermissionError:
             return True  # somebody else's
@@ -84,6 +85,7 @@ class RunFiles:
         """Replace the state. A disk that takes none costs the view of the search and not the search."""
         partial = self._state.with_name(f".{system.process_id()}.{self._state.name}")
         with suppress(OSError):
+            # Written beside and renamed, so that no reader finds half of it.
             partial.write_text(json.dumps(state.to_json()), "utf-8")
             system.rename(partial, self._state)
 

@@ -44,6 +44,7 @@ _INFERENCE = (
     "INSERT INTO fact_changes VALUES (OLD.rowid, OLD.predicate, OLD.arguments); END",
     "CREATE TRIGGER fact_changed AFTER UPDATE ON facts WHEN OLD.rowid <> NEW.rowid "
     "OR OLD.predicate <> NEW.predicate OR OLD.arguments <> NEW.arguments BEGIN "
+    # The row is forgotten under its old content, and both rowids are read again.
     "INSERT INTO fact_changes VALUES (OLD.rowid, OLD.predicate, OLD.arguments), "
     "(NEW.rowid, OLD.predicate, OLD.arguments); END",
 )
@@ -167,6 +168,7 @@ def m009_withdrawals(db: Database) -> None:
 
 
 _WITHDRAWING = (
+    # By fact for withdrawals, and by key for a statement that is stored again.
     "CREATE TABLE statement_facts (key TEXT NOT NULL, fact_id TEXT NOT NULL, PRIMARY KEY (fact_id, key)) WITHOUT ROWID",
     "CREATE INDEX statement_facts_by_key ON statement_facts (key)",
     # By json_each, since a proof has one flat list of steps.
@@ -291,6 +293,7 @@ def m019_derived_words(db: Database) -> None:
     db.conn.execute("ALTER TABLE derivations ADD COLUMN words TEXT")
 
 
+# The tables of m001 stay as they were released; later columns and tables come with later migrations.
 def _run_tables(db: Database) -> None:
     db.table("runs").create(
         {

@@ -21,6 +21,7 @@ from hapax.kb.unfinished import unfinished
 NAMESPACE = "hapax"
 """Purpose that is part of a signature, so that none made for another purpose passes as a seal."""
 
+# ssh-keygen says `Good "hapax" signature with ED25519 key SHA256:...`, or `... signature for NAME with ED25519 ...`.
 _SIGNER = re.compile(r"with (\S+ key SHA256:\S+)")
 _PRINCIPAL = re.compile(r'Good "hapax" signature for (.+) with ')
 
@@ -58,6 +59,7 @@ def sign(roots: Roots, seal: Path, key: Path) -> Seal:
         with unfinished(seal.resolve()) as written:
             written.write_text(roots.text, encoding="ascii")
             _run(["-Y", "sign", "-f", str(key.resolve()), "-n", NAMESPACE, str(written)], f"{key}: signing failed")
+            # ssh-keygen has written the signature beside the file, under its name with `.sig`.
             for path in (signature_path(written), written):
                 system.sync_path(path)
                 system.rename(path, seal.resolve().with_name(path.name))
@@ -86,6 +88,7 @@ def read(seal: Path, signers: Path | None = None) -> Seal:
         raise HapaxError(f"{signers}: there is no such file of signers. Each of its lines is `NAME KEYTYPE KEY`.")
     unknown = f"{seal}: the signer, {key}, is not in {signers}"
     names = ["-f", str(signers.resolve())]
+    # `verify` asks for the signer's name, which the file of signers has for the key.
     principal = _run(["-Y", "find-principals", *names, "-s", str(signature.resolve())], unknown).splitlines()
     said = _run(["-Y", "verify", *names, "-I", principal[0] if principal else "", *check], unknown, text)
     return Seal(roots, key, found[1] if (found := _PRINCIPAL.search(said)) else principal[0])
@@ -97,6 +100,7 @@ def _run(arguments: Sequence[str], failure: str, text: str = "") -> str:
     if program is None:
         raise HapaxError("ssh-keygen signs and checks seals, and is not installed. Install OpenSSH's client.")
     ended = subprocess.run([program, *arguments], input=text.encode("ascii"), capture_output=True, check=False)
+    # It complains on stderr or on stdout, depending on the operation.
     said = (ended.stdout + ended.stderr).decode("utf-8", "replace")
     if ended.returncode != 0:
         raise HapaxError(f"{failure} ({' '.join(said.split()) or 'ssh-keygen failed'}).")

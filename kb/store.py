@@ -202,6 +202,7 @@ class KnowledgeBase(RecordStore):
     def set_rule_texts(self, texts: Iterable[RuleTextRecord]) -> None:
         """Store the rule files that are used from now on, instead of those before."""
         with self.transaction():
+            # Every row; `write` executes a statement once for each set of parameters.
             self.write("DELETE FROM rule_texts WHERE name IS NOT ?", [(None,)])
             self.add(rows.RULE_TEXTS, texts)
 
@@ -325,6 +326,7 @@ class KnowledgeBase(RecordStore):
 
     def newest_revision(self, model: str) -> str | None:
         """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""
+        # Not LIKE, since a name may contain `_` and `%`.
         sql = "SELECT model FROM calls WHERE model = ? OR substr(model, 1, ?) = ? ORDER BY rowid DESC LIMIT 1"
         answered = self.query(sql, (model, len(model) + 1, f"{model}@"))
         return answered[0][0][len(model) + 1 :] if answered else None
@@ -458,6 +460,7 @@ class KnowledgeBase(RecordStore):
 
         Of several verdicts on one subject the last one holds.
         """
+        # With a lone max(), SQLite takes the other columns from the row that has the maximum.
         last_decisions = (
             "SELECT gate, accepted, score IS NOT NULL AS scored, subject IN (SELECT id FROM candidates) AS proposed, "
             "max(rowid) FROM decisions WHERE rule IS NULL AND run_id IN (SELECT value FROM json_each(?)) "
@@ -503,6 +506,7 @@ class KnowledgeBase(RecordStore):
 
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
         """The fact, if it is stored. Raises `ValueRefused` for arguments that no fact can have."""
+        # For its error alone.
         rows.VALUES.encode(tuple(arguments))
         return self.first(rows.FACTS, id=content_id("fact", predicate, list(arguments)))
 
@@ -605,6 +609,7 @@ class KnowledgeBase(RecordStore):
         since = _now() if lapsed else None
         self.write(
             f"UPDATE revisable_statements SET checked = {_STATE}, "  # noqa: S608  ours
+            # A statement that had lapsed before keeps its first time.
             "lapsed = iif(?1 IS NULL, NULL, coalesce(lapsed, ?1)) WHERE key = ?2",
             [(since, rows.statement_key(statement)) for statement in statements],
         )

@@ -41,12 +41,14 @@ def process_id() -> int:
 
 def file_lock(path: Path) -> BaseFileLock:
     """A lock of the operating system, which ends with its process. Locks of one path in one process are one lock."""
+    # A soft lock is a mere file, which a killed process would leave behind.
     return FileLock(path, is_singleton=True, fallback_to_soft=False)
 
 
 def write(file: int, content: bytes) -> None:
     """Write all of the content to an open file."""
     while content:
+        # The system may take a part only, for example when the disk is nearly full.
         content = content[os.write(file, content) :]
 
 

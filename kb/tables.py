@@ -35,6 +35,7 @@ _BATCH = 500
 _PLAIN_TEXTS = re.compile(r"(?:[A-Za-z][\w .,;:()&/'-]*(?<! )\n)*", re.ASCII).fullmatch
 """Matches lines that are texts as they stand, whatever form the table has, and that JSON writes between quotes."""
 
+# Not `007` and `-0`, whose JSON differs from the cell; cells of more digits are read one by one.
 _INTEGERS = re.compile(r"(?:(?:-?[1-9][0-9]{0,17}|0)\n)*").fullmatch
 
 _UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")
@@ -66,6 +67,7 @@ class ColumnsOfFact(BaseModel):
     """A predicate, and the column or the fixed value of each of its arguments."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+    # Not beginning with a digit, `_` or one of A-Z: Prolog would read a number or a variable.
     predicate: Annotated[str, Field(pattern=r"^[^\W\dA-Z_]\w*$")]
     columns: Annotated[list[str | Fixed], Field(min_length=1)]
 
@@ -287,6 +289,7 @@ def _csv_batches(reader: Any, path: Path) -> Iterator[_Batch]:
         while rows := list(islice(reader, _BATCH)):
             lines: Sequence[int] = range(line, line + len(rows))
             if reader.line_num + 1 - line != len(rows):  # some cell has a line break
+                # Each row begins on the line after the last line of the row before it.
                 lines = list(accumulate((1 + _extra_lines(row) for row in rows[:-1]), initial=line))
             line = reader.line_num + 1
             if not all(map(any, rows)):
@@ -326,6 +329,7 @@ def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
             if not isinstance(entry, dict):
                 raise HapaxError(f"{path}:{line}: not a JSON object. Write one object per line. Nothing was imported.")
             if missing:
+                # Other names are of interest only while some column was in no object.
                 missing.difference_update(entry)
                 others.update(dict.fromkeys(islice(entry, _NAMES_SHOWN)) if len(others) < _NAMES_SHOWN else {})
             yield line, [entry.get(column) for column in columns]
@@ -397,6 +401,7 @@ def _plain(cell: object) -> object:
     if isinstance(number, float):
         if math.isnan(number):  # a missing value of a data frame
             return None
+        # Infinity becomes a decimal, too, which `values.refusal` then names.
         return int(number) if number.is_integer() else Decimal(repr(number))
     raise ValueError(f"{type(cell).__name__} is neither a text nor a number; turn it into one")
 

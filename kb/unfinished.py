@@ -60,8 +60,10 @@ def sweep(folder: Path) -> None:
         return  # there is no folder, or none that may be read
     for path in left:
         with suppress(OSError):  # another user's, removed meanwhile, or on a file system without locks
+            # Not through a symbolic link: in a shared folder somebody else may have put one there.
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
+                # A living process has the lock: BlockingIOError, which is an OSError.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(path)
             finally:
