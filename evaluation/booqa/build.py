@@ -108,6 +108,7 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
     """
     dropped: Counter[str] = Counter()
     occurrences: Counter[Predicate] = Counter()
+    # A generator: nothing is read before `SlicedCorpus.of` asks for it.
     used = sentences(paths, settings.days, dropped, settings.left_out)
     corpus = SlicedCorpus.of(_counting(used, occurrences), scratch)
     if not occurrences:
@@ -209,6 +210,7 @@ def _balanced(
                 # The sentence stays free for another positive of it.
                 dropped[NO_NEGATIVE] += 1
                 continue
+            # Taken even if the item is dropped below: the sentence had its chance.
             used_sentences.add(positive.sentence)
             question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=negatives.senses)
             mentions = [positive.mention._replace(relation=relation) for relation in negatives.relations]
@@ -218,6 +220,7 @@ def _balanced(
                 replacer.index.count(positive.mention),
                 tuple(map(replacer.index.count, mentions)),
             )
+            # Before the ratio is checked, which is of the negatives that are really used.
             chosen = with_negatives(balanced, settings.negatives, draw)
             if settings.frequency_ratio and chosen.frequency_ratio > settings.frequency_ratio:
                 dropped[UNLIKE] += 1

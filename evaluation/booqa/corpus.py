@@ -86,6 +86,7 @@ def slice_of(written: str, days: int = DAYS) -> str | None:
     if match is None:
         return None
     parts = {"year": "", "month": "", **match.groupdict()}
+    # An unknown name gives month 0, which `date` refuses below.
     month = _MONTHS.get(parts["name"], 0) if "name" in parts else int(parts["month"])
     new_year = date(2000, 1, 1)  # a leap year
     try:
@@ -93,6 +94,7 @@ def slice_of(written: str, days: int = DAYS) -> str | None:
     except ValueError:
         return None
     first = number - number % days  # slices begin anew on 1 January
+    # Day 365 is 31 December of a leap year: the last slice is cut off there.
     ends = (new_year + timedelta(day) for day in (first, min(first + days - 1, 365)))
     return "_".join([*filter(None, [parts["year"]]), *(f"{end:%m-%d}" for end in ends)])
 
@@ -111,6 +113,7 @@ def sentences(
     for path in paths:
         for _, lines in groupby(_lines(path), key=_sentence_key):  # only successive lines make up a sentence
             first, *others = lines
+            # Successive lines with the same sentence carry a triple each.
             triples = tuple(chain(first.triples, *(line.triples for line in others)))
             key = slice_of(first.date, days)
             if key is None:
@@ -123,12 +126,14 @@ def sentences(
             if first.text and digest in digests:
                 dropped[REPEATED] += len(triples)
                 continue
+            # Empty texts share a digest, but are never compared.
             digests.add(digest)
             yield Sentence(key, counts[key], first.document, first.text, triples)
             counts[key] += 1
 
 
 def _digest(text: str) -> bytes:
+    # Eight bytes: among 100 million sentences the chance of any equal pair is below 0.1 %.
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -143,6 +148,7 @@ class _Line(NamedTuple):
 
 def _sentence_key(line: _Line) -> tuple[object, ...]:
     """Grouping key: successive triples with the same document, date and text make up a sentence."""
+    # The line number as key: a line without text, or with all triples of its sentence, stands alone.
     return (line.document, line.date, line.text) if line.text and not line.whole else (line.place,)
 
 
@@ -233,6 +239,7 @@ class SlicedCorpus:
 
     @property
     def slices(self) -> list[str]:
+        # Slice names begin with year, month and day, so sorted names are in the order of time.
         return sorted(path.stem for path in self.folder.iterdir())
 
     def read(self, slice_key: str) -> list[Sentence]:
@@ -247,5 +254,6 @@ class SlicedCorpus:
 
     def _append(self, waiting: Mapping[str, Sequence[Any]]) -> None:
         for slice_key, lines in waiting.items():
+            # Opened for each batch: a corpus may have more slices than a process may keep files open.
             with (self.folder / f"{slice_key}.jsonl").open("a", encoding="utf-8") as stream:
                 stream.writelines(f"{line}\n" for line in lines)

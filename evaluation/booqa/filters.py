@@ -65,6 +65,7 @@ def pair_faults(sentences: Sequence[Sentence], limits: CountRange, unit: Counted
     predicates: defaultdict[Pair, set[str]] = defaultdict(set)
     for sentence in sentences:
         for number, mention in enumerate(sentence.triples):
+            # What is counted once: the occurrence, its sentence, or its document.
             mark_by_unit: dict[CountedUnit, object] = {
                 CountedUnit.TRIPLE: (sentence.index, number),
                 CountedUnit.SENTENCE: sentence.index,
@@ -73,6 +74,7 @@ def pair_faults(sentences: Sequence[Sentence], limits: CountRange, unit: Counted
             predicates[mention.pair].add(mention.relation.casefold())
     faults: dict[Pair, str] = {}
     for pair, counted in mentions.items():
+        # The first two parts are the entities, the others their types.
         if not PRONOUNS.isdisjoint(pair[:2]):
             faults[pair] = PRONOUN
             continue

@@ -37,6 +37,7 @@ class PredicateIndex:
         self._lexicon = lexicon
         self._forms: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
         for (relation, *types), count in occurrences.items():
+            # One predicate may stand in the corpus in several forms: `shops in`, `shopped in`.
             self._forms[(self.key(lexicon.words(relation)), types[0], types[1])][relation] += count
 
     def key(self, words: Iterable[str]) -> str:
@@ -93,6 +94,7 @@ class Replacer:
             chosen = self.choose(words, span, candidates)
             senses[self.lexicon.joint.join(words[slice(*span)])] = tuple(sense.id for sense in chosen)
             fitting = self._fitting(mention, words, span, chosen)
+            # Words without a usable hyponym stay free for the shorter runs inside them.
             if fitting:
                 replaced.append(span)
                 relations.update(dict.fromkeys(fitting))
@@ -111,6 +113,7 @@ class Replacer:
                 continue
             usual = [self.index.usual(key, mention.types) for key in keys]
             fitting = [form.relation for form in usual if form and not self.frequency.fault(form.count, "")]
+            # A bool counts as 0 or 1.
             self.dropped[UNUSUAL] += not fitting
             relations += fitting
         return relations
@@ -140,6 +143,7 @@ def senses_from_file(path: Path) -> SenseChoice:
     def choose(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:
         # Without separators, as `_joined` reads them from the file.
         predicate, phrase = "".join(words), "".join(words[slice(*span)])
+        # A line for this predicate goes before a line for the words in general.
         ids = chosen.get((predicate, phrase), chosen.get(("", phrase)))
         return senses[:1] if ids is None else [sense for sense in senses if sense.id in ids]
 
@@ -154,6 +158,7 @@ def _joined(text: str) -> str:
 def senses_by_critic(measure: Measure) -> SenseChoice:
     """Choose the sense whose definition a critic finds most likely; among equals, the lexicon's first."""
 
+    # The same words stand in many predicates' positives, and each question to a critic costs.
     @cache
     def choose(words: tuple[str, ...], span: tuple[int, int], senses: tuple[Sense, ...]) -> Sequence[Sense]:
         if len(senses) < 2:

@@ -112,6 +112,7 @@ def _gathered(questions: Sequence[Proposition], corpus: Iterable[Sentence], sett
         for mention in sentence.triples:
             gathered.occurrences[_predicate(mention, settings.language)] += 1
             for number in numbers.get((sentence.slice, *_entities(mention)), ()):
+                # The same predicate about the same entities would be the question itself.
                 is_reworded = predicate_words(mention.relation, settings.language) != predicates[number]
                 if is_reworded and sentence.index != questions[number].sentence:
                     gathered.premises[number].append(_premise(mention, sentence, settings))
@@ -146,6 +147,7 @@ def _retrieved(
     questions: Sequence[Proposition], by_slice: Mapping[str, Sequence[Sentence]], settings: PremiseSettings
 ) -> list[list[Triple]]:
     """The sentences of the documents most similar to each question, without the question's own sentence."""
+    # One index for each slice: documents of other days are no premises.
     indexes = {key: DocumentIndex(sentences, settings.language) for key, sentences in by_slice.items()}
     premises: list[list[Triple]] = []
     for question in questions:

@@ -23,6 +23,7 @@ class DocumentIndex:
             if sentence.text.strip():
                 documents[sentence.document].append(sentence)
         self._documents = list(documents.values())
+        # Chinese is written without blanks, so words cannot be told by a pattern.
         self._vectors = TfidfVectorizer(ngram_range=(1, 2), analyzer="char" if language == "ZH" else "word")
         texts = [" ".join(sentence.text for sentence in document) for document in self._documents]
         try:
@@ -34,6 +35,7 @@ class DocumentIndex:
         """At most `count` documents that share a word with the text, the most similar first, ties in corpus order."""
         if self._matrix is None:
             return []
+        # Rows have length 1, so the product is the cosine similarity.
         scores = (self._matrix @ self._vectors.transform([text]).T).toarray().ravel()
         places = sorted(range(len(scores)), key=lambda place: -scores[place])
         return [self._documents[place] for place in places[:count] if scores[place] > 0]

@@ -35,6 +35,7 @@ class BalancedPositive:
     @property
     def frequency_ratio(self) -> float:
         """The largest ratio between the frequencies of the positive's predicate and of a negative's, at least 1."""
+        # Negatives occur in the corpus (`PredicateIndex.usual`), so no frequency is 0.
         ratios = [self.frequency / frequency for frequency in self.negative_frequencies]
         return max((max(ratio, 1 / ratio) for ratio in ratios), default=1.0)
 
@@ -91,11 +92,13 @@ def mapped(
     shares = Counter(_bucket(item.frequency) for item in items)
     room: dict[int, int] = {}
     for bucket, count in sorted(shares.items()):  # sorted, because rounding draws random numbers
+        # The bucket's share of the positives, times all negatives that the sample can have.
         expected = count / len(items) * allotment * most * SPARE
         # Rounded up or down at random, so that the expectation stays the same.
         room[bucket] = math.floor(expected) + (draw.random() < expected % 1)
     sample: list[BalancedPositive] = []
     dropped: Counter[str] = Counter()
+    # A random order, because the buckets fill up and items that come late find no room.
     for item in draw.sample(list(items), len(items)):
         needed = Counter(map(_bucket, item.negative_frequencies))
         if len(sample) == allotment:
@@ -121,4 +124,5 @@ def halves(sizes: Mapping[str, int], draw: random.Random) -> dict[str, str]:
 
 
 def _bucket(frequency: int) -> int:
+    # Number of the bucket: a frequency equal to a bar belongs above it.
     return bisect_right(BARS, frequency)

@@ -69,6 +69,7 @@ def folds(labels: Sequence[LabelledScore], count: int = FOLDS) -> Iterator[tuple
     """Positions to learn from and positions held out, by key; where all labels have one key, by fact."""
     from sklearn.model_selection import GroupKFold
 
+    # Facts of one key often stand or fall together, so a fold never parts them.
     keys = [label.key for label in labels]
     if len(set(keys)) < 2:
         keys = [f"{label.key} {place}" for place, label in enumerate(labels)]
@@ -82,17 +83,21 @@ def best_map(labels: Sequence[LabelledScore]) -> FittedMap:
     truths = [label.is_true for label in labels]
     if len(labels) < LEAST_LABELS or len(set(truths)) < 2:
         return FittedMap("raw", 0.0, ScoreMap())
+    # Stacking needs two members; the slice is empty with fewer.
     methods = ("logistic", "isotonic", *("stacked" for _ in titles_of(labels)[1:2]))
+    # Sums over the folds, by method and prior.
     losses: dict[tuple[str, float], float] = {("raw", 0.0): 0.0}
     for learned, left_out in folds(labels):
         known = [labels[place] for place in learned]
         losses["raw", 0.0] += sum(_loss(ScoreMap(), labels[place]) for place in left_out)
         for method in methods:
+            # Fitted once for all priors, which only shift it.
             common = _common(method, known)
             for prior in PRIORS:
                 fitted = with_shifts(common, known, prior)
                 loss = sum(_loss(fitted, labels[place]) for place in left_out)
                 losses[method, prior] = losses.get((method, prior), 0.0) + loss
+    # Of equal losses `min` takes the first: raw before learned, simple before stacked.
     method, prior = min(losses, key=lambda choice: losses[choice])
     if method == "raw":
         return FittedMap("raw", 0.0, ScoreMap())
@@ -105,6 +110,7 @@ def held_out(labels: Sequence[LabelledScore]) -> list[float]:
     if len(labels) < LEAST_LABELS:
         return probabilities
     for learned, left_out in folds(labels):
+        # Nested: the method is chosen anew without the held-out keys, or its choice would leak.
         fitted = best_map([labels[place] for place in learned]).map
         for place in left_out:
             label = labels[place]
@@ -114,12 +120,14 @@ def held_out(labels: Sequence[LabelledScore]) -> list[float]:
 
 def _loss(fitted: ScoreMap, label: LabelledScore) -> float:
     log_odds = logit(fitted.probability(label.score, label.indicator, label.members))
+    # -log of the probability of what is true, from log odds; `logit` is bounded, so `exp` cannot overflow.
     return math.log1p(math.exp(-log_odds if label.is_true else log_odds))
 
 
 def _common(method: str, labels: Sequence[LabelledScore]) -> ScoreMap:
     truths = np.array([label.is_true for label in labels], dtype=int)
     if len(set(truths.tolist())) < 2:  # a fold may hold true facts alone
+        # Jeffreys' prior: half a case of each kind keeps the share off 0 and 1.
         share = (truths.sum() + 0.5) / (len(truths) + 1)
         return ScoreMap(0.0, logit(float(share)))
     if method == "stacked":
@@ -131,6 +139,7 @@ def _logistic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
     from sklearn.linear_model import LogisticRegression
 
     logits = np.array([[logit(label.score)] for label in labels])
+    # C is the inverse of the penalty: a weak one, without which scores that part all labels give an infinite slope.
     model = LogisticRegression(C=100.0).fit(logits, truths)
     # A higher score never makes a claim less likely, whatever chance says in a few labels.
     slope = max(float(model.coef_[0, 0]), 0.0)
@@ -150,9 +159,11 @@ def _stacked(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
 
     titles = titles_of(labels)
     while titles:
+        # A member without a score adds nothing: the logit of 0.5 is 0.
         logits = np.array([[logit(label.members.get(title, 0.5)) for title in titles] for label in labels])
         model = LogisticRegression(C=100.0).fit(logits, truths)
         weights = model.coef_[0].tolist()
+        # A negative weight would say that a member's doubt speaks for a fact.
         if min(weights) >= 0:
             found = dict(zip(titles, weights, strict=True))
             return ScoreMap(sum(weights), float(model.intercept_[0]), weights=found)
@@ -166,6 +177,7 @@ def _isotonic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
     least = 0.5 / (len(labels) + 1)  # nothing is certain by a sample
     model = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip")
     model.fit([label.score for label in labels], truths)
+    # Corners of the step-like map, between which `ScoreMap` interpolates.
     return ScoreMap(points=(model.X_thresholds_.tolist(), model.y_thresholds_.tolist()))
 
 
@@ -188,8 +200,10 @@ def _shift(common: ScoreMap, labels: Sequence[LabelledScore], prior: float) -> f
     shift = 0.0
     for _ in range(50):
         odds = [(sigmoid(base + shift), is_true) for base, is_true in bases]
+        # Derivatives of the log posterior: a logistic likelihood and a normal prior with deviation `prior`.
         gradient = math.fsum(is_true - share for share, is_true in odds) - shift / prior**2
         curvature = math.fsum(share * (1 - share) for share, _ in odds) + 1 / prior**2
+        # Newton's method may overshoot far from the maximum, where the curvature is small.
         step = max(-2.0, min(2.0, gradient / curvature))
         shift += step
         if abs(step) < 1e-9:
@@ -224,6 +238,7 @@ def measures(labels: Sequence[LabelledScore], probabilities: Sequence[float]) ->
     by_key: dict[str, list[tuple[float, float]]] = {}
     for label, probability in zip(labels, probabilities, strict=True):
         by_key.setdefault(label.key, []).append((probability, float(label.is_true)))
+    # Rows of (probability, truth), an array for each key.
     groups = [np.array(rows) for _, rows in sorted(by_key.items())]
     return CalibrationMeasures(*(of_groups(measure, groups) for measure in (_brier, _log_loss, _ece, _auc)))
 
@@ -233,6 +248,7 @@ def _brier(rows: Any) -> float:
 
 
 def _log_loss(rows: Any) -> float:
+    # A certain but wrong probability would make the mean infinite.
     inner = np.clip(rows[:, 0], 1e-6, 1 - 1e-6)
     return float(-np.mean(rows[:, 1] * np.log(inner) + (1 - rows[:, 1]) * np.log(1 - inner)))
 
@@ -240,6 +256,7 @@ def _log_loss(rows: Any) -> float:
 def _ece(rows: Any) -> float:
     """Expected calibration error over bins of equal size (Naeini et al. 2015; Nixon et al. 2019 for the bins)."""
     ordered = rows[np.argsort(rows[:, 0], kind="stable")]
+    # Bins of equal numbers of facts, not of equal width: none is empty with enough facts.
     parts = [part for part in np.array_split(ordered, BINS) if len(part)]
     return float(sum(len(part) * abs(part[:, 0].mean() - part[:, 1].mean()) for part in parts) / len(rows))
 

@@ -83,6 +83,7 @@ class LabelReader:
         for key, proposed in self.proposed.items():
             truth = known.truth(_atom(proposed))
             if truth is not None:
+                # 1 or 0: by given facts, withdrawals, declarations or arithmetic.
                 truths[key] = truth == 1.0
         return truths
 
@@ -110,11 +111,13 @@ class LabelReader:
             for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
                 if row and not row[0].startswith("#"):
                     proposed = self._labelled(row, f"{path}:{number}")
+                    # A file may label facts that no search has proposed.
                     self.proposed.setdefault(proposed.id, proposed)
                     truths[proposed.id] = TRUTHS[row[0]]
         return truths
 
     def _labelled(self, row: list[str], place: str) -> ProposedAtom:
+        # Padded, so that a line of one cell unpacks and gets the message below.
         truth, predicate, *arguments = (*row, "", "")[: max(len(row), 2)]
         indicator = f"{predicate}/{len(arguments)}"
         signatures = {item.indicator: item for item in self._library.completed().signatures}

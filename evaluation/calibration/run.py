@@ -133,6 +133,7 @@ class CalibrationResult:
                 "those of claims without content instead. Label more facts."
             )
         untaught = self.measured.get(UNTAUGHT)
+        # Index 1 holds the raw measures.
         if untaught is not None and untaught[1].auc.value < self.measured[ALL][1].auc.value - 0.1:
             yield (
                 "The critic knows the facts it was trained on. On others its AUC is "
@@ -163,11 +164,14 @@ class Calibrator:
         """Read labels, score the labelled facts, learn, measure and store. Raises HapaxError without any label."""
         truths, sources = self._truths()
         labels = self._scored(truths)
+        # Reserved labels teach no map, so a certificate of calibrated scores may count on them.
         reserved = {label.fact for label in labels if _is_reserved(label.fact, self.options.reserve)}
         used = [label for label in labels if label.fact not in reserved]
         fitted = best_map(used)
+        # Raw for lack of labels; raw that won against the other maps stays.
         if fitted.method == "raw" and (len(used) < LEAST_LABELS or len({label.is_true for label in used}) < 2):
             fitted = self._contextual()
+        # The measures are of held-out labels; the stored map has learned from all of `used`.
         probabilities = held_out(used)
         measured, points = self._measured(used, probabilities)
         type_labels = self._type_labels()
@@ -199,6 +203,7 @@ class Calibrator:
         for source in self.options.labels:
             labelled = self._reader.truths(source)
             sources[source] = len(labelled)
+            # The right side wins: an earlier source is not overruled by a later one.
             truths = labelled | truths
             if source != VOTES:  # stored as votes
                 self.kb.add_labels(labels_of(labelled, self._reader.proposed, source))
@@ -338,12 +343,14 @@ def _plain(measured: CalibrationMeasures) -> dict[str, list[float] | None]:
     for name in ("brier", "log_loss", "ece", "auc"):
         estimate: Estimate = getattr(measured, name)
         ends = [estimate.value, estimate.low, estimate.high]
+        # The store keeps JSON, which has no NaN.
         plain[name] = None if any(map(math.isnan, ends)) else ends
     return plain
 
 
 def _is_reserved(fact: str, share: float) -> bool:
     """True for this share of all facts, by their ids alone, so that the same facts are reserved every time."""
+    # Eight hexadecimal digits of a hash as a uniform number below 16**8.
     return int(content_id("reserved", fact)[:8], 16) < share * 16**8
 
 

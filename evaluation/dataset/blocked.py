@@ -57,6 +57,7 @@ def _pattern(path: Path, number: int, text: str) -> re.Pattern[str]:
                 f"{path}:{number}: {text} is not a valid regular expression ({fault}). Fix it, or write a term without "
                 "slashes."
             ) from None
+    # Any blanks may stand between the words of a term: "hot dog" matches across a line end, too.
     words = r"\s+".join(map(re.escape, _folded(text).split()))
     # Not \b: a term may begin or end with a sign that is not a letter.
     return re.compile(rf"(?<!\w){words}(?!\w)")

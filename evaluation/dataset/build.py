@@ -50,12 +50,14 @@ def build(
     """
     may_be_there = _check_folder(target)
     source = DatasetSource(kb, select(kb, options))
+    # In the order of FORMATS, so that the order in which a user names them changes no byte.
     formats = tuple(name for name in FORMATS if name in target.formats)
     place = target.folder.resolve()
     with _new_folder(place) as folder:
         sinks = open_sinks(formats, folder, target.name)
         counter, checksum = RowCounter(), Checksum()
         total = len(source.selection.texts)
+        # One pass feeds every format: proofs are read and put into words once.
         for number, entry in enumerate(source.entries(), 1):
             counter.take(entry)
             checksum.take_statement(entry.row)
@@ -85,6 +87,7 @@ def build(
         _write(folder / METADATA, json.dumps(tree, ensure_ascii=False, indent=2) + "\n")
         _write(folder / "rules.rules", rules_text(source.library))
         _copy_seal(source, folder)
+        # Compared only now: the same command run again, as after a kill, is no conflict and needs no --force.
         if may_be_there and not _is_same(folder, place):
             raise HapaxError(
                 f"{target.folder}: the folder already holds another dataset. Name another one, or replace it with "
@@ -128,6 +131,7 @@ def rules_text(library: Library) -> str:
     for signature in library.signatures:
         if signature.indicator not in indicators:
             continue
+        # The parser wants the comparison of a `computed` predicate, and none is stored.
         if signature.kind is PredicateKind.COMPUTED and signature.definition is None:
             comments += f"# {signature.indicator} was computed; its comparison is in the rule file of the search.\n"
             signatures.append(replace(signature, kind=PredicateKind.GIVEN))
@@ -147,6 +151,7 @@ def _inferred_subtypes(library: Library) -> set[tuple[str, str]]:
         for atom in rule.atoms:
             expected_types = library.signature(atom.indicator).argument_types
             for term, expected in zip(atom.arguments, expected_types, strict=True):
+                # `Vehicle V` in a place for an Object needs `Vehicle < Object`, or the text would not pass the checks.
                 if isinstance(term, Variable) and not library.is_subtype(term.data_type, expected):
                     subtypes.add((term.data_type, expected))
     return subtypes
@@ -158,6 +163,7 @@ def _check_folder(target: Target) -> bool:
     Raises HapaxError for one that is neither new nor empty and holds none.
     """
     folder = target.folder
+    # Resolved first, because the parent of `.` is `.` itself.
     if not folder.resolve().parent.is_dir():
         raise HapaxError(f"{folder}: its folder does not exist. Create {folder.resolve().parent} first.")
     if folder.exists() and not folder.is_dir():
@@ -176,6 +182,7 @@ def _is_same(new: Path, place: Path) -> bool:
     if names[0] != names[1]:
         return False
     files = (name for name in names[0] if (new / name).is_file())
+    # A shallow comparison would take files of equal size and time for equal.
     return all(cmp(new / name, place / name, shallow=False) for name in files)
 
 

@@ -25,7 +25,9 @@ TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
 Sizes = Mapping[tuple[str, str], Size]
 """Sizes of the Parquet files by table and split."""
 
+# The Hub's own names of size categories, each with its exclusive upper bound.
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+# Keys are those of `selection.REASONS`; each text follows a number: "12 contain a term of the block list".
 _REASONS = {
     "other_runs": "are of runs that were not selected; by default, experiments without a gate are not",
     "wrong_type": "have a value of a wrong type by people's votes",
@@ -78,6 +80,7 @@ def _head(summary: DatasetSummary, sizes: Sizes) -> dict[str, Any]:
             continue
         default = dataset_table is STATEMENTS
         folder = "data" if default else dataset_table.name
+        # A pattern, because a split has as many shards as its rows need.
         files = [{"split": split, "path": f"{folder}/{split}-*.parquet"} for split in splits]
         # The Hub shows the default configuration, and `load_dataset` loads it.
         mark = {"default": True} if default else {}
@@ -107,6 +110,7 @@ def _splits(sizes: Sizes, dataset_table: DatasetTable) -> dict[str, Size]:
 
 def _feature(column: Column) -> dict[str, Any]:
     """A column in the notation of `datasets`."""
+    # Parquet holds JSON objects as texts (`columns.flat`), and `datasets` reads them as such.
     dtype = "string" if column.kind == "json" else column.kind
     if not column.many:
         return {"name": column.name, "dtype": dtype}
@@ -189,6 +193,7 @@ def _models(summary: DatasetSummary) -> str:
         return "The knowledge base does not record which runs derived the statements."
     runs = [(run, run_models(run)) for run in summary.source.runs.values()]
     roles: dict[str, None] = {}  # a set that keeps its order
+    # Runs of some commands lack roles, so the columns are the union of all roles.
     for _, models in runs:
         roles |= dict.fromkeys(models)
     rows = []

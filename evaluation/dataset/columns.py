@@ -159,6 +159,7 @@ def json_line(row: Row) -> str:
 
 def flat(row: Row, table: DatasetTable) -> dict[str, Any]:
     """The row with its JSON objects as texts, for Parquet."""
+    # Only whole cells: a column inside a record is never of the kind json.
     objects = {column.name for column in table.columns if column.kind == "json"}
     return {name: json_text(cell) if name in objects else cell for name, cell in row.items()}
 
@@ -172,6 +173,7 @@ def probe_rows(probe: ProbeItem) -> Iterator[Row]:
     """Rows of the questions about a statement, with the right answer to each."""
     for template in TEMPLATES:
         yield {
+            # With the distribution, because a statement may be in both and has its questions in each.
             "id": f"{probe.statement_id}-{probe.distribution.value}-{template.number}",
             "statement": probe.statement_id,
             "distribution": probe.distribution.value,

@@ -64,6 +64,7 @@ def derived_line(record: StatementRecord) -> str:
 
 def probable_line(line: str, probability: Probability) -> str:
     """A line of `derived_line` with the statement's probability."""
+    # Two JSON lines joined as texts, `{...}` and `{...}` to one object: no statement is parsed again.
     extra = json_line(probability.to_json())
     return f"{line.rstrip()[:-1]}, {extra[1:]}"
 
@@ -116,6 +117,7 @@ def write_current(path: Path, kb: KnowledgeBase, library: Library, options: Sele
     stored = {name: count for name, count in kb.derived_counts().items() if count}
     chosen = {name: count for name, count in stored.items() if not options.rules or name in options.rules}
     rules = [rule for rule in current_rules(kb, library) if rule.name in chosen]
+    # The statements of a rule are current or stale together, so whole rules are left out.
     left_out = sum(chosen.values()) - sum(chosen[rule.name] for rule in rules)
     if not rules:
         return 0, left_out

@@ -17,6 +17,7 @@ def rarest_word(values: Iterable[str]) -> float | None:
 
     words: set[str] = set()
     for value in values:
+        # wordfreq only guesses how frequent a number is, so numbers do not count.
         words.update(word for word in tokenize(value, LANGUAGE) if any(map(str.isalpha, word)))
     return min(map(_zipf, words), default=None)
 

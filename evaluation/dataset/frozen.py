@@ -51,6 +51,7 @@ _CONTENT = (
 
 def metadata_checksum(metadata: Mapping[str, Any]) -> str:
     """SHA-256 of all fields of `metadata.json` but this one, in 64 hexadecimal digits, whatever the file's layout."""
+    # Encoded and read back first: enums and tuples then hash like the texts and lists of a file that is read.
     content = {name: value for name, value in metadata.items() if name != METADATA_CHECKSUM}
     return hashlib.sha256(json_text(json.loads(encode_tree(content))).encode()).hexdigest()
 
@@ -59,6 +60,7 @@ def metadata_checksum(metadata: Mapping[str, Any]) -> str:
 class Checksum:
     """SHA-256 of statements and questions, each in the order of their files."""
 
+    # Two digests, because a build meets each statement with its questions and a reader all statements first.
     _statements: Any = field(default_factory=hashlib.sha256)
     _questions: Any = field(default_factory=hashlib.sha256)
 
@@ -131,9 +133,11 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
             statements.append(statement)
             expected += probe_rows(statement.item)
             text_ids.add(text_id(row["premise"], row["conclusion"]))
+            # All derivations of the text: a statement is not fresh if any of them is here.
             ids.add(_id_of(row))
             ids.update(proof["id"] for proof in row["other_proofs"])
         questions = list(_rows(place, PROBES))
+    # ArithmeticError: `Decimal` raises one for a text that is no number.
     except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
         raise HapaxError(
             f"{place}: its tables cannot be read ({fault!r}). Restore the files that `hapax dataset` wrote, or write "
@@ -147,6 +151,7 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
             f"{checksum.hexdigest()[:12]}, not {metadata['checksum'][:12]}. Restore the files, or write the dataset "
             "again under another --version."
         )
+    # The files are intact by now, so a difference comes from other templates, not from a change of the data.
     if questions != expected:
         raise HapaxError(
             f"{place}: this version of Hapax words the questions about a statement differently. Use the version that "
@@ -211,6 +216,7 @@ def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
     if present:
         return
     parts = folder / ("data" if table is STATEMENTS else table.name)
+    # Shard numbers have leading zeros, so this is the order in which the rows were written.
     shards = [shard for distribution in Distribution for shard in sorted(parts.glob(f"{distribution.value}-*.parquet"))]
     if not shards:
         raise HapaxError(

@@ -96,6 +96,7 @@ class HarnessSink(_QuestionSink):
     def _prompts(self) -> dict[str, dict[str, Any]]:
         """Prompt and answers by group."""
         # The harness fills in the question of each line, by Jinja.
+        # No blank at the end: the harness puts one between prompt and choice.
         link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
         critic = {"doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION), "doc_to_choice": ["yes", "no"]}
         return {self.name: link, f"{self.name}_critic": critic}
@@ -166,5 +167,6 @@ def _base() -> dict[str, Any]:
 
 def _shipped(name: str) -> str:
     """The text of a file that is part of a dataset, with the number of templates of this dataset."""
+    # A shipped file runs where Hapax is not installed, so the number is written into it.
     text = (_HERE / name).read_text(encoding="utf-8")
     return re.sub(r"^TEMPLATES = \d+$", f"TEMPLATES = {_COUNT}", text, count=1, flags=re.MULTILINE)

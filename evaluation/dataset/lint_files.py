@@ -68,6 +68,7 @@ class LintSink(Sink):
         for rule in sorted(source.library.rules, key=lambda rule: rule.name):
             if rule.name in self._unnamed:
                 continue
+            # The values of such a rule are written all the same; only rules.json lacks the rule.
             if reasons := ", ".join(inexpressible_parts(rule)):
                 unfitting.append(f"{rule.name} ({reasons})")
             else:

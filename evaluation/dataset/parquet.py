@@ -14,6 +14,7 @@ ROWS_PER_SHARD = 50_000
 ROWS_PER_GROUP = 1_000
 """Rows of Parquet that are collected in memory and written together."""
 
+# Names of pyarrow's functions; that for booleans has an underscore, as `pa.bool` does not exist.
 _TYPES = {"string": "string", "json": "string", "bool": "bool_", "int32": "int32", "float64": "float64"}
 
 

@@ -92,6 +92,7 @@ class DatasetSource:
         """The seal of the knowledge base as it is; None without one. Raises HapaxError for a seal that is not good."""
         path = seal_path(self.kb.path) if self.kb.path else None
         sealed = read_seal(path) if path is not None and path.exists() else None
+        # A seal of an earlier state would fail every verification of the dataset, so it is not copied.
         return sealed if sealed is not None and sealed.roots == self.roots else None
 
     @property
@@ -172,7 +173,9 @@ class DatasetSource:
         rule, judgements = self.library.rule(record.rule), self.selection.judgements
         domain, polarity, forms = self.forms[record.rule]
         entailed = text.id not in judgements.verdicts.contradicted
+        # A row may bear the id of a statement of the other distribution (`SameText.id`).
         item = replace(probe_item(record, domain, polarity, forms, entailed=entailed), statement_id=text.id)
+        # Proofs share facts; each is listed once, in the order of the first proof that uses it.
         fact_ids = tuple(dict.fromkeys(_fact_ids(derivations)))
         used = [facts[fact_id] for fact_id in fact_ids if fact_id in facts]
         # One proof suffices, so the text is as sure as the surest of its proofs.
@@ -233,6 +236,7 @@ class DatasetSource:
     def _scores(self, records: Sequence[StatementRecord]) -> list[list[Row]]:
         """Stored log-likelihoods of each statement: the ranker's, then the evaluators' by name."""
         ranked = [self._ranked(record) for record in records]
+        # All texts of the chunk at once: one query for each model.
         texts = [*(record.text for record in records), *ranked]
         by_model = {model: self.kb.assessments(texts, _MEASURE, model) for model in self.kb.assessors(_MEASURE)}
         scores = []
@@ -275,6 +279,7 @@ def run_models(run: RunRecord) -> dict[str, str]:
     # A run names a critic even if it was switched off.
     if run.settings.get("critic") is False:
         models.pop(CRITIC, None)
+    # An import ran no role; its evaluator stands directly in the settings, as a name.
     if not models and isinstance(run.settings.get("evaluator"), str):
         models[EVALUATOR] = run.settings["evaluator"]
     return models

@@ -157,6 +157,7 @@ def _same_texts(latest: Mapping[Distribution, Mapping[str, StatementPlace]]) -> 
     for distribution, places in latest.items():
         for place in places.values():
             by_text[distribution, place.text_id].append(place)
+            # The minimum over both distributions: the two rows of a shared text have the same id.
             row_ids[place.text_id] = min(place.id, row_ids.get(place.text_id, place.id))
     # Taken before anything is left out: a text is in both even if only one of its rows is written. Templates may have
     # changed between two runs, so the same values may read otherwise in the other distribution.
@@ -233,6 +234,7 @@ def _fitting(
     frozen = options.fresh_from
     fitting = []
     for text in texts:
+        # The order of REASONS: only the first that applies is counted.
         if text.id in judgements.verdicts.wrong_type:
             left_out["wrong_type"] += 1
         elif text.id in judgements.harmful:
@@ -263,6 +265,7 @@ def _unblocked(
 
 def records_of(kb: KnowledgeBase, texts: Sequence[SameText]) -> list[list[StatementRecord]]:
     """The statements of each text."""
+    # Read with one query, then cut into the groups again.
     records = iter(kb.statements_at(list(chain.from_iterable(text.places for text in texts))))
     return [list(islice(records, len(text.places))) for text in texts]
 

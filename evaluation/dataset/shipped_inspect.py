@@ -26,6 +26,7 @@ def all_right() -> Metric:
         for score in scores:
             statement = str((score.sample_metadata or {})["statement"])
             by_statement[statement].append(score.score.as_float() == 1.0)
+        # `--limit` may cut through the questions of the last statement.
         whole = [answers for answers in by_statement.values() if len(answers) == TEMPLATES]
         return sum(map(all, whole)) / len(whole) if whole else float("nan")
 
@@ -51,6 +52,7 @@ def _questions(distribution: str) -> Task:
         scorer=choice(),
         metrics=[
             grouped(accuracy(), "template", all_label="accuracy", name_template="template {group_name}"),
+            # The questions about one statement are not independent cases.
             stderr(cluster="statement"),
             all_right(),
         ],

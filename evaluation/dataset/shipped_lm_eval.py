@@ -39,6 +39,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     return {"acc": float(right), **dict.fromkeys((f"all_{TEMPLATES}", "positive", "negative"), record), **by_template}
 
 
+# `!function utils.all_13` reads an attribute of this module, and another dataset may have other numbers.
 def __getattr__(name: str) -> Callable[[Iterable[Record]], float]:
     """The metrics whose names depend on the number of questions: `all_13`, and `template_01` to `template_13`."""
     if name == f"all_{TEMPLATES}":
@@ -68,6 +69,7 @@ def _share(records: Iterable[Record], counts: Callable[[int], bool]) -> float:
     by_statement: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_statement[record[0]].append(record)
+    # `--limit` may cut through the questions of the last statement.
     complete = [answers for answers in by_statement.values() if len(answers) == TEMPLATES]
     right = 0
     for answers in complete:

@@ -41,6 +41,7 @@ class Sink:
 
 def open_sinks(formats: Sequence[str], folder: Path, name: str) -> list[Sink]:
     """Open a sink for each format, except for those that another of them includes."""
+    # Such as parquet, whose files the layout of the Hub writes in any case.
     included: set[str] = set()
     for chosen in formats:
         included.update(FORMATS[chosen].includes)

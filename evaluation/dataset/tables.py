@@ -48,6 +48,7 @@ class TableSink(Sink):
         self._write(STATEMENTS, split, entry.row)
         for row in entry.probes:
             self._write(PROBES, split, row)
+        # Facts are written at the end: proofs share them, and each has one row.
         self._fact_ids.update(entry.fact_ids)
 
     def finish(self, source: DatasetSource) -> None:
@@ -55,6 +56,7 @@ class TableSink(Sink):
             self._write(FACTS, ALL, row)
         for row in source.annotations():
             self._write(ANNOTATIONS, ALL, row)
+        # Closing writes the last rows, so sizes are known only afterwards.
         self.sizes = {key: writer.close() for key, writer in self._writers.items()}
 
     def _write(self, table: DatasetTable, split: str, row: Row) -> None:

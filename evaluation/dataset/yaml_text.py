@@ -25,4 +25,5 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+# A SafeDumper refuses subclasses of str that have no representer of their own.
 _Dumper.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))

@@ -194,6 +194,7 @@ def leaderboard(
     statements = _drawn(dataset, options.sample)
     way = ProbeMethod(options.way)
     role = CRITIC if way is ProbeMethod.CRITIC else KNOWLEDGE
+    # A model named twice is asked once.
     names = list(dict.fromkeys(options.models))
     opening = replace(opening, journal=journal)
     for name in names:
@@ -214,6 +215,7 @@ def leaderboard(
         answered[name] = {distribution: _by_cluster(marks, distribution) for distribution in Distribution}
         circular = any(is_circular(model.identity, ranker) for ranker in dataset.rankers)
         scores[name] = _score(name, model.identity, marks, circular, run.stopped)
+    # By name where scores are equal, so that the order does not depend on the order of --model.
     ranked = sorted(scores.values(), key=lambda score: (-_known(score.long_tail.value), score.model))
     comparisons = _comparisons([score.model for score in ranked], answered)
     return Leaderboard(dataset, options, len(items), tuple(ranked), tuple(comparisons))
@@ -262,6 +264,7 @@ def _score(
     head, long_tail = _by_cluster(marks, HEAD), _by_cluster(marks, LONG_TAIL)
     every_head, every_tail = (_by_cluster(marks, distribution, every=True) for distribution in (HEAD, LONG_TAIL))
     head_of_rule, tail_of_rule = _by_rule(head), _by_rule(long_tail)
+    # Paired by rule: a rule with one end only says nothing about the drop.
     differences = [head_of_rule[rule] - tail_of_rule[rule] for rule in head_of_rule if rule in tail_of_rule]
     replies = [answer for mark in marks for answer in mark.answers]
     return ModelScore(
@@ -285,6 +288,7 @@ def _score(
 def _constant(replies: Sequence[ProbeAnswer]) -> Literal["positive", "negative"] | None:
     """The answer to all questions, if there is but one; replies off format aside."""
     given = {answer.verdict.positive for answer in replies} - {None}
+    # With a single right answer to all questions, a constant answer may well be knowledge.
     if len(given) != 1 or len({answer.label for answer in replies}) == 1:
         return None
     return "positive" if True in given else "negative"
@@ -306,6 +310,7 @@ def _comparisons(
         for distribution in Distribution:
             left, right = answered[first][distribution], answered[second][distribution]
             differences = [left[cluster] - right[cluster] for cluster in left if cluster in right]
+            # Both models saw the same cluster, so the difference is taken before the mean.
             pairs.append((first, second, distribution, mean(differences), signed_rank_test(differences)))
     by_number = adjusted([p_value for *_, p_value in pairs])
     return [ModelComparison(*pair, value) for pair, value in zip(pairs, by_number, strict=True)]

@@ -26,6 +26,7 @@ def for_batches(
         try:
             ask(batch)
         except BudgetReached as reached:
+            # The first reason counts; later batches only add to it.
             stopped = stopped or reached
             # A deferred batch leaves a queue to be filled: the next batches must add their requests to it, too.
             if not isinstance(reached, Deferred):

@@ -43,6 +43,7 @@ def single(size: tuple[float, float], draw: Callable[[Any], None]) -> Callable[[
     def figure() -> Figure:
         from matplotlib.figure import Figure
 
+        # Not by pyplot, which keeps each figure in a global list until it is closed.
         drawing = Figure(figsize=size, layout="constrained")
         draw(drawing.add_subplot())
         return drawing

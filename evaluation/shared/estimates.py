@@ -78,10 +78,12 @@ def mended_share(scores: Sequence[float], judged: Sequence[tuple[float, bool, fl
     """
     if not judged or not scores:
         return NOTHING
+    # Each judged value stands for 1/chance values like it (Horvitz and Thompson).
     errors = [((is_true - score) / chance, chance) for score, is_true, chance in judged]
     value = (math.fsum(scores) + math.fsum(error for error, _ in errors)) / len(scores)
     variance = math.fsum(error**2 * (1.0 - chance) for error, chance in errors) / len(scores) ** 2
     width = float(stats.norm.ppf(0.975)) * math.sqrt(variance)
+    # A share lies between 0 and 1, which neither the correction nor the normal interval knows.
     inner = [min(max(end, 0.0), 1.0) for end in (value, value - width, value + width)]
     return Estimate(inner[0], inner[1], inner[2], len(judged))
 
@@ -128,6 +130,7 @@ def of_groups(statistic: Callable[[Any], float], groups: Sequence[Any]) -> Estim
     if not groups:
         return NOTHING
     rows, lengths = np.concatenate(groups), np.array([len(group) for group in groups])
+    # Row number at which each group begins.
     starts = np.cumsum(lengths) - lengths
 
     def of_resample(numbers: Any) -> float:
@@ -137,6 +140,7 @@ def of_groups(statistic: Callable[[Any], float], groups: Sequence[Any]) -> Estim
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return statistic(rows[np.repeat(starts[resample], sizes) + within])
 
+    # What is resampled are the numbers of groups; the statistic looks the rows up.
     return _bootstrapped(of_resample, [range(len(groups))], paired=False)
 
 
@@ -152,6 +156,7 @@ def signed_rank_test(differences: Sequence[float]) -> float:
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for their number (Benjamini and Hochberg 1995); nan stays nan."""
     known = [value for value in p_values if not math.isnan(value)]
+    # SciPy refuses nan, so only known values are adjusted and put back in their places.
     in_order = iter(stats.false_discovery_control(known) if known else ())
     return [value if math.isnan(value) else float(next(in_order)) for value in p_values]
 
@@ -164,6 +169,7 @@ def auc(positive: Any, negative: Any) -> float:
     if not len(positive) or not len(negative):
         return math.nan
     ranks = stats.rankdata(np.concatenate([positive, negative]))
+    # Sum of the positive ranks less its least possible value: pairs in which the positive case is above.
     above = ranks[: len(positive)].sum() - len(positive) * (len(positive) + 1) / 2
     return float(above / (len(positive) * len(negative)))
 
@@ -171,6 +177,7 @@ def auc(positive: Any, negative: Any) -> float:
 def cohens_d(first: Any, second: Any) -> float:
     """Difference of means in pooled standard deviations (Cohen 1988); nan where nothing varies."""
     left, right = np.asarray(first), np.asarray(second)
+    # Two means are estimated, which takes two degrees of freedom.
     freedom = len(left) + len(right) - 2
     if freedom < 1:
         return math.nan

@@ -26,6 +26,7 @@ def skipped_runs(kb: KnowledgeBase, beginnings: Sequence[str]) -> set[str]:
             raise HapaxError(
                 f"{kb.place}: no run whose id begins with {beginning!r}. The latest runs are: {latest or 'none'}."
             )
+    # Named runs are wanted whatever they are, experiments included.
     if beginnings:
         return {run.id for run in runs if not run.id.startswith(tuple(beginnings))}
     experiments = set()

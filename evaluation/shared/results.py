@@ -38,6 +38,7 @@ class ResultTable:
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = []
+    # The rule between header and body is a row of its own.
     for row in (columns, ["---"] * len(columns), *rows):
         cells = [cell.replace("|", "\\|") for cell in row]
         lines.append(f"| {' | '.join(cells)} |")

@@ -57,11 +57,13 @@ class DistinctTexts:
         row_of_text: dict[str, str] = {}
         for statements in latest.values():
             for identity, record in statements.items():
+                # Over both distributions, so that a text has one row id at either end.
                 row_of_text[record.text] = min(identity, row_of_text.get(record.text, identity))
         row_ids: dict[str, str] = {}
         distinct: dict[Distribution, dict[str, StatementRecord]] = {}
         for distribution, statements in latest.items():
             rows = distinct[distribution] = {}
+            # Sorted, so that the record shown is that of the smallest id of this distribution.
             for identity, record in sorted(statements.items()):
                 row_ids[identity] = row_of_text[record.text]
                 rows.setdefault(row_ids[identity], record)
@@ -80,11 +82,13 @@ def draw_sample(
     statements: Mapping[str, StatementRecord], size: int | None, seed: int
 ) -> list[tuple[str, StatementRecord]]:
     """At most `size` statements with their ids, all if `size` is None; a larger sample contains the smaller ones."""
+    # A prefix of one fixed order: a larger sample extends the smaller one.
     return sorted(statements.items(), key=lambda entry: draw_order_key(seed, entry[0]))[:size]
 
 
 def draw_order_key(seed: int, identity: str) -> str:
     """Sort key of an item in a drawn order; depends on the seed and the item's identity alone."""
+    # A hash instead of a shuffle: new statements do not change the order of the others.
     return content_id("draw", seed, identity)
 
 
@@ -100,6 +104,7 @@ def stored_library(kb: KnowledgeBase, rules: Container[str] | None = None) -> Li
         except ValueError:
             kinds = ", ".join(PredicateKind)
             fault = HapaxError(f"{predicate.kind!r} is none of {kinds}. Search with its rules again.")
+            # Stored by a newer version or damaged; the other predicates stay usable.
             kb.leave_out(fault, f"The kind of the stored predicate {predicate.indicator} cannot be read: ")
             continue
         signatures.append(PredicateSignature(predicate.name, predicate.argument_types, kind, templates))

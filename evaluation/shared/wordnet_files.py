@@ -29,8 +29,10 @@ def synset_at(data: bytes, offset: int) -> SynsetLine:
     """The synset that begins at this byte of a data file."""
     line, _, gloss = data[offset : data.index(b"\n", offset)].decode("ascii").partition(" | ")
     fields = line.split()
+    # wndb: offset, file number, part of speech, number of words in hexadecimal, then word and lexical id in turn.
     count = int(fields[3], 16)
     words = tuple(fields[4 + 2 * place].partition("(")[0].replace("_", " ") for place in range(count))
+    # The number of pointers, in decimal; each pointer has four fields, the last of which is not needed.
     at = 4 + 2 * count
     pointers = []
     for number in range(int(fields[at])):

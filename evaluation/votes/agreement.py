@@ -35,6 +35,7 @@ def agreement(subjects: Iterable[Sequence[Sequence[int]]]) -> AnnotatorAgreement
     """
     groups = []
     for questions in subjects:
+        # One vote alone neither agrees nor disagrees with anything.
         if voted_twice := [counts for counts in questions if sum(counts) > 1]:
             groups.append(np.array(voted_twice))
     if not groups:

@@ -70,6 +70,7 @@ class _VoteCheck:
         # A question that may stay open has no answer and is not a vote.
         elif row.answer and (row.sheet, row.voter) not in self.unqualified:
             vote = VoteRecord(subject_id(row.item), row.question, row.voter, row.answer, row.comment)
+            # Without the sheet: a voter who has filled in two sheets has still one vote on a question.
             key = (vote.statement_id, vote.question, vote.voter)
             if key in self.votes:
                 self.faults.append(
@@ -144,6 +145,7 @@ def import_sheets(
         kb.add_votes(votes)
     repeated = [vote for vote in votes if vote.id in before]
     replaced = tuple(ReplacedVote(before[vote.id], vote) for vote in repeated if before[vote.id].answer != vote.answer)
+    # A vote with the same answer again counts as known, even if its comment is new.
     added, unchanged = len(votes) - len(repeated), len(repeated) - len(replaced)
     return VotesReport(votes, added, unchanged, replaced, tuple(sorted_faults))
 
@@ -205,6 +207,7 @@ def _missing_rows(rows: Iterable[FilledRow]) -> Iterator[FactFault]:
 def _ranges(numbers: Iterable[int]) -> str:
     """Numbers with consecutive ones joined: `3, 7 to 9`."""
     ordered = sorted(numbers)
+    # First and last number of each range; the last range grows while numbers follow each other.
     ranges = [[ordered[0], ordered[0]]]
     for number, following in pairwise(ordered):
         if following == number + 1:
@@ -225,6 +228,7 @@ def _disqualification(rows: Sequence[FilledRow]) -> FactFault | None:
     voter = rows[0].voter
     if not filled:
         return rows[0].fault(f"{voter} has no rows of the qualification; restore them, with this voter in each")
+    # A question of the qualification without a row is as wrong as a wrong answer.
     wrong = [key for key, answer in right.items() if key not in filled or filled[key].answer != answer]
     if not wrong:
         return None

@@ -124,6 +124,7 @@ class ItemSource:
         drawing = _drawn_evenly if sample.evenly else _drawn
         for distribution, drawn in drawing(population, sample).items():
             counts[distribution] = len(drawn)
+            # By id: a statement drawn at both ends makes one item.
             statements |= {statement.id: statement for _, statement in drawn}
         items = self.items(list(statements.values()))
         if sample.unjudged:
@@ -135,6 +136,7 @@ class ItemSource:
             }
             prefix = prefixes.get(self._kind, BASELINE)
             judged = {vote.statement_id for vote in self._kb.votes() if vote.question.startswith(prefix)}
+            # After the draw: with and without --new, the same statements are drawn.
             items = [item for item in items if subject_id(item.id) not in judged]
         return DrawnItems(tuple(items), counts, judged_only)
 
@@ -198,6 +200,7 @@ class ItemSource:
         claims = []
         for literal in rule.literals:
             variables = literal.variables
+            # Table 6 asks about exactly two arguments, both of them values.
             if literal.negated or not len(variables) == len(literal.atom.arguments) == 2:
                 continue
             if any(variable.name in rule.generic or variable.name not in values for variable in variables):
@@ -259,6 +262,7 @@ class ItemSource:
 
     def _facts(self, statement: StatementRecord) -> tuple[str, ...]:
         """The facts of a statement's proof in words: those of models and of people, and failed searches."""
+        # A dictionary as an ordered set: several steps of a proof may use the same fact.
         texts: dict[str, None] = {}
         for part in proof_from_json(statement.proof).parts():
             if part.by in (By.FACT, By.GIVEN, By.NEGATION) and isinstance(part.goal, Literal):
@@ -292,6 +296,7 @@ def _drawn_evenly(
     turns: list[tuple[int, str, Distribution, str]] = []
     for distribution, statements in population.items():
         taken: Counter[str] = Counter()
+        # `taken` says in which turn a statement comes: the n-th drawn of its rule comes in turn n.
         for key, statement in draw_sample(statements, None, sample.seed):
             # Within a turn the order is drawn, too, so that no rule comes first because of its name.
             order = draw_order_key(sample.seed, f"{distribution.value} {statement.rule}")

@@ -78,21 +78,25 @@ def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
     """Give out the next items of the draw of a kind, which begins with the first call, and store their chances."""
     pool = judging_pool(kb, options.kind)
     draw = None if options.anew else kb.judging_draw(options.kind)
+    # Another critic's probabilities give other weights, so its items need a draw of their own.
     if draw is None or draw.settings.get("critic") != pool.critic:
         draw = _begun(options, pool)
     known = {item.item_id: item for item in kb.drawn_items(draw)}
     cut = float(draw.settings["cut"])
     new = [
+        # The random number depends on the draw's salt alone, so new items join an old draw without changing it.
         DrawnItem(draw.salt, identity, probability, weight, random_number(draw.salt, identity))
         for identity, probability, weight in _weighted(pool.probabilities, cut, float(draw.settings["low"]))
         if identity not in known
     ]
     items = [*known.values(), *new]
+    # Priority sampling (Duffield, Lund, Thorup 2007): the smallest quotients of random number and weight come first.
     order = sorted(items, key=lambda item: item.draw / item.weight)
     waiting = [item for item in order if item.item_id in pool.probabilities and item.item_id not in pool.truths]
     chosen, later = waiting[: options.count], waiting[options.count :]
     # The first item that is not given out bounds the draw, so that each item's chance depends on the others alone.
     reach = later[0].draw / later[0].weight if later else ENOUGH
+    # The reach never shrinks: what was given out stays given out, also after its labels are in.
     draw = replace(draw, reach=max(draw.reach, reach))
     kb.set_judging_draw(draw, new)
     share, judged = _share(draw, items, pool)
@@ -177,6 +181,7 @@ def _weighted(probabilities: Mapping[str, float], cut: float, low: float) -> lis
 def _share(draw: JudgingDraw, items: Sequence[DrawnItem], pool: JudgingPool) -> tuple[Estimate, int]:
     given = [item for item in items if is_given_out(draw, item)]
     judged = [item for item in given if item.item_id in pool.truths]
+    # Not all that was given out is answered yet; the answered part is taken for a random one.
     answered = len(judged) / len(given) if given else math.nan
     rows = [(item.score, pool.truths[item.item_id], min(1.0, draw.reach * item.weight) * answered) for item in judged]
     return mended_share([item.score for item in items], rows), len(judged)

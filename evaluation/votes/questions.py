@@ -166,6 +166,7 @@ def baseline_item(identity: str, templates: tuple[tuple[int, str, AnswerPair], .
     """Item of figure 15: templates of table 12, as number, question and pair of answers."""
     questions: list[ItemQuestion] = []
     for number, text, pair in templates:
+        # In lower case, as sheets are read (`reading._filled`).
         choices = tuple(word.lower() for word in pair.value)
         questions.append(ItemQuestion(f"{BASELINE} {number}", visible(text), choices, main=not questions))
     # No lines: the template's question names premise and conclusion.
@@ -204,6 +205,7 @@ def _statement(
     """Example with premise and conclusion, and the answers y or n to all questions but the mark of harm."""
     names = tuple((name, value, kind) for name, (value, kind) in zip("AB", types, strict=True))
     item = statement_item(number, *clauses, names)
+    # The last question is the mark of harm, which may stay open and so has no right answer.
     return WorkedExample(VotingItem(item.id, item.lines, item.questions[:-1]), _answers(answers), reason)
 
 

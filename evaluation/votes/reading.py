@@ -92,6 +92,7 @@ def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
         for name, cell in (("voter", row.voter), ("answer", row.answer), ("comment", row.comment)):
             if reason := refusal(cell):
                 faults.append(row.fault(f"{name}: {reason}"))
+    # Row by row: the sound rows of a sheet are still used where faulty ones are skipped.
     faulty = {fault.line for fault in faults}
     return [row for row in rows if row.line not in faulty], faults
 

@@ -78,6 +78,7 @@ class _ProbingEffect:
 def _effect(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> _ProbingEffect:
     verdicts = vote_verdicts(kb.votes())
     # A statement of both distributions is probed in each, but it has one label.
+    # `kb.statements()` may hold one statement of several runs, which is probed once.
     probed = {(statement.id, statement.distribution) for statement in statements}
     remaining = dict.fromkeys(Distribution, 0)
     flipped = set()
@@ -115,6 +116,7 @@ def _table_3(groups: Sequence[VotedAccuracy]) -> ResultTable:
     for group in groups:
         shares = map(percent, (group.data_type, group.factuality, group.overall))
         by_group.append((group.group, *shares, str(group.statements)))
+    # Transposed: each tuple becomes a column, the first one the labels of the rows.
     columns, *rows = zip(("accuracy", *paper.MEASURES, "statements"), *by_group, strict=True)
     return ResultTable("Ours, in the layout of LINK's table 3: accuracy by majority", columns, rows)
 

@@ -117,6 +117,7 @@ class VotingSheet:
 def row_check(sheet: str, rows: int, cells: Sequence[str]) -> str:
     """Checksum of a row's cells."""
     # The letter keeps spreadsheets from reading the checksum as a number.
+    # Ten hexadecimal digits find accidents; against forgery they are not meant.
     return "c-" + content_id("row", sheet, rows, *cells)[:10]
 
 
@@ -134,6 +135,7 @@ def sheets(
     parts = [shuffled[start : start + size] for start in range(0, len(shuffled), size)]
     voting_sheets = []
     for number, part in enumerate(parts, start=1):
+        # The voter is part of the seed, so that everybody has another order, and the same at every export.
         for voter in voters:
             in_order = tuple(_shuffled(part, f"{seed} {voter}"))
             voting_sheets.append(VotingSheet(kind, voter, number, len(parts), in_order))
@@ -142,6 +144,7 @@ def sheets(
 
 def _shuffled(items: Sequence[VotingItem], seed: str) -> list[VotingItem]:
     shuffled = list(items)
+    # Seeded by a text, which Python hashes the same way in every process, unlike `hash`.
     random.Random(seed).shuffle(shuffled)  # noqa: S311  # reproducible, not secret
     return shuffled
 
@@ -248,4 +251,5 @@ def _island(sheet: VotingSheet, rows: Sequence[SheetRow]) -> dict[str, Any]:
 
 
 def _policy_hash(text: str) -> str:
+    """The form in which a Content-Security-Policy names the one script or style that may run."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -126,6 +126,7 @@ class SoundnessResult:
     def _by_rule(self) -> ResultTable:
         columns = ("rule", "true, %", "judged", "false facts", "does not follow", "no (model)", "unsure", "")
         rows = []
+        # The worst rules first; 2 is above every share and puts rules without a verdict last.
         for rule in sorted(self.rules, key=lambda rule: (rule.sound / rule.judged if rule.judged else 2, rule.rule)):
             reasons = [str(rule.reasons.get(reason, 0)) for reason in (FALSE_FACTS, UNSOUND_RULE, "no")]
             estimate = percent(_rule_share(rule))
@@ -172,9 +173,11 @@ def judge(
     voter = f"{MODEL_VOTER}{model.identity.name}@{model.identity.revision}"
     ask = open_asker(options.way, model, journal, ProbeSettings(seed=options.seed))
     statements = _drawn_statements(kb, options)
+    # Without verdicts, which would leave out statements with a value of a wrong type.
     items, _ = items_of(kb, statements, vote_verdicts(()))
 
     def ask_batch(batch: Sequence[ProbeItem]) -> None:
+        # Stored batch by batch, so that an interruption loses no answer.
         kb.add_votes(_vote(answer, voter) for answer in ask([(item, _TRUTH) for item in batch]))
 
     def finished(done: int) -> None:
@@ -262,11 +265,14 @@ def _over_rules(verdicts: Mapping[str, str], rules: Mapping[str, str], sizes: Ma
         return NOTHING
     groups = []
     for rule, hits in sorted(by_rule.items()):
+        # Each judged statement stands for `weight` statements of its rule.
         weight = sizes[rule] / len(hits) if sizes else 1.0
+        # Rows of (hit, weight), a group for each rule.
         groups.append(np.array([(float(hit), weight) for hit in hits]))
     estimate = of_groups(lambda rows: float(np.average(rows[:, 0], weights=rows[:, 1])), groups)
     if estimate.value in (0.0, 1.0):
         # Resamples of equal answers are all equal; Wilson's interval takes each rule for a single case.
         wilson = share([bool(estimate.value)] * len(groups))
         estimate = Estimate(estimate.value, wilson.low, wilson.high, len(groups))
+    # The count is that of statements, although rules were resampled.
     return Estimate(estimate.value, estimate.low, estimate.high, sum(map(len, groups)))
