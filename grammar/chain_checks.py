@@ -36,9 +36,9 @@ def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
     A rule that was reported is not used for later ones, so that all reported rules can be removed together.
     """
     matcher = Matcher(library, MAXIMUM_TRIES)
-    pool = _Pool(library)
+    implying_rules = _ImplyingRules(library)
     for rule in library.rules:
-        if not pool.may_imply(rule):
+        if not implying_rules.may_imply(rule):
             continue
         if matcher.left <= 0:
             yield NOT_COMPARED.at(
@@ -49,7 +49,7 @@ def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
             )
             return
         consequences = _Consequences(rule, matcher)
-        used = consequences.rules_to_conclusion(pool.used_for(rule))
+        used = consequences.rules_to_conclusion(implying_rules.used_for(rule))
         if consequences.gave_up:
             yield NOT_COMPARED.at(
                 rule.place,
@@ -57,19 +57,19 @@ def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
                 "follows from its premise",
                 "Look for them yourself, or use fewer literals over one predicate",
             )
-        elif len(used) > 1 and not any(matcher.subsumes(rule, other) for other in used):
-            pool.reported.add(rule.name)
-            names = [f'"{other.name}"' if other.by_declaration else other.name for other in used]
+        elif len(used) > 1 and not any(matcher.subsumes(rule, implying) for implying in used):
+            implying_rules.reported.add(rule.name)
+            names = [f'"{implying.name}"' if implying.by_declaration else implying.name for implying in used]
             others = f"{', '.join(names[:-1])} and {names[-1]}"
             yield IMPLIED.at(
                 rule.place,
                 f"everything that rule {rule.name} concludes already follows from {others}",
                 f"Remove rule {rule.name}, or correct the other rule that concludes too much",
-                *(other.place for other in used),
+                *(implying.place for implying in used),
             )
 
 
-class _Pool:
+class _ImplyingRules:
     """Rules that may imply others: those that are written, and those that symmetry and transitivity stand for."""
 
     def __init__(self, library: Library) -> None:
@@ -84,8 +84,8 @@ class _Pool:
     def may_imply(self, rule: Rule) -> bool:
         """True if another rule with this conclusion has a premise that rules conclude."""
         return not rule.conclusion.negated and any(
-            other is not rule and any(self._is_concluded(literal) for literal in other.literals)
-            for other in self.by_conclusion.get(rule.conclusion.atom.indicator, ())
+            concluding is not rule and any(self._is_concluded(literal) for literal in concluding.literals)
+            for concluding in self.by_conclusion.get(rule.conclusion.atom.indicator, ())
         )
 
     def _is_concluded(self, literal: Literal) -> bool:
@@ -96,7 +96,8 @@ class _Pool:
         indicator = rule.conclusion.atom.indicator
         if indicator not in self._behind:
             self._behind[indicator] = self._rules_behind(indicator)
-        return [other for other in self._behind[indicator] if other is not rule and other.name not in self.reported]
+        behind = self._behind[indicator]
+        return [needed for needed in behind if needed is not rule and needed.name not in self.reported]
 
     def _rules_behind(self, indicator: str) -> list[Rule]:
         found: list[Rule] = []
