@@ -100,6 +100,7 @@ class ArgumentIndex:
         for ref, identity, text in sorted(set(found)):
             check_identity(identity, name, text)
             values = cells_of(name, text)
+            # Facts of this name with another number of arguments are another predicate's.
             if len(values) == int(arity):
                 matching.append((ref, values))
         return matching
@@ -140,6 +141,7 @@ class ArgumentIndex:
 
     def _add(self, predicates: Iterable[str]) -> None:
         (changed,) = self._conn.execute("SELECT count(*) FROM unindexed_facts").fetchone()
+        # Every lookup reads all changed facts besides, so with many of them the index is made anew.
         if changed > FEW_FACTS:
             for table in ("indexed_predicates", "argument_index", "unindexed_facts"):
                 self._conn.execute(f"DELETE FROM {table}")  # noqa: S608  ours
@@ -175,6 +177,7 @@ def _limits(number: Value) -> list[float]:
         key = float(number)
     except OverflowError:  # of an integer; a decimal becomes infinite
         key = math.copysign(math.inf, 1 if str(number)[0] != "-" else -1)
+    # Close to the greatest float, 1.8e308, SQLite may have rounded to a finite number.
     if math.isinf(key):
         # SQLite rounds less exactly than Python, so near its limit a key may be a finite float instead.
         return sorted((key, math.copysign(1.7e308, key)))
@@ -214,6 +217,7 @@ def scores_at(kb: KnowledgeBase, refs: Iterable[int]) -> dict[int, FactRecord]:
 @contextmanager
 def one_state(kb: KnowledgeBase) -> Iterator[None]:
     """Read one state of the knowledge base inside the block, whoever writes meanwhile."""
+    # A transaction that writes reads one state as it is.
     if kb.database.conn.in_transaction:
         yield
         return

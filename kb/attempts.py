@@ -49,6 +49,7 @@ class AttemptLog:
                 done.set_result(None)
                 return done
             if self._thread is None:
+                # Daemon: a file that stays locked must not keep the process from ending.
                 self._thread = threading.Thread(target=_write_all, args=(self._path, self._queue), daemon=True)
                 self._thread.start()
             self._queue.put((attempt, done))
@@ -57,6 +58,7 @@ class AttemptLog:
 
     def flush(self) -> None:
         """Wait until all that was given is written, or has failed."""
+        # Attempts are written in order, so the latest is done last; `exception` waits without raising it.
         if (latest := self._latest) is not None:
             # The queue is written in order, so when the latest is done all are.
             latest.exception()
@@ -87,6 +89,7 @@ def _write_all(path: Path, queue: SimpleQueue[Entry]) -> None:
             entries = _waiting(queue)
             is_open = all(attempt is not None for attempt, _ in entries)
             try:
+                # Opened in this thread; if that fails, the next entries try again.
                 if store is None:
                     # Opened by this thread, which alone may use it. After a failure the next entries try again.
                     store = RecordStore(path)

@@ -30,6 +30,7 @@ from hapax.kb.store import KnowledgeBase
 
 # `1876`, `-3.5` and `1.5E+30` are numbers; `007`, `+1`, `.5` and `1e5` stay texts.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+# `3.5`, `1.20`, `1E-7` with a capital E, as Python prints decimals.
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
 # `argument1`, `arg 2`, `arg_3` ... up to 99.
 _NUMBERED_COLUMN = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
@@ -175,6 +176,7 @@ def _header(cells: list[str], file: str) -> _Columns | None:
         return HapaxError(f"{file}:1: {fact}. Nothing was imported.")
 
     names = [cell.strip().lower() for cell in cells]
+    # One cell with semicolons or tabs inside: the table was saved with another separator.
     if len(names) == 1 and re.search(r"\S[;\t]", names[0]):
         raise refused("the cells are not separated by commas; save the file with commas")
     places: dict[int, int] = {}
@@ -226,7 +228,7 @@ def parse_cell(cell: str) -> Value:
         except ValueError as error:
             raise ValueError(f"{short(text)} is not a JSON string ({error}); close it with a quotation mark") from error
     if _INTEGER.fullmatch(text):
-        # Python's own error, for more than 4,300 digits, gives advice to programmers only.
+        # A digit has more than 3 bits, so this one is too large. Python's own error is advice to programmers only.
         if len(text) > values.MAX_INTEGER_BITS // 3:
             raise ValueError(f"the integer has {len(text)} digits; write it as a text in quotation marks")
         return int(text)

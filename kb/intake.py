@@ -231,6 +231,7 @@ class FactIntake:
         if faulty:
             sound = [row not in faulty for row in range(len(lines))]
             lines = list(compress(lines, sound))
+            # Compressed lists are new ones, so it is noted before whether both are one list.
             same = canonical is stored
             stored = list(compress(stored, sound))
             canonical = stored if same else list(compress(canonical, sound))
@@ -377,7 +378,7 @@ class FactIntake:
             return
         # With fewer than two different first words nothing can be said.
         if any(fault.kind != NO_PREDICATE for fault in self.faults) or len(self._counts) + len(self.faults) < 2:
-            return
+            return  # a single row does not show what the file is
         if any(count > 1 for count in self._counts.values()):
             return
         if any(name_of(indicator) in map(name_of, self.known) for indicator in self._counts):
@@ -784,6 +785,7 @@ def _insertion(one_kind: bool) -> str:
 
     `one_kind`: predicate and types are parameters, which saves the joins of the view, and no fact has a basis.
     """
+    # The SQL of `add` with its list of values replaced, so that columns and treatment of conflicts are the same.
     sql = rows.FACTS.insert(OnConflict.BEST)
     # Matches `(id, predicate, ...) VALUES (?, ?, ...)`.
     found = re.search(r"\(([\w, ]+)\) VALUES \([?, ]+\)", sql)

@@ -168,6 +168,7 @@ def _columns(texts: Sequence[str]) -> list[list[Value]] | None:
         cells = values.load_list(joined.replace("]\n[", ",null,"))
     except (ValueError, TypeError):
         return None
+    # All cells before the first null are those of the first fact.
     width = cells.index(None) if None in cells else len(cells)
     if len(cells) != count * (width + 1) - 1 or cells[width :: width + 1] != [None] * (count - 1):
         return None

@@ -385,6 +385,7 @@ class Relations:
             self._conn.execute("DELETE FROM derivations WHERE rule = ?", (rule,))
         sql = (
             "INSERT INTO derivations (rule, number, engine, fingerprint, statements, stale) "
+            # A rule keeps its number; a new rule gets the next one, the first rule 1.
             "SELECT ?, coalesce(?, max(number) + 1, 1), ?, ?, 0, 0 FROM derivations RETURNING number"
         )
         kept = old.number if old is not None else None
@@ -418,6 +419,7 @@ class Relations:
         return self._store_count(derivation, count)
 
     def _tags(self, column: Sequence[Value | None]) -> list[int | None]:
+        # None has no tag, so the others are tagged as one column, and put back into their places.
         tags = iter(self.symbols.tags([cell for cell in column if cell is not None]))
         return [None if cell is None else next(tags) for cell in column]
 
@@ -492,6 +494,7 @@ class Relations:
         columns += [
             f"""'"' || {source.format(place)} || '", "fact": ' || json_quote(f{place}.id)""" for place in places
         ]
+        # CROSS JOIN keeps this order: SQLite reads the instances in sequence and looks each fact up by its rowid.
         joined = "".join(f" CROSS JOIN facts AS f{place} ON f{place}.rowid = i.p{place}" for place in places)
         cursor = self._conn.execute(
             f"SELECT {', '.join(columns) or '1'} FROM {derivation.table} AS i{joined} ORDER BY i.id"  # noqa: S608  ours
@@ -507,6 +510,7 @@ class Relations:
     def table(self, name: str) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
         """Column names of one of these tables, and its rows in batches."""
         cursor = self._conn.execute(f"SELECT * FROM {name}")  # noqa: S608  our table
+        # `iter` calls the function until a batch is empty.
         return [column[0] for column in cursor.description], iter(lambda: cursor.fetchmany(BATCH), [])
 
     def wanted(self, name: str, refs: Iterable[int]) -> str:

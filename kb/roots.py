@@ -92,7 +92,7 @@ def merkle_root(leaves: Sequence[bytes]) -> str:
     level = list(leaves)
     while len(level) > 1:
         pairs = [hashlib.sha256(b"\1" + level[at] + level[at + 1]).digest() for at in range(0, len(level) - 1, 2)]
-        # The last of an odd number goes up as it is.
+        # The last of an odd number goes up as it is, so the tree splits at powers of two as that of RFC 6962.
         level = pairs + level[len(level) // 2 * 2 :]
     return level[0].hex() if level else hashlib.sha256().hexdigest()
 
@@ -101,6 +101,7 @@ def _leaves(kb: KnowledgeBase, table: rows.TableSchema[object]) -> Iterator[tupl
     """Run and hashed leaf of each row of a table."""
     columns = ", ".join(f"{table.name}.{name}" for name in table.all_columns)
     source, run = table.name, f"{table.name}.run_id"
+    # A run owns its own row, and a proof belongs to the run of its statement.
     if table is rows.RUNS:
         run = "runs.id"
     elif table is rows.PROOFS:

@@ -206,6 +206,7 @@ class TableSchema(Generic[R]):
         An identity is a hash of content, so a change of that content shows in it.
         """
         fields: dict[str, Any] = {}
+        # `select` puts the computed columns first.
         for (name, decode), cell in zip(self._decoders, row[len(self.computed) :], strict=True):
             try:
                 fields[name] = None if cell is None else decode(cell)
@@ -428,6 +429,7 @@ ATTEMPTS = TableSchema(
         "completion_tokens": INTEGER,
         "cost": SCORE,
     },
+    # A row without an outcome loses.
     preferred=("finished",),
 )
 CANDIDATES = TableSchema(

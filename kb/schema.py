@@ -42,6 +42,7 @@ _INFERENCE = (
     "fingerprint TEXT NOT NULL)",
     "CREATE TRIGGER fact_deleted AFTER DELETE ON facts BEGIN "
     "INSERT INTO fact_changes VALUES (OLD.rowid, OLD.predicate, OLD.arguments); END",
+    # The new rowid is noted, too, so that its fact is read again.
     "CREATE TRIGGER fact_changed AFTER UPDATE ON facts WHEN OLD.rowid <> NEW.rowid "
     "OR OLD.predicate <> NEW.predicate OR OLD.arguments <> NEW.arguments BEGIN "
     # The row is forgotten under its old content, and both rowids are read again.

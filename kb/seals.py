@@ -23,6 +23,7 @@ NAMESPACE = "hapax"
 
 # ssh-keygen says `Good "hapax" signature with ED25519 key SHA256:...`, or `... signature for NAME with ED25519 ...`.
 _SIGNER = re.compile(r"with (\S+ key SHA256:\S+)")
+# Good "hapax" signature for NAME with ED25519 key SHA256:...
 _PRINCIPAL = re.compile(r'Good "hapax" signature for (.+) with ')
 
 

@@ -336,6 +336,7 @@ class KnowledgeBase(RecordStore):
 
         The beginning of a run counts as an answer, and a pause of more than `LONGEST_PAUSE` as one between runs.
         """
+        # Role and model are compared outside only: the answer before may be one of another role.
         sql = """
             SELECT sum(seconds), count(*) FROM (
                 SELECT role, model, moment - lag(moment) OVER (ORDER BY moment, place) AS seconds FROM (
@@ -607,6 +608,7 @@ class KnowledgeBase(RecordStore):
     def revise(self, statements: Iterable[StatementRecord], *, lapsed: bool) -> None:
         """Store that statements were proved from the facts that stand now, or could not be."""
         since = _now() if lapsed else None
+        # A statement that has lapsed before keeps its first moment.
         self.write(
             f"UPDATE revisable_statements SET checked = {_STATE}, "  # noqa: S608  ours
             # A statement that had lapsed before keeps its first time.

@@ -147,6 +147,7 @@ class Symbols:
             found.update(self._conn.execute(sql, (json.dumps(list(texts), ensure_ascii=False),)))
         # Sorted, so that ids do not depend on the order of a set.
         new = sorted(set(texts).difference(found))
+        # Ids go up by two: odd integers are the tags of whole numbers.
         found.update(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
         new_rows = [(symbol, found[symbol]) for symbol in new]
         self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", new_rows)

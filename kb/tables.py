@@ -239,6 +239,7 @@ def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Enco
         if lines.count("\n") == len(cells):  # no cell has a line break, so each line is a cell
             if _PLAIN_TEXTS(lines):
                 return EncodedColumn.of_plain_texts(written)
+            # Digits in a CSV cell are a number; in a typed table a text of digits stays a text.
             if decode is not _plain and _INTEGERS(lines):
                 return EncodedColumn.of_integers(written)
     decoded: list[object] = []

@@ -37,6 +37,7 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
 
 def _changed_rows(kb: KnowledgeBase, table: rows.TableSchema[object]) -> Iterator[Damage]:
     """Rows of a table that cannot be read, or whose identity is that of other content."""
+    # Two queries in the same order: the key of a row is shown even if the row cannot be read.
     keys = kb.query(f"SELECT {', '.join(f'{table.name}.{name}' for name in table.key)} {_source(table)}")
     for key, row in zip(keys, kb.query(f"{table.select} ORDER BY {table.name}.rowid"), strict=True):
         try:

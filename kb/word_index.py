@@ -21,6 +21,7 @@ MOST_RANKED = 20_000
 """With more sentences than this, the first ones are taken instead of the best: ranking all of them takes seconds."""
 
 _TOKENS = "tokenize = \"unicode61 remove_diacritics 2\", prefix = '2 3'"
+# `content = ''`: the index has rowids alone, and the sentences stay in the stored file.
 _TABLES = f"""
 CREATE VIRTUAL TABLE sentences USING fts5(text, content = '', {_TOKENS});
 CREATE VIRTUAL TABLE names USING fts5(text, {_TOKENS});
@@ -114,6 +115,7 @@ class WordIndex:
 
     def _follow(self) -> None:
         """Bring the index up to date: add new rows; if older ones have changed, index everything anew."""
+        # A commit changes the WAL, a checkpoint the file itself.
         stamp = tuple(_stamp(Path(f"{self._path}{end}")) for end in ("", "-wal"))
         if stamp == self._stamp:
             return
