@@ -5,9 +5,11 @@ Prolog never reads a goal as it was typed: `allowed_goal` checks its term, and o
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fractions import Fraction
 from typing import TypeAlias
 
 from hapax.grammar.errors import Diagnostic, Place
@@ -204,6 +206,8 @@ class _GoalChecker:
 
     def _expression(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound):
+            if term.functor in ("/", "rdiv", "//", "mod") and _number(term.arguments[-1]) == 0:
+                self._refuse("division by zero", term.place, found=_text(term).removeprefix("(").removesuffix(")"))
             if term.functor == "/":
                 # Prolog's own division would round to a float.
                 term = Compound("rdiv", term.arguments, term.place)
@@ -251,6 +255,24 @@ class _GoalChecker:
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
         self.diagnostics.append(hint(label).at(place, remedy=remedy, **shortened))
+
+
+def _number(term: GoalTerm) -> Fraction | None:
+    """The value of an expression of written numbers; None if it has variables, or another operator than + - *."""
+    if isinstance(term, Constant):
+        return Fraction(term.value) if not isinstance(term.value, str) else None
+    if not isinstance(term, Compound) or term.indicator not in _CALCULATED:
+        return None
+    numbers = [number for number in map(_number, term.arguments) if number is not None]
+    return _CALCULATED[term.indicator](*numbers) if len(numbers) == len(term.arguments) else None
+
+
+_CALCULATED: dict[str, Callable[..., Fraction]] = {
+    "+/2": operator.add,
+    "-/2": operator.sub,
+    "*/2": operator.mul,
+    "-/1": operator.neg,
+}
 
 
 def _place(term: GoalTerm) -> Place:

@@ -748,6 +748,13 @@ GOAL_HINTS: tuple[Hint, ...] = (
         ("aggregate_all(average(X), p(X), A)", "aggregate_all(X, p(X), A)"),
     ),
     Hint(
+        "division by zero",
+        "HPX077",
+        "{found} divides by zero",
+        "Correct the divisor.",
+        ("X is 1 / 0", "p(X), Y is X mod 0", "1 // 0.0 < 3", "X is 1 / (2 - 2)"),
+    ),
+    Hint(
         "goal too large",
         "HPX075",
         "the goal has more than {length} characters, or more than {depth} nested parentheses or operators",

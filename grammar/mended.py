@@ -72,6 +72,7 @@ MENDED: Final[Mapping[str, str]] = {
     "HPX073": "p(X), Y is 2 + 1",
     "HPX074": "aggregate_all(count, p(X), A)",
     "HPX076": "p(X)",
+    "HPX077": "X is 1 / 2",
     "HPX101": (
         "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B) "
         "-> can_eat(Person X, Dish B)"

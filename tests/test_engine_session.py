@@ -183,6 +183,21 @@ def test_faulty_goals_tell_their_kind(prolog: PrologSession, goal: str, kind: st
     assert prolog.solutions("edge(a, b)", []).rows == [()]
 
 
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        ("N = 0, X is 1 rdiv N", "The goal divides by zero for some of its values."),
+        ("N = 'it''s', X is N + 1", 'The goal calculates with the text "it\'s", which is no number.'),
+        ("X is N + 1", "The goal needs a value in is/2 that a variable does not have yet."),
+    ],
+)
+def test_arithmetic_without_a_value_is_told_in_words(prolog: PrologSession, goal: str, message: str) -> None:
+    """Division by zero, texts and unbound variables are named with a remedy, without Prolog's own terms."""
+    with pytest.raises(PrologError) as caught:
+        prolog.solutions(goal, [])
+    assert str(caught.value).startswith(message)
+
+
 def test_the_program_is_replaced(prolog: PrologSession) -> None:
     """A second program leaves nothing of the first."""
     prolog.load(":- dynamic other/1.\nother(x).\n")

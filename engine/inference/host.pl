@@ -121,6 +121,7 @@ emit_answers(Goal, Row, Answers, Count, Out) :-
 % The end mark of a goal that raised an error.
 error_end(refused(Predicate), refused, Message) :- !, term_to_atom(Predicate, Message).
 error_end(error(resource_error(Resource), _), limit, memory) :- memory(Resource), !.
+error_end(error(type_error(evaluable, Text/0), _), not_a_number, Text) :- !.
 error_end(error(Formal, Context), Kind, Message) :- !,
     ( compound(Formal) -> functor(Formal, Kind, _) ; Kind = Formal ),
     catch(( '$messages':translate_message(error(Formal, Context), Lines, []), message_text(Lines, Message) ),

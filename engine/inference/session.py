@@ -370,15 +370,38 @@ def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> GoalAns
     kind, message = end
     if kind == "limit":
         raise _exceeded(message, limits)
+    if kind not in ("done", "truncated"):
+        raise _goal_error(kind, message)
+    return GoalAnswers(rows, kind == "truncated")
+
+
+def _goal_error(kind: str, message: str) -> PrologError:
+    """The error with which a goal ended, in words. `kind`: Prolog's name of it, or one that `host.pl` gives."""
     if kind == "refused":
-        raise GoalRefused(f"A goal may not call {message}. {ALLOWED}", kind)
+        return GoalRefused(f"A goal may not call {message}. {ALLOWED}", kind)
     if kind == "type_error" and "acyclic_term" in message:
-        raise PrologError(
+        return PrologError(
             "An answer contains itself, as X does in X = f(X), and has no end. Change that equation of the goal.", kind
         )
-    if kind not in ("done", "truncated"):
-        raise PrologError(f"Prolog rejected the goal: {_short(message)} ({kind}).", kind)
-    return GoalAnswers(rows, kind == "truncated")
+    if kind == "not_a_number":
+        return PrologError(
+            f'The goal calculates with the text "{_short(message)}", which is no number. Correct the goal, or the '
+            "facts that have the text in place of a number: `hapax check --db` names them (HPX404).",
+            "type_error",
+        )
+    if kind == "evaluation_error" and "zero_divisor" in message:
+        return PrologError(
+            "The goal divides by zero for some of its values. Leave these out before the division, as N =\\= 0 does.",
+            kind,
+        )
+    if kind == "instantiation_error":
+        place = f" in {message.partition(':')[0]}" if ":" in message else ""
+        return PrologError(
+            f"The goal needs a value{place} that a variable does not have yet. Put the part of the goal that gives "
+            "the value before it.",
+            kind,
+        )
+    return PrologError(f"Prolog rejected the goal: {_short(message)} ({kind}).", kind)
 
 
 def _exceeded(limit: str, limits: QueryLimits) -> LimitExceeded:
