@@ -59,6 +59,7 @@ def unbound_in_aggregates(library: Library) -> Iterator[Diagnostic]:
             )
         bound = _bound(item, library)
         used = variable_names(item.premise).union(v.name for v in (*item.group, *item.counted))
+        # The aggregate gives the result its value; a premise that uses it was reported above.
         for name in sorted(used - bound - {item.result}):
             yield UNBOUND_IN_AGGREGATE.at(
                 _place(item, name),
@@ -97,6 +98,7 @@ def aggregates_of_texts(library: Library) -> Iterator[Diagnostic]:
     """Sums and the like of values that are not numbers, and results that are declared as texts."""
     for item in library.aggregates:
         results = [variable for variable in item.atom.variables if variable.name == item.result]
+        # `count`, the first of the functions, takes values of any type; the others calculate with the first variable.
         values = list(item.counted[:1]) if item.function in AGGREGATE_FUNCTIONS[1:] else []
         for variable in (*values, *results):
             if not library.is_numeric(variable.data_type):
@@ -117,6 +119,7 @@ AGGREGATE_OF_ITSELF: Final = RuleFault.error(
 @check(AGGREGATE_OF_ITSELF)
 def aggregates_of_themselves(library: Library) -> Iterator[Diagnostic]:
     """Aggregates whose premise depends on their own atoms, so that they have no value."""
+    # With the closure rules: a cycle may run over a predicate that is declared symmetric or transitive.
     for cycle in negative_cycles(library.with_closure()):
         for item in library.aggregates:
             if item.atom.indicator in cycle:
@@ -159,6 +162,7 @@ def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
             continue
         seen.add(indicator)
         signature = library.signature(indicator)
+        # An undeclared predicate that rules conclude comes from these alone, and no model is asked for it.
         is_asked = signature.kind in ASKED_KINDS and (signature.declared or indicator not in library.derived)
         if is_asked and library.closedness(indicator) is not Closedness.CLOSED:
             yield indicator

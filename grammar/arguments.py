@@ -43,6 +43,7 @@ REMEDIES = {
 
 def checked(target: C) -> C:
     """Decorator: the class or function raises ArgumentRejected for arguments that do not fit its annotations."""
+    # The signature of a class leaves out the `self` of its __init__, and so do the arguments that are compared with it.
     called: Callable[..., Any] = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     name, signature, skipped = target.__qualname__, inspect.signature(target), int(isinstance(target, type))
 
@@ -67,6 +68,7 @@ def check_call(
     """Raise ArgumentRejected if a call has unknown, missing or unfit arguments."""
     bound = bound_arguments(name, signature, arguments, named)
     for argument, value in bound.items():
+        # None is accepted where it is the default, also by an annotation without None.
         if value is None and signature.parameters[argument].default is None:
             continue
         annotation = annotated_type(target, signature.parameters[argument])
@@ -124,9 +126,11 @@ def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> 
         return Any
     if not isinstance(annotation, str):
         return annotation
+    # An inherited __init__ has annotations that are names of its base class's module.
     owners = target.__mro__ if isinstance(target, type) else (target,)
     modules = [name for owner in owners if (name := owner.__module__).startswith("hapax.")]
     loaded = [vars(sys.modules[name]) for name in modules]
+    # The last mapping answers for every name, with a ForwardRef if need be: nothing behind it would be read.
     names = ChainMap(*loaded, vars(builtins), vars(collections.abc), vars(typing), _ImportedForTypes(modules))
     try:
         return eval(annotation, {"__builtins__": {}}, names)  # noqa: S307  # an annotation of our own source
@@ -171,6 +175,7 @@ def _fits_collection(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
 
 def _fits_class(value: Any, kind: Any) -> bool:
     if kind is int:
+        # NumPy's integers are Integral, too. A bool is an int to Python, but a mistake where a number is wanted.
         return isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if kind is float:
         return isinstance(value, numbers.Real) and not isinstance(value, bool)

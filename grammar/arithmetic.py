@@ -35,6 +35,7 @@ def evaluated(expression: Expression, bindings: Mapping[str, Value]) -> Fraction
     if isinstance(expression, Constant):
         return _exact(expression.value)
     left, right = evaluated(expression.left, bindings), evaluated(expression.right, bindings)
+    # A text does not calculate, and None comes from a division by zero further down.
     if not isinstance(left, Fraction) or not isinstance(right, Fraction):
         return None
     return _combined(expression, left, right)
@@ -64,4 +65,5 @@ def _combined(expression: Arithmetic, left: Fraction, right: Fraction) -> Fracti
 
 
 def _exact(value: Value) -> Fraction | str:
+    # A Decimal such as 0.1 becomes exactly 1/10.
     return value if isinstance(value, str) else Fraction(value)

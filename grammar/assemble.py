@@ -73,8 +73,11 @@ MAXIMUM_DIGITS = 300
 
 _Choice = TypeVar("_Choice")
 
+# A letter of any alphabet (a word character that is neither digit nor underscore), then digits: A, Ä2.
 _VARIABLE_NAME = re.compile(r"[^\W\d_]\d*")
+# [1] or [X] in a template
 SLOT = re.compile(r"\[([^\[\]]*)\]")
+# \n, \" and the like, or a character by its code: \u{e9}
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|.)", re.DOTALL)
 COMPARISONS = {
     "<=": "=<",
@@ -154,6 +157,7 @@ class _Assembly:
         """The place of each pair of subtypes or opposites."""
         self.spellings: dict[str, str] = {}
         """The first spelling of a type, by `type_key`."""
+        # The spellings of the known library count as read first.
         for data_type in _data_types(known):
             self.data_type(data_type.split())
         self.types = known
@@ -193,6 +197,7 @@ class _Assembly:
                 pair = (self.data_type(line.lower.words), self.data_type(line.upper.words))
                 self.subtypes.append(pair)
                 self.pair_places.setdefault(pair, Place(file, *line.at))
+        # Subtypes alone are enough to compare types in the passes that follow.
         self.types = Library(subtypes=(*self.known.subtypes, *self.subtypes))
 
     # Second pass: declarations, opposites, facts
@@ -230,6 +235,7 @@ class _Assembly:
         definition = None
         misses_parameters = False
         if line.definition is not None:
+            # One of the parameters was reported, and a name in the definition may be meant for it.
             is_short = len(types) < len(line.atom.arguments)
             types_by_name = {parameter.name: (parameter.data_type,) for parameter in parameters}
             scope = _Scope(dict[str, tuple[str, ...]](types_by_name), {}, "unknown parameter", is_short)
@@ -353,6 +359,7 @@ class _Assembly:
         conclusion = Literal(self._atom(line.conclusion, scope))
         exceptions = tuple(self._exception(items, premise, scope) for items in line.exceptions)
         if count == len(self.diagnostics):  # nothing in this rule was reported
+            # Equal exceptions have one atom, because its name is made of their text; the premise has it once.
             whole = (*premise, *dict.fromkeys(exception.literal for exception in exceptions))
             rule = Rule("", whole, conclusion, place=Place(self.file, *line.at), exceptions=exceptions)
             self.rules.append(self._with_attributes(rule, attributes, position))
@@ -386,6 +393,7 @@ class _Assembly:
         scope = self._scope(line.premise, line.atom, counted)
         premise = tuple(self._premise(line.premise, scope))
         atom, variables = self._atom(line.atom, scope), self._atom(counted, scope).variables
+        # Another sign than `=` is kept in place of the function: `check` reports it as an unknown aggregate.
         function = line.function if COMPARISONS.get(line.operator, line.operator) == "=" else line.operator
         if count == len(self.diagnostics):
             place = Place(self.file, *line.at)
@@ -423,6 +431,7 @@ class _Assembly:
                     explained = explained or bool(self.broken & {"", predicate})
         for name, data_type in bare.items():
             types_by_name.setdefault(name, (data_type,))
+        # Types of one name that are not on one line of subtypes stay with their occurrences; `check` reports them.
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in types_by_name.items()}
         settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
         return _Scope(types_by_name, settled, explained=explained)
@@ -535,6 +544,7 @@ class _Assembly:
     def _with_attributes(self, rule: Rule, lines: dict[str, AttributeLine], position: int) -> Rule:
         text = {name: self._attribute_text(line) for name, line in lines.items()}
         polarity = self._choice(lines, text, "polarity", {polarity.value: polarity for polarity in Polarity})
+        # Before the principle, whose default follows from the polarity.
         polarity = polarity or default_polarity(rule.conclusion)
         principle = self._choice(lines, text, "principle", PRINCIPLE_SPELLINGS) or default_principle(polarity)
         generic, generic_by = self._generic(rule, lines, text)
@@ -642,6 +652,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def number_value(source: str) -> int | Decimal | None:
     """An int for plain digits, an exact Decimal for a point or an exponent, None if it exceeds MAXIMUM_DIGITS."""
+    # Counted before int(), which refuses very long numbers with an error of its own.
     digits = sum(character.isdigit() for character in source)
     if digits > MAXIMUM_DIGITS:
         return None
@@ -651,6 +662,7 @@ def number_value(source: str) -> int | Decimal | None:
         number = Decimal(source)
     except InvalidOperation:  # a power of ten beyond what decimals have
         return None
+    # `adjusted` is the power of ten of the first digit: 1e999 is short to write, and too large.
     return number if not number or abs(number.adjusted()) <= MAXIMUM_DIGITS else None
 
 

@@ -48,6 +48,7 @@ PRINCIPLE_SPELLINGS = {
     "mutual exclusivity": Principle.EXCLUSION,  # the paper's name
 }
 
+# A whole word of the name: cannot_plant, has_no_use_for, but neither is_known_by nor is_notable.
 _NEGATIVE_NAME = re.compile(r"(?:^|_)(?:not|no|never|cannot)(?:_|$)")
 
 

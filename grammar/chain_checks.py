@@ -76,6 +76,7 @@ class _ImplyingRules:
         declared = [rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating]
         self.by_conclusion: dict[str, list[Rule]] = {}
         for rule in (*library.rules, *declared):
+            # `_instance` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
             if not rule.conclusion.negated and not rule.unbound:
                 self.by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
         self.reported: set[str] = set()
@@ -138,11 +139,13 @@ class _Consequences:
     def _applied(self, rules: Sequence[Rule]) -> bool:
         """Conclude from all atoms so far, once; True if there are new ones."""
         known = {atom.indicator for atom in self.atoms.values()}
+        # Comparisons and negated literals cannot be concluded: those of the premise itself must cover a rule's.
         others = [item for item in self.rule.premise if not isinstance(item, Literal) or item.negated]
         premise = (*map(Literal, self.atoms.values()), *others)
         extended = replace(self.rule, premise=premise)
         count = len(self.atoms)
         for rule in rules:
+            # A rule that does not apply costs a try as well: rounds times rules may be many.
             self.matcher.left -= 1
             needed = [literal.atom for literal in rule.literals if not literal.negated]
             if not needed or not known.issuperset(atom.indicator for atom in needed):

@@ -1,7 +1,7 @@
 """The static checks of a library.
 
-Checks of single rules stand in `rule_checks.py`, those of predicates and types in `predicate_checks.py`, those of two
-rules against each XX
+Checks of single rules stand in `rule_checks.py`, those of predicates and types in `predicate_checks.py`, those of pairs
+of rules in `pair_checks.py`; the others have files of their own, too. A new check joins the tuple of its file.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def check_read(read: ReadRules) -> tuple[Diagnostic, ...]:
     if read.missing == "rules":
         checks = [check for check in CHECKS if check.even_if_incomplete]
     elif read.missing == "declarations":
+        # Each check would report what a missing declaration settles.
         checks = ()
     return _sorted([*read.diagnostics, *_found(checks, read.library)])
 

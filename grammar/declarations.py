@@ -113,6 +113,7 @@ class AggregateDeclaration:
         return f"aggregate {self.atom} := {self.result} = {self.function}({counted}: {premise})"
 
 
+# unless_is_penguin_1a2b3c4d, as `ExceptionClause.of` makes it
 _EXCEPTION_NAME = re.compile(r"unless_\w+_[0-9a-f]{8}")
 
 

@@ -127,6 +127,7 @@ def plan(rule: Rule, library: Library, preset: Preset = "cheapest") -> SearchPla
         raise HapaxError(f"No order is called {preset}. Choose one of {', '.join(get_args(Preset))}.")
     if preset == "cheapest":
         return search_plans(rule, library)[0]
+    # Without `facts_first`: LINK's orders do not depend on which facts are stored.
     planner = _Planner(rule, library)
     planner.require_reachable()
     conclusion_first = preset == "conclusion-first" or (preset == "link" and planner.is_for_conclusion_first())
@@ -196,6 +197,7 @@ class _Planner:
                 continue
             # Either side may get its value from the other.
             for left, right in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+                # `A = A + 1` gives no value.
                 if isinstance(left, Variable) and left not in expression_variables(right):
                     yield Comparison("=", left, right)
 
@@ -220,6 +222,7 @@ class _Planner:
         """True if an equation, or a constraint whose other variables have values, gives the variable its values."""
         if self._assignment(name, bound) is not None:
             return True
+        # A literal without another argument asks for all values, whatever is bound.
         return any(
             len(literal.atom.arguments) > 1
             and not self.rule.is_information(literal)
@@ -235,6 +238,7 @@ class _Planner:
         # Plans grow with the factorial of the variables: a large rule gets a narrower beam.
         width, branches = (8, 4) if large else (2 * PLANS, LARGE_RULE)
         beam = [_PartialPlan(self)]
+        # Each round adds one variable to each partial plan.
         for _ in self.variables:
             extended: list[_PartialPlan] = []
             for partial in beam:
@@ -318,6 +322,7 @@ class _Planner:
         asking = sorted(self.asking[name], key=lambda literal: self._preference(literal, name, now))
         verifying = (item for item in asking[1:] if item in closes and not self.rule.is_information(item))
         assignment = self._assignment(name, bound)
+        # A variable without an equation was ready only because a literal can be asked for it.
         functional = assignment is None and self.is_functional(asking[0], name, now)
         return SearchStep(self.variables[name], (*asking[:1], *verifying), closes, functional, assignment)
 
@@ -488,11 +493,13 @@ def predicate_graph(library: Library) -> PredicateGraph:
 
 def recursive_predicates(library: Library) -> frozenset[str]:
     """Indicators of the predicates that depend on themselves, directly or through others."""
+    # A cycle needs a premise that rules conclude. Without one, networkx need not be loaded.
     if not any(literal.atom.indicator in library.derived for literal in literals_of(library.rules)):
         return frozenset()
     import networkx as nx
 
     graph = predicate_graph(library)
+    # A component of one predicate is a cycle only with an edge from it to itself.
     cycles = [members for members in nx.strongly_connected_components(graph) if len(members) > 1]
     loops = {name for name in graph if graph.has_edge(name, name)}
     return frozenset(loops.union(*cycles))
@@ -505,6 +512,7 @@ def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
         needed.update(
             literal.atom.indicator for literal in rule.literals if literal.negated or rule.aggregate is not None
         )
+    # A cycle with a negation needs a conclusion that is negated. Without one, networkx need not be loaded.
     if not needed & library.derived:
         return ()
     import networkx as nx
@@ -551,6 +559,7 @@ def strata(library: Library) -> tuple[frozenset[str], ...]:
         edge = (component_of[below], graph[below][above]["negative"])
         incoming.setdefault(component_of[above], []).append(edge)
     for component in nx.topological_sort(condensed):
+        # `negative` counts as 0 or 1: a negation lifts the conclusion by one layer.
         level[component] = max((level[below] + negative for below, negative in incoming.get(component, ())), default=0)
     layers: list[set[str]] = [set() for _ in range(max(level.values(), default=-1) + 1)]
     for name in graph:
@@ -654,6 +663,7 @@ def _mermaid_form(_: Rule, drawn: _Drawing) -> Iterator[str]:
         yield f"  {node.id}([{label}])" if node.kind == "generic" else f"  {node.id}({label})"
     for node in drawn.literals:
         label = _mermaid_quoted(f"{node.text} [{node.kind}]")
+        # The f-string halves doubled braces: Mermaid's hexagon is id{{"label"}}.
         yield f"  {node.id}{{{{{label}}}}}" if node.kind == "conclusion" else f"  {node.id}[{label}]"
     for name, literal in drawn.edges:
         yield f"  {name} --- {literal}"

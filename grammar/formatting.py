@@ -28,6 +28,7 @@ def formatted_rules(text: str, file: str = "<text>") -> str:
     if diagnostics := parse_statements(file, text):
         raise RulesRejected(diagnostics, {file: text})
     result = _Layout(text).formatted()
+    # A layout that reads differently is a defect here; the file is kept rather than its rules changed.
     if _content(result) != _content(text):
         raise HapaxError(f"{file}: the layout would change the rules. Please report this file; it stays as it is.")
     return result
@@ -61,6 +62,7 @@ class _Layout:
         before: list[SourceToken] = []
         position = 0
         for index, token in enumerate(tokens):
+            # Comments are no tokens: a comment is the text between two of them.
             self._comment(position, token.start_pos or 0)
             position = token.end_pos or 0
             if token.type == "NEWLINE":
@@ -125,5 +127,6 @@ def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | No
         return ""
     if token.start_pos in properties or last.start_pos in properties:
         return ""
+    # `A - 1` has a blank behind the minus, `= -1` has none.
     is_sign = last.type == "MINUS" and (len(before) < 2 or before[-2].type in _OPERATORS)
     return "" if is_sign else " "

@@ -331,6 +331,7 @@ def _text(term: GoalTerm) -> str:
         return f"[{', '.join(parts[:-1])}|{parts[-1]}]"
     if term.functor in INFIX and len(parts) >= 2:
         return f"({f' {term.functor} '.join(parts)})"
+    # With the blank: `\+(a, b)` would be a call with two arguments, and `-1` a number.
     if term.functor in ("\\+", "-") and len(parts) == 1:
         return f"({term.functor} {parts[0]})"
     return f"{prolog_atom(term.functor)}({', '.join(parts)})"

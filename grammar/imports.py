@@ -69,6 +69,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
     """
     found = [replace(source, importers=(file_key(source.file),)) for source in sources]
     originals = {file_key(source.file): source for source in found}
+    # A file under another name counts as another file, with predicates of its own.
     known = {(key, "") for key in originals}
     last = len(found) + MAXIMUM_IMPORTS
     for source in found:  # grows while it is read
@@ -81,6 +82,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
             except ValueError as error:
                 source.diagnostics.append(hint("unknown escape").at(place, escape=str(error)))
                 continue
+            # Names add up on the way: what a file known as `food` imports as `eu` ends with `_eu_food`.
             key, suffix = file_key(path), (f"_{line.name}" if line.name else "") + source.suffix
             if (key, suffix) in known:
                 continue
@@ -92,6 +94,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
             if len(found) == last:
                 fault = UnreadableFile(f"{MAXIMUM_IMPORTS} others are imported", "Import each file under one name.")
                 source.diagnostics.append(fault.at(place))
+                # Rules and declarations are missing, so that checks that need them all are left out.
                 source.lines.append(BrokenLine("file"))
                 return found
             first = key not in originals
@@ -101,6 +104,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                 except UnreadableFile as error:
                     source.lines.append(BrokenLine("file"))
                     source.diagnostics.append(error.at(place))
+                    # The next line that imports the file is to be reported, too.
                     known.remove((key, suffix))
                     continue
             original = originals[key]

@@ -19,7 +19,9 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
 
+# `is_in (A, B)`: a name, perhaps with blanks in it, and arguments without parentheses
 _ATOM = re.compile(r"\s*(\w[\w ]*?)\s*\(([^()]*)\)\s*")
+# the words of a data type, such as `Food Allergen`
 _WORDS = re.compile(r"\w[\w'’-]*(?: +\w[\w'’-]*)*")
 _ATTRIBUTES = ("domain", "principle", "polarity")
 

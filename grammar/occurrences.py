@@ -78,6 +78,7 @@ class _Statement:
         """The types of `type A < B` and `disjoint A, B`; the first of a subtype is declared there."""
         begin = 1
         for end in range(1, len(self.tokens) + 1):
+            # A type ends at a sign or at the end of the statement.
             if end == len(self.tokens) or self.tokens[end].type != "WORD":
                 declares = begin == 1 and str(self.tokens[0]) == "type"
                 yield from self._type(self.tokens[begin:end], declares)
@@ -96,6 +97,7 @@ class _Statement:
                 yield Occurrence(NameKind.PREDICATE, str(name), self._place([name]), len(arguments), declares)
                 for words in arguments:
                     if first not in _OF_VALUES:
+                        # `Food Allergen` in a declaration is all type; elsewhere the last word is the variable.
                         yield from self._type(words if declares and not _named(words) else words[:-1], False)
                 declares = False
                 index = end
@@ -107,6 +109,7 @@ class _Statement:
         arguments: list[list[SourceToken]] = [[]]
         for index in range(start, len(self.tokens)):
             token = self.tokens[index]
+            # A second "(" before the ")" shows that the first one was left open.
             if token.type in ("RPAR", "LPAR"):
                 return arguments, index
             if token.type == "COMMA":

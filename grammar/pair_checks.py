@@ -193,6 +193,7 @@ def opposite_conclusions(library: Library) -> Iterator[Diagnostic]:
                     "Add a literal to one premise that excludes the other",
                     first.place,
                 )
+        # Under the opposite, by which a later rule looks it up.
         if opposite := library.opposite_of(predicate):
             earlier.setdefault(opposite, []).append(second)
 

@@ -216,8 +216,10 @@ def _missing(sources: Sequence[RuleSource], diagnostics: Sequence[Diagnostic], l
     lines = list(chain.from_iterable(source.lines for source in sources))
     broken = {line.kind for line in lines if isinstance(line, syntax.BrokenLine)}
     declared = sum(isinstance(line, syntax.DeclarationLine | syntax.AggregateLine) for line in lines)
+    # Fewer signatures than declarations: one was read, but left out for its meaning.
     if broken - _DECLARE_NOTHING or len(library.signatures) < declared:
         return "declarations"
+    # A rule with a repeated name is in the library all the same.
     if broken or any(diagnostic.code != NAME_TWICE for diagnostic in diagnostics):
         return "rules"
     return "nothing"
@@ -267,6 +269,7 @@ def _opened(name: str) -> RuleSource:
     except HapaxError as error:  # JSON of another form than LINK's
         raise UnreadableFile(str(error).removeprefix(f"{path}: "), "") from None
     source = _read_statements(name, text)
+    # Facts that were passed as rules: one diagnostic instead of one for each row.
     if source.diagnostics and path.suffix in _FACT_SUFFIXES:
         raise UnreadableFile("it contains no rules", _IMPORT_FACTS.format(path))
     return source
@@ -311,6 +314,7 @@ def _read_statements(file: str, text: str) -> RuleSource:
             if meant:
                 place, words = _place(file, tokens[0]), {"word": str(tokens[0]), "keyword": meant}
                 misspelt = hint("misspelt keyword").at(place, **words)
+                # Two keywords may be equally near; a fix leaves no choice.
                 only = len(get_close_matches(str(tokens[0]), KEYWORDS, 2, _NEAR_KEYWORD)) == 1
                 fix = (TextRepair(place, str(tokens[0]), meant),) if only else ()
                 source.diagnostics.append(replace(misspelt, fix=fix))
@@ -368,6 +372,7 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
                 yield current
             current, depth, broken = [], 0, False
             continue
+        # A ")" too many must not hide the next "(".
         depth = max(0, depth + (token.type == "LPAR") - (token.type == "RPAR"))
         broken = depth > 0 and (broken or token.type in NOT_INSIDE_PARENTHESES)
         current.append(token)
@@ -401,6 +406,7 @@ def _parse(tokens: list[Token]) -> SourceLine:
     state = _lark().parse_interactive(start="statement")
     for token in _with_keywords(tokens):
         state.feed_token(token)
+    # Fed with the end, lark returns the statement that the builder has made.
     line: SourceLine = state.feed_token(Token.new_borrow_pos("$END", "", tokens[-1]))
     return line
 
@@ -427,6 +433,7 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         depth += (terminal == "LPAR") - (terminal == "RPAR")
         if index == 0 and (keyword := _keyword(tokens)) in KEYWORDS:
             terminal = keyword.upper()
+        # Inside an argument or a name `not` is an ordinary word.
         elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before in ("FACT", "NEVER", "UNLESS")):
             terminal = "NOT"
         elif is_rule and depth == 0 and before in ENDS_ITEM and _begins_exception(tokens, index):
@@ -537,6 +544,7 @@ class _TreeBuilder(Transformer[Token, SourceLine]):
     """Builds statements bottom-up while lark parses; each method is named after its rule in `rule.lark`."""
 
     def import_(self, parts: list[Any]) -> syntax.ImportLine:
+        # All tokens are kept, and parts that are left out are None, so that each rule has a fixed number of parts.
         keyword, path, _, name = parts
         return syntax.ImportLine(syntax.RawText(str(path), _at(path)), str(name or ""), _span(keyword, name or path))
 
@@ -702,6 +710,7 @@ def _goal_term(text: str) -> GoalTerm:
     """The parsed goal. Raises UnexpectedToken or _TooLarge."""
     if len(text) > MAXIMUM_GOAL:
         raise _TooLarge("goal too large", MAXIMUM_GOAL)
+    # A full stop at the end is allowed, as in Prolog.
     tokens = list(_goal_lark().lex(text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
@@ -734,6 +743,7 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
 
     def prefix(self, parts: list[Any]) -> GoalTerm:
         operator, term = parts
+        # `-1` is a number, `-X` an operation.
         if operator == "-" and isinstance(term, Constant) and not isinstance(term.value, str):
             return Constant(-term.value)
         return Compound("-" if operator == "-" else "\\+", (term,), _place("<goal>", operator))
@@ -759,6 +769,7 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         return Constant(value)
 
     def call(self, parts: list[Any]) -> Compound:
+        # The predicate's name is a token as well; all other tokens are signs.
         name, *arguments = (part for part in parts if not isinstance(part, Token) or part.type == "WORD")
         return Compound(str(name), tuple(arguments), _place("<goal>", name))
 

@@ -219,6 +219,7 @@ def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
         for first, second in combinations(namesakes, 2):
             # `uses_of_predicates` reports rules that use the second where the first is declared.
             reported = first.declared and second.indicator in used
+            # Declared signatures come first, so `second` is declared only beside a declared `first`: both are meant.
             if not (second.declared or reported):
                 yield TWO_ARITIES.at(
                     second.place,
@@ -345,6 +346,7 @@ def groundless_predicates(library: Library) -> Iterator[Diagnostic]:
         # A person that a rule is about stands for anybody, and what is said of it is assumed.
         proved = {item.atom.indicator for item in rule.literals if not item.negated and not rule.is_information(item)}
         needs.setdefault(rule.conclusion.atom.indicator, []).append(proved)
+    # Each round removes what a rule concludes without the predicates that are still in question.
     while begun := {name for name in groundless if any(not (need & groundless) for need in needs[name])}:
         groundless -= begun
     for name in sorted(groundless):
@@ -395,6 +397,7 @@ def senseless_templates(library: Library) -> Iterator[Diagnostic]:
         if forms is None:
             continue
         texts = {"affirmative": forms.affirmative, "negated": forms.negated, "question": forms.question}
+        # Forms that differ only in case, blanks and the mark at the end say the same.
         plain = {name: " ".join(text.casefold().rstrip("?.").split()) for name, text in texts.items() if text}
         for name in ("negated", "question"):
             if name in plain and plain[name] == plain.get("affirmative"):
@@ -456,6 +459,7 @@ NO_ENTITY: Final = RuleFault.warning(
 def measure_of_the_nameless(library: Library) -> Iterator[Diagnostic]:
     """Measures of single things without a name: no model knows the height of one tree (paper, section 2.2)."""
     for place, owner, atom, types in asked_atoms(library):
+        # `has_height(Tree, Height)`: a verb of having, and a measure in the name or in the last type
         first, *words = atom.predicate.split("_")
         measures = MEASURES.intersection((*words, _last_word(types[-1])))
         if len(types) > 1 and first in POSSESSING and measures and not _has_names(types[0], library):
@@ -491,6 +495,7 @@ def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
         if rule.name not in right_arity or rule.unbound:
             continue  # has an error of its own, from which this would only follow
         for variable in literal.variables:
+            # Members of a subtype, such as Author, have names.
             if type_key(variable.data_type) == type_key(PERSON):
                 yield NOBODY.at(
                     rule.at(literal.atom.place_of(variable.name)),

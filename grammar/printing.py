@@ -26,6 +26,7 @@ def format_library(library: Library) -> str:
         "\n".join(f"fact {fact}" for fact in library.facts),
         "\n".join(f"@example {atom}" for atom in library.examples),
     ]
+    # A reader gives these names by position, so that `@name` is left out for them.
     for position, rule in enumerate(library.rules, start=1):
         blocks.append(rule_text(rule, library, f"rule{position}"))
     return "\n\n".join(block for block in blocks if block) + "\n"

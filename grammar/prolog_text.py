@@ -35,6 +35,7 @@ MAXIMUM_POWER = 1000
 """Largest power of ten of a decimal: beyond it the exact rational would fill memory."""
 
 _PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
+# NUL, and halves of a character in UTF-16
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 _SYSTEM_NAMES = """
@@ -130,8 +131,9 @@ _FUNCTION_GOALS = {
 
 def _aggregate_text(rule: Rule, aggregate: AggregateDeclaration, library: Library) -> str:
     """The clauses of an aggregate: one for the rows, which `setof/3` sorts and groups, and one for the value."""
-    name = f"hapax_rows {aggregate}"  # a predicate may have more than one aggregates
+    name = f"hapax_rows {aggregate}"  # a predicate may have more than one aggregate
     rows = Atom(name, (*aggregate.group, *aggregate.counted))
+    # `setof/3` removes repeated rows, and fails without any: a group without rows has no value.
     goals = [f"setof(row({', '.join(map(term_text, aggregate.counted))}), {atom_goal(rows)}, Hapax_rows)"]
     if aggregate.function != "count":
         cells = "lists:member(Hapax_row, Hapax_rows), arg(1, Hapax_row, Hapax_cell)"
@@ -171,6 +173,7 @@ def negation_goal(atom: Atom, library: Library) -> str:
 def _has_fact(atom: Atom, first: Sequence[str]) -> str:
     """A goal that holds, once, if the predicate has a fact with these first arguments."""
     cells = [*first, *("_" for _ in atom.arguments[len(first) :])]
+    # A double negation succeeds once and binds nothing.
     return f"\\+ \\+ {prolog_atom(atom.predicate)}({', '.join(cells)})"
 
 
@@ -309,6 +312,7 @@ def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
     names = (parameter.name for parameter in signature.parameters)
     arguments = dict(zip(names, test.atom.arguments, strict=True))
     bound_parameters = {name for name, term in arguments.items() if isinstance(term, Constant) or term.name in bound}
+    # The definition must give a value to the argument that is missing, and to no other.
     assigned = assignment(signature.definition, bound_parameters)
     unbound = {variable for variable in test.variables if variable.name in missing}
     return assigned is not None and {arguments[assigned]} == unbound

@@ -34,6 +34,7 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
         if not own or rule.conclusion.negated:
             continue
         others = [item for item in rule.literals if not item.negated and item not in own]
+        # Facts are finite: a number that another literal must contain as well cannot grow for ever.
         limited = variable_names(item for item in others if not _is_computed(item, library))
         counted = variable_names(own) - limited
         concluded = variable_names([rule.conclusion]) - limited - variable_names(own)
@@ -127,6 +128,7 @@ def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Co
         elif comparison.operator != "\\=":
             rising = comparison.operator in ("<", "=<")
             small, large = (comparison.left, comparison.right) if rising else (comparison.right, comparison.left)
+            # Without a known direction, a limit on either side is taken to be enough.
             if (direction != _DOWN and _names(small) & names) or (direction != _UP and _names(large) & names):
                 return True
     return False

@@ -140,6 +140,7 @@ def tautology(library: Library) -> Iterator[Diagnostic]:
     for rule in library.rules:
         conclusion = rule.conclusion.atom
         for literal in rule.literals:
+            # `not cannot_eat(X, A)` states what `can_eat(X, A)` concludes.
             opposite = library.opposite_of(literal.atom.predicate) if literal.negated else literal.atom.predicate
             same_arguments = _untyped(literal.atom.arguments) == _untyped(conclusion.arguments)
             if same_arguments and opposite == conclusion.predicate:
@@ -234,6 +235,7 @@ def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
         for clause in rule.exceptions:
             exceptions[clause.atom.indicator] = f'"unless {" & ".join(map(str, clause.stated))}"'
     members = list(cycle[:-1])
+    # Begin at a predicate that the rules name.
     first = next((place for place, name in enumerate(members) if name not in exceptions), 0)
     turned = [*members[first:], *members[:first]]
     return [exceptions.get(name, name) for name in (*turned, turned[0])]
@@ -243,6 +245,7 @@ def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
 def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
     """Predicates that depend on their own negation and so have no truth value."""
     whole = library.with_closure()
+    # `aggregates_of_themselves` reports the cycles over aggregates.
     cycles = [cycle for cycle in negative_cycles(whole) if not library.aggregated.intersection(cycle)]
     cycle_of = {name: cycle for cycle in cycles for name in cycle}
     rules: dict[tuple[str, ...], list[Rule]] = {cycle: [] for cycle in cycles}

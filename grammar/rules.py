@@ -100,6 +100,7 @@ class Tolerance:
         """Tell if two values agree. Texts do only if they are equal."""
         if isinstance(first, str) or isinstance(second, str):
             return first == second
+        # As fractions: a float could round a difference to the other side of the limit.
         numbers = Fraction(first), Fraction(second)
         limit = Fraction(self.amount)
         if self.is_relative:
@@ -111,6 +112,7 @@ class Tolerance:
         numbers = [value for value in values if not isinstance(value, str)]
         if len(numbers) < len(values):
             return len(set(values)) == 1
+        # If the two that lie farthest apart agree, all do.
         return self.covers(min(numbers), max(numbers))
 
 
@@ -439,6 +441,7 @@ class Library:
             return False
         if self.closedness(indicator) is not Closedness.OPEN:
             return False
+        # Symmetry and transitivity conclude from facts that are not all known either.
         return all(rule.by_declaration for rule in self.concluding.get(indicator, ()))
 
     @cached_property
@@ -466,6 +469,7 @@ class Library:
     def written_rules(self) -> tuple[Rule, ...]:
         """The rules, and those that aggregates and exceptions stand for."""
         standing = (*self.aggregate_rules, *self.exception_rules)
+        # In a library of `with_closure` they are among the rules already.
         return (*self.rules, *(rule for rule in standing if rule not in self.rules))
 
     @cached_property
@@ -554,6 +558,7 @@ class Library:
 
     def with_closure(self) -> Library:
         """This library with the closure rules among its rules, for inference."""
+        # A library that has its closure stays as it is.
         named = {rule.name for rule in self.rules if rule.by_declaration}
         added = tuple(rule for rule in self.closure_rules if rule.name not in named)
         return replace(self, rules=(*self.rules, *added)) if added else self

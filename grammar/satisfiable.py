@@ -199,6 +199,7 @@ class _Inequalities:
             left, right = right, left
         # left - right < 0, =< 0 or, as two rows, = 0
         weights, constant = self._sum(self._linear(left), self._linear(right), Fraction(-1))
+        # `<` and `>` are strict; neither `=<`, `>=` nor `=` is part of this text.
         row = _Inequality(weights, constant, operator in "<>")
         if operator != "=":
             return [row]
@@ -304,11 +305,13 @@ def _scaled(row: _Inequality, whole: set[str]) -> _Inequality:
     if not row.weights:
         return row
     weights = row.weights.values()
+    # First without denominators, then without the common factor.
     factor = Fraction(lcm(*(weight.denominator for weight in weights)), 1)
     factor /= gcd(*(int(weight * factor) for weight in weights))
     scaled = {name: weight * factor for name, weight in row.weights.items()}
     constant = row.constant * factor
     if not row.weights.keys() <= whole:
         return _Inequality(scaled, constant, row.strict)
+    # sum + c < 0 becomes sum + floor(c) + 1 =< 0, and sum + c =< 0 becomes sum + ceiling(c) =< 0.
     sharpened = constant.__floor__() + 1 if row.strict else constant.__ceil__()
     return _Inequality(scaled, Fraction(sharpened), False)

@@ -73,6 +73,7 @@ class Matcher:
         """Bind the variables of a premise in each way that makes its items those of `special`; `first`: a pair to
         make equal before them.
         """
+        # `left` counts down over all comparisons; this one ends at `_stop`.
         self._stop = max(0, self.left - MAXIMUM_TRIES)
         self._binding = {}
         partners: dict[Hashable, list[BodyLiteral]] = {_shape(item): [] for item in premise}
@@ -88,6 +89,7 @@ class Matcher:
             if next(ways[-1], None) is None:
                 # A dead end: the item before this one tries its next partner.
                 ways.pop()
+            # There is a way for the first pair and for each item: the match is complete.
             elif len(ways) > len(waiting):
                 yield
             else:
@@ -96,6 +98,7 @@ class Matcher:
                     ways.append(self._implied(item, partners[_shape(item)], special))
                 else:
                     ways.append(self._ways(item, partners[_shape(item)]))
+        # A search that came to its own end has no way left.
         self.gave_up = bool(ways)
 
     def _ways(self, general: BodyLiteral, partners: Sequence[BodyLiteral]) -> Iterator[bool]:
@@ -169,6 +172,7 @@ def _shape(item: BodyLiteral) -> Hashable:
     """A key that two items share if they can be made equal: sign and indicator, or the operator in either direction."""
     if isinstance(item, Literal):
         return (item.negated, item.atom.indicator)
+    # The same sign for `<` and `>`, so that `A > B` finds `B < A`.
     return min(item.operator, TURNED.get(item.operator, item.operator))
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+# `a [1]`
 _ARTICLE = re.compile(r"\b(?:an?)\s+(\[\d+\])", re.IGNORECASE)
+# `the [1]`
 _NAMED = re.compile(r"\b(?:the|an?)\s+(\[\d+\])", re.IGNORECASE)
+# `in in`, but not `in in-laws`
 _TWICE = re.compile(r"(?<![\w'’-])(\w+)\s+\1(?![\w'’-])", re.IGNORECASE)
+# `an apple`
 _SOUND = re.compile(r"\b(an?)\s+([A-Za-z]+)", re.IGNORECASE)
+# `cannot eats`, `does not eats`, `can [1] eats`
 _AFTER_AUXILIARY = re.compile(
     # A question may begin with an auxiliary and a noun ("can ships pass"); only a slot or words before it show a verb.
     r"(?:(?<=\S )(?:cannot|can|could|may|might|must|should|will|would)\s+(?:not\s+|never\s+)?"
     r"|\b(?:does|do|did)\s+not\s+"
     r"|\b(?:can|could|may|might|must|should|will|would|does|do|did)\s+\[\d+\]\s+(?:not\s+|never\s+)?)(?P<verb>[a-z]+)"
 )
+# two blanks, a blank before a sign or at an end, a slot that touches a word or a slot
 _SPACING = re.compile(r"\s{2,}|\s[,.;?!]|^\s|\s$|\]\[|\w\[|\]\w")
 
 _REPEATABLE = frozenset({"had", "that", "very"})

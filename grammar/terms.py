@@ -141,6 +141,7 @@ class Substitution(Mapping[str, Constant]):
     """An immutable map from variable name to constant."""
 
     bindings: tuple[tuple[str, Constant], ...] = ()
+    # Only the tuple is compared and hashed.
     _index: dict[str, Constant] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

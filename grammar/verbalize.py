@@ -17,6 +17,7 @@ _VERBS = (
     # "cannot" comes before "can": the first alternative that matches counts.
     "cannot|can|could|is|are|was|were|has|have|had|does|do|did|should|must|will|would|may|might"
 )
+# `[1] is not allergic to [2]`: the subject `[1] `, the verb `is`, ` not`, and the rest
 _FIRST_VERB = re.compile(rf"^(?P<subject>.*?\]\s+)(?P<verb>{_VERBS})\b(?P<no>\s+not\b)?(?P<rest>.*)$", re.DOTALL)
 _FULL_VERBS = ("has", "have", "had")
 

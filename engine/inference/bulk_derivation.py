@@ -155,6 +155,7 @@ def derive_all(
             for rule in rules:
                 deriver.maintain(rule, Maintainer(relations, changes, compiled.tables))
             changes.settle()
+            # After `settle`: until then the tables still have the rows that are gone.
             atoms = compiled.materialise()
             if has_changed:
                 relations.retire([], compiled.derived - set(compiled.refused))
@@ -236,6 +237,7 @@ def find_statement(
                 continue  # by other rules, whose variables need not be those of this one
             row = _wanted_row(relations, library, rule, derivation, is_wanted)
             if row is not None:
+                # Raises if the row is out of date: its proof may name facts that are gone.
                 _current(kb, relations, library, rule)
                 return next(_records(kb, relations, library, rule, [[row]], session=session), None)
     return None
@@ -265,6 +267,7 @@ def outdated_rules(kb: KnowledgeBase) -> list[str]:
     """Rules whose stored statements are from before facts changed."""
     relations = Relations(kb)
     found = relations.derivations().values()
+    # Facts that were not read yet may change the statements of any rule.
     return [item.rule for item in found if item.stale] if relations.is_up_to_date else [item.rule for item in found]
 
 
@@ -644,6 +647,7 @@ class _CompiledLibrary:
             if wide:  # no table may have so many columns, and the members of a layer depend on each other
                 self.refused |= dict.fromkeys(members, self.refused[wide[0]])
                 continue
+            # A layer that was maintained has its tables already.
             if self.tables.keys().isdisjoint(members) and not self._materialise(members):
                 continue
             for indicator in members:
@@ -710,6 +714,7 @@ class _CompiledLibrary:
                 compiled = compile_aggregate(rule.aggregate, premise, self.setting(), self.relations.row_count)
                 return _Clause(number, rule, compiled.premise, compiled.cells, compiled.select)
             body = compile_premise(join_order(rule).premise, self.setting())
+            # A recursive clause must not make larger numbers than those for which it was compiled.
             if recursive and (body.calculates or body.extent | self.extent != self.extent):
                 raise NotCompiled("it calculates in a recursion, which may never end")
             return _Clause(number, rule, body, conclusion_cells(rule.conclusion.atom, body, self.setting()))
@@ -971,6 +976,7 @@ class _RuleDeriver:
         derivation = self.relations.new_instances(
             rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
         )
+        # Rows that differ only in values that are left out are one statement.
         return self.relations.fill_rows(derivation, dict.fromkeys(values))
 
 

@@ -64,6 +64,7 @@ def conflicts(
         *_facts_of_disjoint_types(library, records),
     ]
     distinct: dict[tuple[FactRecord, ...], FactConflict] = {}
+    # A constraint such as `p(A, B) & p(B, A)` finds the same facts in either order.
     for conflict in found:
         distinct.setdefault(conflict.facts, conflict)
     return sorted(distinct.values(), key=lambda conflict: (len(conflict.facts), conflict.declaration, conflict.text))

@@ -425,6 +425,7 @@ def values_in_sentence(rule: Rule, library: Library, text: str) -> list[Substitu
     pattern = []
     seen: dict[str, int] = {}
     for place, piece in enumerate(pieces):
+        # A variable that comes again stands for the same text.
         if place % 2 and piece in seen:
             pattern.append(f"(?P=v{seen[piece]})")
         elif place % 2:
@@ -439,6 +440,7 @@ def values_in_sentence(rule: Rule, library: Library, text: str) -> list[Substitu
     values = {name: found[f"v{number}"] for name, number in seen.items()}
     texts = Substitution(tuple((name, Constant(value)) for name, value in values.items()))
     numbers = Substitution(tuple((name, Constant(_number_or_text(value))) for name, value in values.items()))
+    # They are equal where no value is written like a number.
     return list(dict.fromkeys((texts, numbers)))
 
 

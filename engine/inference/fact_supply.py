@@ -63,6 +63,7 @@ class FactSupply:
         self._refs: set[int] = set()
 
     def begin(self) -> None:
+        # The program has clauses for these; supplied again they would be there twice.
         self._sent = set(self._stated)
 
     def rows(self, call: AnswerRow) -> str:

@@ -20,6 +20,7 @@ from hapax.kb.relations import Relations, StoredDerivation
 _MOST_REMOVED = 0.1
 """Share of a predicate's atoms beyond which filling its table again is no slower than deleting and rederiving."""
 
+# Atoms that may be taken out whatever their share: a tenth of a few atoms is soon reached.
 _FEW = 1_000
 
 
@@ -92,6 +93,7 @@ class Maintainer:
             columns = columns_of(indicator)
             typed = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
             key = ", ".join(columns)
+            # heads: candidates, by their cells; round: rows that the last round took out or added, by number.
             for name, kind in (
                 ("heads", f"{typed}, PRIMARY KEY ({key})"),
                 ("round", f"{typed}, ref INTEGER, PRIMARY KEY ({key})"),
@@ -149,6 +151,7 @@ class Maintainer:
             self.relations.run(f"DELETE FROM temp.round_{table}")  # noqa: S608  ours
             removed += self.relations.run(
                 f"INSERT INTO temp.round_{table} SELECT {cells} FROM temp.heads_{table} AS h "  # noqa: S608  ours
+                # SQLite keeps the order of a CROSS JOIN: from the few candidates to the index of the table.
                 f"CROSS JOIN {change.now} AS x ON {change.same('x', 'h')}"
             )
             self.relations.run(f"INSERT INTO {change.gone} SELECT * FROM temp.round_{table}")  # noqa: S608  ours
@@ -159,6 +162,7 @@ class Maintainer:
         """Bring back what has another derivation, and add what is new, in rounds."""
         for clause in layer.clauses:
             change = self._change(clause.table)
+            # What is gone comes back if a clause, a rule file or a fact still gives it.
             if self.changes.count(change.gone):
                 same = [f"h.{column} = {cell}" for column, cell in zip(change.columns, clause.head, strict=True)]
                 heads = [f"h.{column}" for column in change.columns]
@@ -186,12 +190,14 @@ class Maintainer:
             change, latest = self._change(table), f"temp.round_{table}"
             key = ", ".join(change.columns)
             cells = ", ".join(f"x.{column}" for column in (*change.columns, "ref"))
+            # Rows that are inserted below get larger numbers.
             high = self.relations.highest(table)
             self.relations.run(f"DELETE FROM {latest}")  # noqa: S608  ours
             added += self.relations.run(
                 f"INSERT INTO {latest} SELECT {cells} FROM temp.heads_{table} AS h "  # noqa: S608  ours
                 f"CROSS JOIN {change.gone} AS x ON {change.same('x', 'h')}"
             )
+            # A row that is gone is still in the table, under its number; only the views leave it out.
             self.relations.run(f"DELETE FROM {change.gone} WHERE ({key}) IN (SELECT {key} FROM {latest})")  # noqa: S608
             self.relations.run(f"INSERT OR IGNORE INTO {table} ({key}) SELECT {key} FROM temp.heads_{table}")  # noqa: S608
             inserted = f"SELECT {key}, ref FROM {table} WHERE ref > {high}"  # noqa: S608  ours
@@ -219,8 +225,10 @@ class Maintainer:
         for absent in body.absent:
             change = self.changes.get(self._tables[absent.indicator])
             if change is not None:
+                # A negation takes out when a row appears, and adds when one vanishes.
                 appeared, vanished = (change.new, change.gone) if removing else (change.gone, change.new)
                 yield body.select_from([f"{appeared} AS d"], clause.head, _matches(absent))
+                # Closed for each first argument: the negation holds from its first row on, until its last one is gone.
                 if absent.covered:
                     yield body.select_from([f"{vanished} AS d"], clause.head, _matches(absent)[:1])
 
@@ -305,6 +313,7 @@ class Maintainer:
             if change is None:
                 continue
             yield body.select_from([f"{change.new} AS d"], body.references, _matches(absent))
+            # It also ceases to hold where no row with its first argument is left.
             if absent.covered:
                 none_left = f"NOT EXISTS (SELECT 1 FROM {change.now} AS k WHERE k.a1 = {absent.cells[0]})"  # noqa: S608
                 conditions = [*_matches(absent)[:1], none_left]
@@ -324,6 +333,7 @@ class Maintainer:
             if change is None:
                 continue
             yield body.select_from([f"{change.gone} AS d"], columns, _matches(absent))
+            # It also begins to hold with the first row that has its first argument.
             if absent.covered:
                 none_before = f"NOT EXISTS (SELECT 1 FROM {change.old} AS k WHERE k.a1 = {absent.cells[0]})"  # noqa: S608
                 yield body.select_from([f"{change.new} AS d"], columns, [*_matches(absent)[:1], none_before])

@@ -279,6 +279,7 @@ class _Writer:
         """Computed definitions, then every rule as a clause and as data for `derivation/4` of host.pl."""
         for indicator in self.computed:
             yield definition_text(self.signatures[indicator])
+        # By its place in the library, by which `instances_by_conclusion` finds the rule again.
         for index, rule in enumerate(self.library.rules):
             if not rule.conclusion.negated:
                 yield from self._rule(index, rule)

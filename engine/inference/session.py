@@ -509,12 +509,14 @@ class _PrefixDecoder:
             tag = self.tag()
             if tag in "cl":
                 count = self._count()
+                # A compound's first cell is its name; a list has none.
                 open_terms.append((tag, count + (tag == "c"), []))
             else:
                 done = self._plain(tag)
                 if not open_terms:
                     return done
                 open_terms[-1][2].append(done)
+            # A term that is complete is a cell of the term around it, which may be complete with it.
             while len(open_terms[-1][2]) == open_terms[-1][1]:
                 tag, _, parts = open_terms.pop()
                 whole = PrologTerm(str(parts[0]), tuple(parts[1:])) if tag == "c" else PrologTerm("[]", tuple(parts))
@@ -572,6 +574,7 @@ def _integer(text: str) -> int:
 
 def _float(text: str) -> AnswerCell:
     """A float as the shortest decimal that reads back as the same float; infinities and NaN stay terms."""
+    # SWI-Prolog writes 1.0Inf and 1.5NaN.
     number = float(text.lower().replace("1.0inf", "inf").replace("1.5nan", "nan"))
     return Decimal(repr(number)) if math.isfinite(number) else PrologTerm(text)
 

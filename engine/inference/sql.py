@@ -136,6 +136,7 @@ def _equations_to(alias: str, placed: Iterable[str], conditions: Iterable[str]) 
     return count
 
 
+# `t0.` or `h.`: the alias before a column
 _ALIAS = re.compile(r"\b([a-z]\d*)\.")
 
 
@@ -170,6 +171,7 @@ def compile_aggregate(
         raise NotCompiled("an average may not be a finite decimal")
     compiler = _PremiseCompiler(context).read(premise)
     number = None if aggregate.function == "count" else compiler.number_of(aggregate.counted[0])
+    # No group has more rows than all combinations of the tables' rows.
     rows = prod(max(1, row_count(table)) for table in compiler.tables)
     value = _value_of_group(aggregate.function, number, rows)
     columns = [f"{compiler.cell(variable).text} AS c{place}" for place, variable in enumerate(aggregate.counted, 1)]
@@ -179,6 +181,7 @@ def compile_aggregate(
         names[variable.name] = f"g{place}"
         columns.append(f"{compiler.cell(variable).text} AS g{place}")
     inner = compiler.compiled()
+    # Rows that agree in all counted values count once.
     distinct = inner.select(columns).replace("SELECT ", "SELECT DISTINCT ", 1)
     result = compiler.tag_of(value)
     terms = [term for term in aggregate.atom.arguments if isinstance(term, Variable)]
@@ -312,6 +315,7 @@ class _PremiseCompiler:
                 covered = f"SELECT 1 FROM {table} AS k WHERE k.a1 = {cells[0].text}"  # noqa: S608  ours
                 self.conditions.append(f"EXISTS ({covered})")
             return
+        # Apart from the others, because its conditions are denied together.
         inner = _PremiseCompiler(self.context, values=dict(self.values), numbers=dict(self.numbers))
         inner._computed(literal.atom, signature)
         self.conditions.append(f"NOT ({' AND '.join(inner.conditions) or '1 = 1'})")
@@ -384,6 +388,7 @@ class _PremiseCompiler:
         # The tag of a whole number n is 2n + 1.
         text = f"(2 * {number.text} + 1)"
         if places:
+            # Makes the table of the numbers with so many decimal places, with which SQL may call `decimal_tag`.
             self.context.numbers(places)
             text = f"decimal_tag({number.text}, {number.over})"
         return TagExpression(text, largest, places)

@@ -111,6 +111,7 @@ class _Sheet:
             proof=proof.to_json(),
         )
         line = self.line_of(record)
+        # JSON writes NUL as \u0000. v: a value alone, w: one inside a text; then a fact's number and the id.
         pattern = (
             rf'"\\u0000(v)(\d+){mark}\\u0000"|\\u0000(w)(\d+){mark}\\u0000'
             rf'|(?<="by": )"fact", "(fact)": "(\d+){mark}"|({record.id})'
@@ -119,6 +120,7 @@ class _Sheet:
         slots: list[tuple[str, int]] = []
         end = 0
         for match in re.finditer(pattern, line):
+            # The line becomes a format, in which a percent sign is doubled.
             pieces.append(line[end : match.start()].replace("%", "%%"))
             kind, place = [group for group in match.groups() if group is not None][:2] if not match[7] else ("id", 0)
             slots.append((str(kind), int(place)))
@@ -222,6 +224,7 @@ class _TextCache:
             self._learn(tags)
             texts = list(map(self._json.__getitem__, tags))
         inner = list(map(self._inner.__getitem__, tags))
+        # Only decimals have a canonical text of their own.
         return texts, inner, list(map(self._canonical.get, tags, texts))
 
     def _learn(self, tags: Sequence[int]) -> None:
@@ -231,6 +234,7 @@ class _TextCache:
         for tag, text in self._symbols.encoded(set(tags).difference(self._json)):
             self._json[tag] = text
             self._inner[tag] = text[1:-1] if text.startswith('"') else text
+            # A decimal is stored as an object; a line and an identity have its number.
             if text.startswith("{"):
                 value = decode_value(text)
                 self._json[tag] = json.dumps(value, default=encode_decimal)

@@ -262,6 +262,7 @@ class RuleSearch:
                 types = answers[beam].types
                 for value, probability in answers[beam].accepted.items():
                     extended.append(beam.extended(value, probability, types.get(value)))
+        # Beams that were apart by their distributions come together again.
         self._extended(_merged(extended) if self._is_asked_anew else extended)
         self.cut = self.cut or not all(answer.complete for answer in answers.values())
 
@@ -530,6 +531,7 @@ class RuleSearch:
             chosen = list(chain.from_iterable(groups[text] for text in self.division.ends.of(distribution)))
             self._judge_ranked(distribution, scores, chosen)
             self._orders[distribution] = [beam.values for beam in chosen]
+            # The ends are disjoint, so that no entry is replaced.
             left |= {beam.values: [distribution] for beam in chosen}
         return left
 
@@ -618,6 +620,7 @@ class RuleSearch:
         ancestors: dict[Distribution, set[tuple[Value, ...]]] = {name: set() for name in self.settings.distributions}
         for beam in self.beams:
             for distribution in beam.distributions:
+                # The beginnings of a beam's values are those of the beams from which it came.
                 for length in range(1, len(beam.values) + 1):
                     ancestors[distribution].add(beam.values[:length])
         for distribution, values, decision in self._kept_decisions:

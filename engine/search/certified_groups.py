@@ -74,6 +74,7 @@ def certificates_of_groups(
     records = []
     for group, choice in choices.items():
         values = groups[group]
+        # Sorted: the identity of the sample must not depend on the order of the values.
         sample = sorted((value.id, value.score, value.truth) for value in values if value.truth is not None)
         others = [value.score for value in values if value.truth is None]
         records.append(

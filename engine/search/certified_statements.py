@@ -156,6 +156,7 @@ class DistinctStatements:
             replace(vote, statement_id=self.rows[vote.statement_id])
             for vote in kb.votes()
             if vote.statement_id in self.rows and not vote.voter.startswith(MODEL_VOTER)
+        # Votes on statements with one text count as votes on one statement.
         ]
         verdicts = soundness_verdicts(votes)
         return {identity: answer == SOUND for identity, answer in verdicts.items() if answer != UNSURE}

@@ -215,6 +215,7 @@ def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[Store
         # Certificates of older files rest on the calibrations of all critics together.
         if record.basis.get("calibration") not in (None, own, maps.checksum):
             reasons.append("the calibration has changed since")
+        # Certificates of older files name no prompt, templates or rules.
         if record.basis.get("prompt", prompt_version()) != prompt_version():
             reasons.append("the wording of the critic's question has changed since")
         for indicator, checksum in (record.basis.get("templates") or {}).items():

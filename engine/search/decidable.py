@@ -121,6 +121,7 @@ def open_parts(rule: Rule, names: Sequence[str], facts: DecidableFacts, library:
     waiting = []
     for item in testable:
         own = variable_names([item])
+        # An earlier step has tested what had all its values then; the first step tests everything.
         if own <= reached and (not own <= before or not before):
             waiting.append(item)
     parts: list[PremisePart] = []

@@ -91,6 +91,7 @@ def ends(
         limit = scores[tail[-1]]
         tail = [text for text in tail if scores[text] != limit]
         head = [text for text in head if scores[text] != limit]
+    # For each variable the number of its different values in the pool.
     columns = zip(*(values[text] for text in order), strict=True)
     distinct = [len(set(column)) for column in columns]
     chosen_head, chosen_tail = _SpreadStatements(values, head, distinct), _SpreadStatements(values, tail, distinct)
@@ -155,6 +156,7 @@ def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str
 
     A statement is in one pair at most. The most extreme statements are paired first.
     """
+    # Statements with a common frame differ in the value at its place alone.
     partners: dict[tuple[int, Values], list[str]] = defaultdict(list)
     for text in split.long_tail:
         for frame in _frames(values[text]):

@@ -353,6 +353,7 @@ class QuestionGates:
             # The values of this gate may only now have passed the gates before it.
             threshold = self.thresholds[gate.name].at_end(scores, self._rules[gate.name])
             if scores and scores[0] < threshold.value:
+                # The middle score: of five values, three are accepted.
                 threshold = Threshold(scores[(len(scores) - 1) // 2], is_set=True)
                 self._ranked.add(gate.name)
             self.thresholds[gate.name] = threshold

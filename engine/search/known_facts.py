@@ -163,6 +163,7 @@ class KnownFacts:
             return None
         known = self._of(indicator)
         if known.closure is None:
+            # GENERATING names symmetry first.
             symmetric, transitive = (self._library.has_property(indicator, item) for item in GENERATING)
             known.closure = FactClosure(known.given, symmetric=symmetric, transitive=transitive)
         return known.closure
@@ -192,6 +193,7 @@ class KnownFacts:
         fact = self.of(atom.indicator).get(atom_values(atom))
         if fact is not None and fact.source is Source.GIVEN:
             return 1.0
+        # A withdrawn fact is not among the facts: it is looked up by its identity.
         is_withdrawn = (
             self._withdrawn and content_id("fact", atom.predicate, list(atom_values(atom))) in self._withdrawn
         )

@@ -299,6 +299,7 @@ class Oracle:
         while open_questions := [question for question in asked if question.is_open]:
             self._round(self._in_turn(open_questions))
         self._end(asked)
+        # Before the decisions, which tell of facts that lose in a conflict.
         self._settle_conflicts(asked)
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
