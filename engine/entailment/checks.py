@@ -205,6 +205,7 @@ class _Generals:
         """The rules, in order, that may be more general than this one."""
         concluded = special.conclusion.atom.indicator
         found: set[int] = set()
+        # Rules without a positive premise are filed under "".
         for given in {"", *self._entailed(_positive(special))}:
             found.update(self._filed.get((concluded, given), ()))
         return (self._rules[number] for number in sorted(found) if self._rules[number] is not special)
@@ -266,8 +267,10 @@ def _rests_on(rule: Rule, literal: Literal) -> bool:
     """True if without the literal the premise does not connect the variables of the conclusion."""
     wanted = {term.name for term in rule.conclusion.atom.arguments if isinstance(term, Variable)}
     rest = [variable_names([item]) for item in rule.premise if item != literal]
+    # A conclusion about one variable needs the literal unless another item is about that variable alone.
     if len(wanted) < 2:
         return wanted not in rest
+    # From one of the variables to all that the other items connect with it.
     reached = {min(wanted)} if any(min(wanted) in names for names in rest) else set()
     while any(names & reached and not names <= reached for names in rest):
         reached = reached.union(*(names for names in rest if names & reached))

@@ -51,6 +51,7 @@ class Chain:
         return tuple(round(step, 6) for step in reversed(steps))
 
     def __str__(self) -> str:
+        # `a(A) entails b(A), which entails c(A)`
         return ", which entails ".join(map(str, self.atoms)).replace(", which entails ", " entails ", 1)
 
 

@@ -80,6 +80,7 @@ class Edge:
 
     @property
     def name(self) -> str:
+        # Two decimals at least: 0.50, but 0.1234.
         """The name of the rule in proofs, with the score to four digits."""
         score = f"{self.score:.4f}".rstrip("0")
         shown = score if len(score) > len("0.00") else f"{self.score:.2f}"
@@ -104,6 +105,7 @@ class Edge:
     @property
     def fact(self) -> FactRecord:
         values = (str(self.premise), str(self.hypothesis), Decimal(repr(self.score)))
+        # The shortest decimal that reads back as the same float.
         return FactRecord(ENTAILS, values, DECLARATION.argument_types, Source.GIVEN)
 
 
@@ -124,6 +126,7 @@ def stored_edge(arguments: Sequence[Value | None]) -> Edge:
         raise HapaxError(f"A fact of {ENTAILS} has {counted(len(arguments), 'argument')}, not 3. Retract it.")
     texts, score = list(map(str, arguments[:2])), float(arguments[2] or 0)
     premise, hypothesis = map(_plain_atom, texts)
+    # The parser reads what has another form, or says what is wrong with it.
     if premise is None or hypothesis is None or not 0 <= score <= 1:
         return Edge.of(texts[0], texts[1], score)
     names = [term.name for term in premise.variables]

@@ -152,11 +152,11 @@ class DistinctStatements:
 
     def truths(self, kb: KnowledgeBase) -> dict[str, bool]:
         """Truth of the statements that people judged; those on which they tie are left out."""
+        # Votes on statements with one text count as votes on one statement.
         votes = [
             replace(vote, statement_id=self.rows[vote.statement_id])
             for vote in kb.votes()
             if vote.statement_id in self.rows and not vote.voter.startswith(MODEL_VOTER)
-        # Votes on statements with one text count as votes on one statement.
         ]
         verdicts = soundness_verdicts(votes)
         return {identity: answer == SOUND for identity, answer in verdicts.items() if answer != UNSURE}

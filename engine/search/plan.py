@@ -300,6 +300,7 @@ def with_ledger(estimate: RunEstimate, kb: KnowledgeBase, prices: Mapping[str, P
         requests, answered, prompt_tokens, completion_tokens = sums.get((need.model, role), (0, 0, 0, 0))
         if answered < LEAST_MEASURED:
             continue
+        # Requests that failed were sent again: as many more than answers are expected now.
         expected = ceil(need.calls.expected * requests / answered)
         tokens = ceil(expected * (prompt_tokens + completion_tokens) / requests)
         price, cost = prices.get(need.model), need.cost
@@ -485,6 +486,7 @@ class _RuleEstimator:
         names = self.search.names[:-1]
         # Columns: the values of each variable over the beams.
         columns = zip(*(beam.values for beam in waiting), strict=True)
+        # Without beams there are no columns.
         self.rows.begin(len(waiting), {name: len(set(column)) for name, column in zip(names, columns, strict=False)})
         self.unknown = self.unknown or bool(waiting)
 
@@ -617,6 +619,7 @@ class _RuleEstimator:
             if may_rank and self.unknown and search.ranks(pool):
                 counts.texts = Range(0, pool)
             search.advance_unranked()
+        # Known beams have places that expected ones cannot get; a pool for both sides has twice the places.
         sides = self.settings.pool // self.settings.width if self.settings.beam else 1
         divides = search.step_number == len(self.plan.steps)  # the search has gone on to the next step
         self.rows.rank(max(0, self.settings.width - len(search.beams) // sides), ranks, divides)

@@ -30,6 +30,7 @@ FIRST_VALUES = 2
 
 def first_calls(calls: int) -> int:
     """Number of calls about the first variable, which ask for as many values in all as the calls about others."""
+    # Division rounded up.
     return -(-calls // FIRST_VALUES)
 
 

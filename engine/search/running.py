@@ -81,6 +81,7 @@ class WatchedSearch:
             raise KeyboardInterrupt
         self._paused_seconds += system.monotonic() - began
         self._wanted = False
+        # The pace of the last minute begins anew, without the pause.
         self._paces.clear()
         self.paused(False)
 

@@ -128,6 +128,7 @@ def fact_truths(kb: KnowledgeBase, sources: Iterable[str] = ()) -> dict[str, boo
             balance[label.fact_id] += 1 if label.is_true else -1
     truths = {fact: total > 0 for fact, total in balance.items() if total}
     if not wanted or VOTES in wanted:
+        # Last, so that votes replace what other sources say.
         truths |= voted_truths(kb)
     return truths
 

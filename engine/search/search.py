@@ -491,6 +491,7 @@ class _SearchRun:
             if rule_search not in measures:
                 for text in dict.fromkeys(by_beam.values()):
                     batch.update(dict.fromkeys(ranked_parts(text)))
+        # Chance ranks beams without their texts, but a beam whose text has no score would be dropped.
         scores = dict.fromkeys(batch, 0.0) if ranker == "random" else self.oracle.log_likelihoods(batch)
         for rule_search in active:
             if rule_search in measures:

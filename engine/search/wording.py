@@ -26,6 +26,7 @@ EXAMPLE_VALUES = 5
 Rows = dict[tuple[Value, ...], list[Value]]
 """Values at one argument place of a predicate, by the other arguments."""
 
+# `[B]` or `[A1]`: the slot of a variable without a value
 _BRACKETS = re.compile(r"\[([A-Z][0-9]{0,3})\]")
 
 
