@@ -24,6 +24,7 @@ LONGEST_LINE = 400
 MOST_LINES = 9_999
 """Lines of a reply that are read, and most values that a call may ask for: list numbers have up to four digits."""
 
+# `1. basil`, `2)basil`, `(3) basil`, `- basil`. Before a digit only with a blank: `1.5` is a number.
 _NUMBERING = re.compile(r"\(?\d{1,4}[.)]\s*(?=[^\d\s])|\(?\d{1,4}[.)]\s+(?=\d)|[-*•]\s+(?=\S)")
 _BARE_NUMBER = re.compile(r"\d{1,4}[.)]")
 _PARENTHESES = re.compile(r"\s*\([^()]*\)")
@@ -36,6 +37,7 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 # They reorder the text on the screen, so that a value would not read as it is stored.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
+# `about 1,200`, `the year 1876`, `−3.5 kg`, `44 BC`; `parse_number` decides on the unit.
 _NUMBER = re.compile(
     r"(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|in|the\s+year|year)\s+)*"
     r"(?P<sign>[-+\u2212]?)(?P<whole>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?P<decimals>\.[0-9]+)?"
@@ -225,6 +227,7 @@ def _list_item(line: str) -> str:
         raise _Rejected(item, "does not end in a full stop")
     if item.endswith("..."):
         raise _Rejected(item, "trails off")
+    # Quotes may stand outside the full stop or inside it.
     return _unquoted(_unquoted(item).removesuffix(".").strip())
 
 

@@ -74,6 +74,7 @@ class OpenedModels:
     def learn_price(self, name: str, price: Price | None) -> None:
         """Add the price of a model to the journal's price table, if there is a journal and a price."""
         if self.options.journal is not None and price is not None:
+            # A price that the user gave stays.
             self.options.journal.prices.setdefault(name, price)
 
 

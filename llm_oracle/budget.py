@@ -81,6 +81,7 @@ class Budget:
             return "calls", self.max_calls
         if self.max_tokens is not None and spent.tokens > self.max_tokens:
             return "tokens", self.max_tokens
+        # An unknown cost passes here: `Journal` refuses a model without a price under a limit on cost.
         if self.max_cost is not None and spent.cost is not None and spent.cost > self.max_cost:
             return "cost", self.max_cost
         return None
@@ -214,6 +215,7 @@ class Ledger:
         self.budget = budget
         self.writer = writer
         self.pause: Pause | None = None
+        # Reentrant, since `settle` and `reserve` call methods that take it, too.
         self._lock = threading.RLock()
         self._statistics: dict[str, CallStatistics] = {}
         self._reserved: dict[Reservation | Allotment, CallStatistics] = {}
@@ -249,6 +251,7 @@ class Ledger:
             limit = self._reached.get(account)
             if limit is None and self.budget.counts(account.role):
                 limit = self.budget.exceeded(sum(self._reserved.values(), used + wanted))
+                # Requests under way mostly use less than is reserved for them, so their end may leave room.
                 if limit is not None and self._reserved:
                     return None
             if limit is not None:
@@ -332,6 +335,7 @@ class Account:
             try:
                 reservation.written.result()
             except BaseException:
+                # It was not sent, and its reservation must not stand in the way of others.
                 reservation.settle(None)
                 raise
         return reservation

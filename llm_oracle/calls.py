@@ -76,6 +76,7 @@ class JournaledModel(ABC, Generic[WrappedModel, Answer]):
 
     def _prepare(self, request: Mapping[str, Any], reserved: Usage) -> PreparedCall:
         model = self._asker.model
+        # Without the role: likelihood and evaluator share answers if they are one model.
         return PreparedCall(content_id("call", self.kind, model.name, model.revision, request), request, reserved)
 
     def _journaled(
@@ -98,6 +99,7 @@ class JournaledModel(ABC, Generic[WrappedModel, Answer]):
             self._log(calls, records, system.monotonic() - began)
             return [self._read(record) for record in records]
         except BudgetReached as reached:
+            # The journal gives records; callers of the model expect its answers.
             reached.answers = tuple(None if record is None else self._read(record) for record in reached.answers)
             raise
 
@@ -282,6 +284,7 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
 
     def _read(self, record: CallRecord) -> LogLikelihood:
         response = record.response
+        # JSON has no tuples.
         spans = tuple((total, count) for total, count in response.get("spans", ()))
         refused, first = response.get(REFUSED, ""), response.get("first")
         return LogLikelihood(response["total"], response["token_count"], refused, spans, first)

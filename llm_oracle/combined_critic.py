@@ -72,6 +72,7 @@ class CombinedCritic:
             if score.covered and not score.refused
         }
         if not judged:
+            # A refusal counts as an answer; only without any does the claim stay uncovered, with the members' reasons.
             refused = next((score.refused for score in scores if score.refused), "")
             reasons = "; ".join(dict.fromkeys(score.basis for score in scores if score.basis))
             return CriticScore(0.5, usage, refused, covered=bool(refused), basis="" if refused else reasons)
@@ -140,6 +141,7 @@ class WordedCritic:
         scores = self.critic.probabilities([self._worded(claim) for claim in claims])
         if self.wording.affirms:
             return scores
+        # The wording denies the claim, so that a no is a yes to the claim.
         return [replace(score, probability=1.0 - score.probability) for score in scores]
 
     def _worded(self, claim: str) -> str:

@@ -57,6 +57,7 @@ class CriticChain:
 
     def stream(self, asked: Sequence[str]) -> Stream[CriticScore]:
         """Scores as the critics decide; each is asked for what those before it do not cover."""
+        # Positions of the claims that no critic has covered so far.
         waiting = list(range(len(asked)))
         last = len(self.critics) - 1
         for number, critic in enumerate(self.critics):
@@ -65,12 +66,14 @@ class CriticChain:
                 decided: list[tuple[int, CriticScore]] = []
                 for place, score in group:
                     position = waiting[place]
+                    # The last critic's score stays even if it covers nothing, so that each claim has one.
                     if score.covered or number == last:
                         decided.append((position, replace(score, judge=critic.identity.title if score.covered else "")))
                     else:
                         uncovered.append(position)
                 if decided:
                     yield decided
+            # Sorted, because a streaming critic answers in any order.
             waiting = sorted(uncovered)
             if not waiting:
                 return

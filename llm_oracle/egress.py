@@ -31,6 +31,7 @@ class _Guard:
         self.is_on = False
 
     def permits(self, host: str) -> bool:
+        # A point at the end only says that the name is complete: `example.org.`
         name = host.rstrip(".").casefold()
         if is_local_host(name):
             return True
@@ -41,6 +42,7 @@ class _Guard:
         if event in ("socket.getaddrinfo", "socket.gethostbyname"):
             self._check(arguments[0])
         elif event == "socket.connect":
+            # The address of a Unix socket is a path and not a tuple. Datagrams, such as a resolver's, are not guarded.
             opened, address = arguments
             # Which addresses a permitted name has, the resolver alone knows: any will do once a name is permitted.
             resolved = (
@@ -57,6 +59,7 @@ class _Guard:
 
 def _is_address(host: str) -> bool:
     try:
+        # `fe80::1%eth0` names the interface after the address.
         ip_address(host.partition("%")[0])
     except ValueError:
         return False
@@ -92,6 +95,7 @@ def is_offline() -> bool:
 @contextmanager
 def offline(applies: bool) -> Iterator[None]:
     """Inside, if it applies, no other machine can be permitted, and checkpoints come from this one alone."""
+    # A block inside another one cannot lift its ban.
     token = _OFFLINE.set(applies or _OFFLINE.get())
     try:
         yield

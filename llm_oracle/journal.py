@@ -202,6 +202,7 @@ class Journal:
             try:
                 return self._locked_answers(asker, calls, send, is_again)
             except Paused:
+                # What was stored before the pause is read from the store in the next round.
                 self._wait_for_pause()
                 is_again = True
 
@@ -328,6 +329,7 @@ class Journal:
         spent = CallStatistics()
         for _, answer in answered:
             refused = int(REFUSED in answer.response)
+            # Such a model has settled tokens and cost request by request.
             if account.is_metered:
                 spent += CallStatistics(refused=refused)
             else:

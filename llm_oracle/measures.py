@@ -153,6 +153,7 @@ def mentions(text: str, values: Sequence[str]) -> tuple[tuple[int, int] | None, 
         taken = [place for place in places.values() if place is not None]
         places[value] = None
         for match in _whole_words(value).finditer(text) if value.strip() else ():
+            # Only where no longer value stands.
             if all(match.end() <= start or match.start() >= end for start, end in taken):
                 places[value] = match.span()
                 break
@@ -231,10 +232,12 @@ class _Scores:
         if self.whole is not None:
             found[Measure.PAPER] = self.whole.per_token
         elif self.parts is not None and self.parts.first is not None:
+            # Behind `START` one more token has a score than in the text alone: the first one.
             later = self.parts.token_count - 1
             found[Measure.PAPER] = (self.parts.total - self.parts.first) / later if later else float("-inf")
         if text is not None:
             found[Measure.TOTAL] = text.total
+            # (ln P(text) - ln P(its words on their own)) / tokens (Pauls and Klein 2012).
             if Measure.SLOR in measures:
                 found[Measure.SLOR] = (
                     (text.total - _by_words(self.text)) / text.token_count if text.token_count else 0.0
@@ -272,6 +275,7 @@ def _with_similarities(
 
 def _spanned(text: RankedText) -> tuple[SpannedText, list[str]]:
     """The text with the places of its values, in the order of their mention, and these values."""
+    # By place, so that a value that is given twice counts once.
     places = {place: value for place, value in zip(mentions(text.text, text.values), text.values, strict=True) if place}
     order = sorted(places)
     spans = tuple((start + len(START), end + len(START)) for start, end in order)
@@ -294,6 +298,7 @@ def _by_counts(model: Any, texts: Sequence[RankedText]) -> list[TextMeasures | N
     is_list = lists_names(model)
     asked: list[tuple[str, ...]] = [(name,) for name in chain.from_iterable(named)]
     if not is_list:
+        # The empty tuple stands for the number of all places.
         asked += [*chain.from_iterable(map(_pairs, named)), *named, ()]
     asked = list(dict.fromkeys(asked))
     counts = dict(zip(asked, model.counts(asked), strict=True))
@@ -316,6 +321,7 @@ def _by_popularity(counts: Mapping[tuple[str, ...], float], names: Sequence[str]
     listed = [math.log1p(counts[(name,)]) for name in names if counts[(name,)]]
     if not listed:
         return None
+    # A list does not count names together, and all of them are together at most as often as the rarest.
     scores = {Measure.SPAN: min(listed), Measure.PRIOR: math.fsum(listed)}
     return TextMeasures(scores, sum(len(name.split()) for name in names))
 

@@ -30,6 +30,7 @@ class SplitText:
     @classmethod
     def of(cls, spanned: SpannedText) -> SplitText:
         """Cut a text at its spans."""
+        # 0, start, end, start, end ... length: even pieces lie between the names, odd ones are the names.
         edges = [0, *(edge for span in spanned.spans for edge in span), len(spanned.text)]
         pieces = [spanned.text[start:end] for start, end in pairwise(edges)]
         return cls(tuple(pieces[::2]), tuple(pieces[1::2]))

@@ -23,6 +23,7 @@ from hapax.llm_oracle.protocols import ReplyForm
 BLANK = "___"
 """Mark of the requested value in the words of our own profiles, which models know from exercises."""
 
+# `[B]` or `[B2]`, with an article before it if there is one.
 _SLOT = re.compile(r"(?P<article>\b(?:the|an?) |)(?P<slot>\[[A-Z][0-9]{0,3}\])", re.IGNORECASE)
 
 

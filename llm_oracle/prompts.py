@@ -83,6 +83,7 @@ class PromptParts:
 
 def read_prompt(prompt: str) -> PromptParts | None:
     """The parts of a prompt for values in any of LINK's wordings; None for any other text."""
+    # Not the whole prompt: a sentence with excluded values may follow.
     match = _KNOWLEDGE_FRAME.match(prompt)
     if match is None:
         return None
@@ -252,10 +253,12 @@ def sense_claim(sentence: str) -> str:
 
 def sentence(words: str) -> str:
     """Write a clause as a sentence: with a capital letter and one full stop."""
+    # Not `capitalize`, which would put all other letters in lower case.
     return words[:1].upper() + words[1:].rstrip(".") + "."
 
 
 def with_article(noun: str) -> str:
     """Put the indefinite article before a noun, by its first letter, with the usual exceptions."""
+    # A unit, a user, a euro and a one-way street begin with a spoken consonant; the h of an hour is silent.
     spoken_vowel = noun[:1] in "aeiou" and not noun.startswith(("uni", "use", "eu", "one"))
     return f"{'an' if spoken_vowel or noun.startswith(('hour', 'honor', 'heir')) else 'a'} {noun}"

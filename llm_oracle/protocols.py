@@ -151,6 +151,7 @@ class LogLikelihood:
         """Sum the tokens of a text, and of its spans. `places`: the character range of each token."""
         sums = []
         for start, end in spans:
+            # Touching is enough: many tokenizers put the blank before a name into its first token.
             inside = [score for score, place in zip(scores, places, strict=True) if place[0] < end and place[1] > start]
             sums.append((math.fsum(inside), len(inside)))
         return cls(math.fsum(scores), len(scores), spans=tuple(sums), first=scores[0] if scores else None)

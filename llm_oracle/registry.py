@@ -98,6 +98,7 @@ def open_roles(
         judging,
         open_shared(opened, likelihood or knowledge, LIKELIHOOD),
         open_shared(opened, evaluator, EVALUATOR),
+        # The members of a chain, or else the critic itself.
         _authorities((proposing, *getattr(judging, "critics", (judging,)))),
     )
 
@@ -251,6 +252,7 @@ def find_backend(name: str) -> Backend | None:
 def runs_in_process(model: str) -> bool:
     """True for a model string whose model runs in this process, so that its requests are not sent anywhere."""
     backend = find_backend(model.partition(":")[0])
+    # By identity: a server may cost nothing, too.
     return backend is not None and backend.price is FREE
 
 

@@ -32,11 +32,14 @@ _SIDE_NAMES = re.compile(
 )
 _CARRIERS = ("arguments", "parameters", "input", "function", "output", "data", "response", "properties", "tool_input")
 """Names of the parts of a call of a tool that carry what it is called with."""
+# `Here: ["`, `x = [{"`, or a bracket at the beginning of a line; not the `[` of `see [B]`.
 _BEGIN = re.compile(r"(?:^|[:：=\]]|(?<=\s))[ \t]*(?=[\[{]\s*[\"'{\[])|^[ \t]*(?=[\[{])", re.MULTILINE)
 MOST_BEGINNINGS = 5
 """Brackets at which data is looked for."""
 _FENCED = re.compile(r"(?:```|~~~)(?P<language>[\w+-]*)[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)
+# `|---|:--:|`, the line below the header of a table in Markdown.
 _RULE_ROW = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+# `$1,200`, `-3`, `5 kg (est.)`.
 _QUANTITY = re.compile(r"[^\w\s]{0,2}\s*[-−]?\d[\d.,]*\s*(?:[^\d\s][^\d]{0,20})?(?:\(.*\))?")
 _LISTED = re.compile(r"\s*\(?\d{1,3}[.)]\s|\s*[-*•]\s")
 _CELL_BREAK = re.compile(r"(?<!\\)\|")
@@ -85,6 +88,7 @@ class DataPart:
 
 def read_json(text: str, wanted: WantedName) -> DataPart | None:
     """The values of the JSON or Python data in a text; None if it holds none."""
+    # A list of objects in JSON may have list marks: `1. {"name": "basil"}`.
     text = re.sub(r"^\s*(?:\d{1,3}[.)]|[-*•])\s+(?=\{\s*\")", "", text[:MOST_DATA], flags=re.MULTILINE)
     for match in _FENCED.finditer(text):
         node = _parsed(match["inside"].strip())
@@ -131,11 +135,13 @@ def _decoded(inside: str) -> tuple[Any, int]:
 
 def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
     """The data that a text is, in JSON or in Python's notation, repaired where the end is missing."""
+    # `fruits = [...]`, as in Python.
     text = re.sub(r"^[^\W\d]\w{0,40}\s*=\s*(?=[\[{])", "", text)
     if not text.startswith(("[", "{")):
         return None
     without_ends = re.sub(r",\s*(?=[\]}])", "", text)
     with_commas = re.sub(r"(?<=[\"\]}])[ \t]*\n\s*(?=[\"\[{])", ",\n", without_ends)
+    # As it is; without commas before closing brackets; with the commas that are missing at ends of lines.
     for candidate in (text, without_ends, with_commas):
         try:
             node = json.loads(candidate)
@@ -216,6 +222,7 @@ def _values(node: Any, wanted: WantedName) -> list[str]:
             for part in node
             if isinstance(part, list) and all(isinstance(cell, str | int | float) for cell in part)
         ]
+        # Lists of two or three cells are rows such as number and name; other lists in a list are joined.
         if len(rows) > 1 and len(rows) == len(node) and {len(row) for row in rows} in ({2}, {3}):
             cells = [[str(cell) for cell in row] for row in rows]
             column = _value_column([], cells, wanted)
@@ -270,6 +277,7 @@ def _list_in(node: Mapping[str, Any], wanted: WantedName) -> list[Any] | None:
         for part in level:
             for name, inner in part.items():
                 if isinstance(inner, list):
+                    # The fit of the name decides; of equal ones the outer list.
                     ranked.append((10 * wanted.fit(str(name)) - depth, str(name), inner))
         level = [inner for part in level for inner in part.values() if isinstance(inner, dict)]
     if not ranked:
@@ -327,6 +335,7 @@ class _Elements(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002  # the names of the base class
         if tag not in _INLINE_TAGS and len(self._open) < 50:
+            # An element with another one inside is not an innermost one.
             self._open = [(name, texts, False) for name, texts, _ in self._open]
             self._open.append((tag, [], True))
 
@@ -427,6 +436,7 @@ def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
     is_named = fenced is not None and fenced["language"].casefold() in ("csv", "tsv")
     if fenced is None and any(_LISTED.match(line) for line in lines[:2]):
         return None  # a list whose items hold commas
+    # The empty delimiter stands for columns of fixed width.
     for delimiter in (",", ";", "\t", ""):
         if len(lines) < 2 or not all(delimiter in line for line in lines):
             continue
@@ -481,6 +491,7 @@ def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: 
     fits = [wanted.fit(name) for name in header]
     width = max((len(row) for row in (header, *data)), default=0)
     best = max(fits, default=0)
+    # A generic header such as `Name` does not promise a column of numbers.
     if best and not (wanted.numeric and best < 3):
         return fits.index(best)
     for column in range(width):

@@ -37,7 +37,9 @@ class ReplyLine:
     after_blank: bool = False
 
 
+# A code fence such as ```json, or `\begin{itemize}`.
 _FENCE = re.compile(r"\s*(?:(?:```|~~~)[\w+-]*|\\(?:begin|end)\{\w+\*?\}(?:\[[^\]]*\])?)\s*$")
+# `---`, `* * *`, `=====`.
 _RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}$")
 _HASHES = re.compile(r"#{1,6}\s+")
 _STARS = re.compile(r"\*\*|__")
@@ -46,11 +48,13 @@ _CHECKBOX = re.compile(r"\[[ xX✓]\]\s+")
 
 # A point directly before a digit is a decimal point, unless a blank follows: `1.5` has no mark, `1. 5` has.
 _NUMBERED = re.compile(r"[(（]?(?P<number>\d{1,4})(?:[.)][-–]|[.)、．）]|\ufe0f?\u20e3)\**(?:\s+|(?=[^\d\s.])|$)")
+# `三、` and `(十二)`.
 _IDEOGRAPHIC = re.compile(r"[(（]?(?P<number>[一二三四五六七八九十]{1,3})[、.．)）]\s*")
 _CIRCLED = re.compile(r"(?P<number>[①-⑳➀-➉❶-❿])\s*")
 _BULLETED = re.compile(
     r"\\item\s+|(?:[-*+–—−⁃→➤]|[•‣◦▪▫●○■□▸►▶✓✔✅☑·∙]\ufe0f?(?=\s?))\ufe0f?\s+|[・･•‣◦▪▫●○■□▸►▶✓✔✅☑]\ufe0f?"
 )
+# One or more signs that are no letter, digit, quote, currency or punctuation, such as an emoji, and a blank.
 _PICTURE = re.compile(
     r"(?P<picture>[^\w\s\"'“”‘’„«»‹›()\[\]{}*_`#$€£¥%&@+\-–—.,:;!?/\\|<>=~^°½¼¾।。、「」『』《》¡¿]{1,8})\s+"
 )
@@ -59,9 +63,11 @@ _PICTURE = re.compile(
 _LETTERED = re.compile(r"\(?(?P<number>[A-Za-z])[.)]\s+")
 _ROMAN = re.compile(r"\(?(?P<number>[ivx]{1,5}|[IVX]{1,5})[.)]\s+")
 _BRACKETED = re.compile(r"\[(?P<number>\d{1,3})\]\s+")
+# `Value 1:`, `#2`, `3 -`, `**Answer 4**:`, `6]`.
 _LOOSE_NUMBER = re.compile(
     r"\**(?:(?P<label>[#№]|[^\W\d_]{1,12}\.?(?=\s*\d))\s*)?(?P<number>\d{1,3})\**(?:\s*[:：\]]\**\s*|\s*[-–—]\s+|\s+)"
 )
+# The numbers in `Here: 1. basil 2. thyme, (3) sage`, but not 4.5.
 _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s:：;,，(]))\(?(?P<number>\d{1,2})[.)]\s*(?=[^\s\d.]|\d{3}|(?<=\s)\d)")
 _CHINESE_DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九", 1)}
 _ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10}
@@ -95,7 +101,9 @@ def _line(raw: str) -> ReplyLine:
     stripped = raw.strip()
     indent = len(raw.expandtabs(4)) - len(raw.expandtabs(4).lstrip())
     body = _DECORATION.sub("", stripped, count=1) if stripped.startswith(">") else stripped
+    # A bullet before a list number: `- 1. basil`.
     body = re.sub(r"^[-*+•]\s+(?=\**\d{1,3}[.)]\**\s*[^\s\d])|^(?=\d{1,3}\\[.)])", "", body)
+    # `1\. basil`, escaped so that Markdown reads no list.
     body = re.sub(r"^(\d{1,3})\\([.)])", r"\1\2", body)
     heading = _HASHES.match(body)
     if heading:
@@ -108,6 +116,7 @@ def _line(raw: str) -> ReplyLine:
         value, end = number
         rest = inner[end:]
         again = _number_mark(rest)
+        # The number twice: `1. 1. basil`.
         if again is not None and again[0] == value:
             rest = rest[again[1] :]
         # The bold sign before the number still closes after the item: `**1. Tango**`.
@@ -150,6 +159,7 @@ def _picture(text: str) -> re.Match[str] | None:
 
 
 def _ideographic(text: str) -> int:
+    # `二十三` is two tens and three; without a digit before it, `十` is one ten.
     tens, ten, ones = text.partition("十")
     if not ten:
         return _CHINESE_DIGITS.get(text, 0)
@@ -184,6 +194,7 @@ def _with_running_marks(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
     """The lines with marks that are marks only because they run on: a, b, c; i, ii, iii; `Value 1:`, `Value 2:`."""
     result = list(lines)
     readers: tuple[tuple[re.Pattern[str], Callable[[str], int], Mark], ...] = (
+        # Before letters, since `i.` alone could be either.
         (_ROMAN, _roman, Mark.LETTER),
         (_LETTERED, lambda letter: ord(letter.casefold()) - ord("a") + 1, Mark.LETTER),
         (_LOOSE_NUMBER, int, Mark.NUMBER),

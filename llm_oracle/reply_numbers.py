@@ -18,6 +18,7 @@ _UNITS = {
     "feet": "foot", "metre": "meter", "kilometre": "kilometer", "centimetre": "centimeter", "litre": "liter",
     "percent": "percentage", "sq": "square", "c": "celsius", "f": "fahrenheit",
 }  # fmt: skip
+# `12 345 678`, whatever kind of blank separates the groups.
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)")
 _SIGNS = {
     "km/h": " kilometers per hour",
@@ -86,14 +87,17 @@ _WORDS = re.compile(
 )
 
 _SIZE = r"[-−+]?\d[\d,]*(?:\.\d+)?"
+# `1876 by Bell`, `44 BC, in`, `6 (six)`: a number with a clause behind it.
 _LEADING = re.compile(
     rf"(?P<number>{_SIZE})(?![\d.,]*\d)(?P<bc>\s+BC(?:E)?\b)?\s*(?:[,.;(–—]|by\b|in\b|when\b|and\b|after\b|with\b|$)"
 )
+# `about 3.5 million km`.
 _QUANTITY = re.compile(
     rf"(?P<number>(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|exactly|just|nearly|almost)\s+)*{_SIZE})"
     rf"(?:\s*(?P<factor>{'|'.join(_FACTORS)})\b)?(?:[\s-]*(?P<unit>[^\W\d_].*))?",
     re.IGNORECASE,
 )
+# The numbers with units in `13,325 ft (4,062 m)`.
 _MEASURED = re.compile(
     rf"(?<![\w.,–-])(?P<number>{_SIZE})(?:\s*(?P<factor>{'|'.join(_FACTORS)})\b)?[\s-]*(?P<unit>[^\W\d_]{{1,20}})",
     re.IGNORECASE,
@@ -105,22 +109,26 @@ _ABOUT = re.compile(
 )
 _STATED = re.compile(rf"^[^\d]{{3,150}}\b(?:is|was|are|were|equals)\s+(?P<number>{_SIZE})\W*$")
 """A sentence that ends in its only number: `The number of faces is 6.`"""
+# `5-10`, `5 kg to 10 kg`, `5 or 6`.
 _RANGE = re.compile(
     rf"{_SIZE}(?:\s*[^\W\d_]{{1,20}}\.?)?\s*(?:[-–—]|\bto\b|\bor\b|\band\b)\s*{_SIZE}(?!\w*[a-z]{{2}}\s+[a-z])(?![-–/.]\d)",
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?")
+# `more than 5`, `at least 3`, `> 4`, `over 9`.
 _BOUND = re.compile(
     r"[<>≥≤]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|older|longer|taller)\s+than|at\s+(?:least|most)|up\s+to|"
     r"(?:over|under|above|below|beyond)\s+(?=\d)|between)\b",
     re.IGNORECASE,
 )
+# `1876` and `-753`, but neither `1990s` nor a part of `12345` or `1,876`.
 _YEAR = re.compile(r"(?:(?<![\d.,])-)?(?<![\d.,])\d{3,4}(?![\d.,]*\d)(?!s)")
 _ERA_BEFORE = re.compile(r"\b(?:AD|A\.D\.|CE)\s+(?=\d)")
 _BEFORE_CHRIST = re.compile(r"(?<![\d.,-])(?P<year>\d[\d,]*)\s*(?:B\.C\.E\.|BCE|B\.C\.|BC)(?!\w)")
 _HEDGES_BEFORE = re.compile(
     r"\b(?:about|around|approximately|roughly|circa|ca\.|c\.|exactly|just|nearly|almost)\s+(?=\d)", re.IGNORECASE
 )
+# A colon, an arrow, or a dash with a blank beside it; the hyphen of `a-b` is none.
 _BREAK = re.compile(r"\s*[:：]\s*|\s*——?\s*|\s+[-–−=→]+>?\s+|\s*–\s+|\s+–\s*|\t+")
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]")
 _BOLD = re.compile(r"(?P<sign>\*\*|__)(?P<text>.+?)(?P=sign)")

@@ -207,6 +207,7 @@ class ReplyQuestion:
 
 def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
     slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
+    # For `the capital of [A] is`: articles may be absent, other words may have a clause or a filling word behind them.
     begin = r"^\W*" + "".join(
         _ARTICLE_BEFORE if _is_article(text) else _word(text) + _INSERTED + r"\s+" + _FILLING for text in head
     )
@@ -318,7 +319,9 @@ def stems(text: str) -> frozenset[str]:
 
 # --- sentences
 
+# A mark that ends a sentence, with the beginning of the next word behind it, or an ideographic one alone.
 _STOP = re.compile(r"[.!?]+[\"”’»)*]*\s+(?=\W{0,6}(?P<next>[^\W_]+))|[。！？]+")
+# Before a full stop: an initial or an abbreviation, as in `J.`, `Mt.`, `e.g.`, `U.S.`.
 _SHORTENED = re.compile(
     r"(?:^|[\s(\"“.*_])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Mt|Ft|Jr|Sr|Prof|Gen|Col|Lt|Capt|Sgt|Rev|Hon|No|Nr|Nos|Vol|Op|Fig|vs|"
     r"etc|[Cc]a|[Aa]pprox|Inc|Ltd|Co|Corp|Bros|e\.g|i\.e|U\.S|U\.K|D\.C)$"
@@ -375,6 +378,7 @@ def sentences(text: str) -> list[str]:
         if following is not None:
             opens = following in _OPENS_SENTENCE
             shortened = _SHORTENED.search(text[max(0, match.start() - 12) : match.start()])
+            # `approx. five` goes on; a word such as `The` begins a sentence even after an abbreviation.
             if not following[0].isupper() and not following[0].isdigit():
                 continue
             if text[match.start()] == "." and shortened and not opens:
@@ -401,11 +405,13 @@ def is_titled(text: str) -> bool:
 
 # --- the part of a sentence that states values
 
+# `The answer is basil`, `So, the correct value of B is: basil`.
 LEAD_IN = re.compile(
     r"(?:so,?\s+|thus,?\s+|therefore,?\s+)?(?:the\s+|one\s+)?(?:(?:correct|final|right|possible)\s+)*"
     r"(?:answer|value)s?(?:\s+(?:of|for)\s+\S+)?\s+(?:is|are|would be|could be|=)\s*:?\s+(?P<rest>.+)",
     re.IGNORECASE | re.DOTALL,
 )
+# ` is `, ` is known as `, ` can be `, ` includes `, ` ist `.
 _COPULA = re.compile(
     r"\s+(?:(?:is|are|was|were)(?:\s+(?:called|named|known\s+as|typically|usually|generally|probably|likely))?|"
     r"(?:would|could|might|may|can|must|will)\s+be|includes?|included|comprises?|remains?|"
@@ -426,10 +432,12 @@ _ADVISED = re.compile(
 )
 """Advice that lists values: `You could use cumin, coriander or turmeric`."""
 _CONTRACTED = re.compile(r"(?:yes,?\s+|well,?\s+)?(?:it|that|there)['’]s\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
+# The list in `herbs such as basil`, `herbs, including basil` and `herbs: basil`.
 _SUCH_AS = re.compile(
     r"(?:,?\s+(?:such\s+as|including|namely|like|e\.g\.,?|for\s+(?:example|instance),?)\s*:?|[:：])\s*(?P<rest>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
+# `Herbs of Italy: basil, thyme`: one colon, and a list behind it.
 _INTRODUCED = re.compile(r"(?P<before>[^:：]{3,200}[^\W\d])[:：]\s*(?P<rest>[^:：]*[,，、;]\s*[^:：]*)", re.DOTALL)
 _INSTEAD = re.compile(r"not\s+[^,]+?,?\s+but\s+(?:rather\s+)?(?P<rest>.+)", re.DOTALL)
 _VAGUE = re.compile(
@@ -437,7 +445,9 @@ _VAGUE = re.compile(
     r"different|multiple|most|other|certain|all|both|the\s+following|these|the)\b",
     re.IGNORECASE,
 )
+# `composed by Verdi`, `originally written by Homer`.
 _PASSIVE = re.compile(r"(?:\w+ly\s+)?\w+(?:ed|en|wn|t|de)\s+(?:\w+ly\s+)?by\s+(?P<rest>.+)", re.DOTALL)
+# `spoken in Brazil`.
 _PARTICIPLE = re.compile(
     r"(?:\w+ly\s+)?(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
 )
@@ -446,6 +456,7 @@ _ACTIVE = re.compile(
     re.DOTALL,
 )
 _SUBORDINATE = re.compile(r"(?:if|when|while|because|since|although|though|unless)\b", re.IGNORECASE)
+# `Yes, `, `I think that `, `For example, `, `To my knowledge, `, each before the statement itself.
 _OPENING = re.compile(
     r"(?:(?:i\s+(?:think|believe|guess)|i['’]?\s?a?m\s+(?:fairly|quite|pretty|very)\s+(?:sure|certain|confident)),?\s+(?:that\s+)?|"
     r"it\s+is\s+(?:\w+ly\s+)?(?:believed|known|said|thought|considered|accepted|assumed)\s+that\s+|"
@@ -455,6 +466,7 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who)$|\b(?:that|which|who|whose|where|when)\b", re.IGNORECASE)
+# What stands behind `Tosca` in `Tosca in 1900`, `Tosca in the 19th century` and `Tosca, which is an opera`.
 DATED = re.compile(
     r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b.*$|"
     r"\s+(?:in|during)\s+the\s+(?:(?:early|mid|late)[\s-]+)?\w+\s+century\b.*$|"
@@ -623,6 +635,7 @@ def novel_name(text: str, question: ReplyQuestion) -> str | None:
 
 # --- lists in a line
 
+# The end of `a, b, among others`, `a, b, etc.` and `a and b, to name a few`.
 _AND_MORE = re.compile(
     r"[,;]?\s*(?:\b(?:and\s+)?(?:among|amongst)\s+(?:many\s+)?others?|\betc\b\.?|\band\s+so\s+(?:on|forth)|"
     r"\band\s+(?:many\s+|several\s+|so\s+many\s+|a\s+few\s+)?(?:more|others)|\bto\s+name\s+(?:just\s+)?a\s+few|"
@@ -643,8 +656,10 @@ _EXPLAINING = re.compile(
     r"\s+(?:of|in))\b",
     re.IGNORECASE,
 )
+# What belongs to the name before the comma: `Jr.`, `Ph.D.`, `III`.
 _SUFFIX = re.compile(r"(?:[A-Z]\.)+|Jr\.?|Sr\.?|Inc\.?|Ltd\.?|Ph\.?D\.?|M\.?D\.?|I{2,3}")
 _SPACED_MARK = re.compile(r"\s+[-–—•·|/]\s+")
+# Commas of any script, but not the one of `1,200`.
 _COMMA = re.compile(r"[,،]\s+|[,，،](?=[^\d\s])|，|、")
 
 
@@ -684,6 +699,7 @@ def _parts(text: str) -> list[str]:
 
 def _split(separator: re.Pattern[str], text: str) -> list[str]:
     """The parts between separators that stand outside dates, parentheses and quotation marks."""
+    # Dates, parentheses and quotations are blanked at the same length, so that places in `hidden` are places in `text`.
     hidden = re.sub(
         r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{4}\b|\([^()]*\)|（[^（）]*）|\"[^\"]*\"|“[^“”]*”|«[^«»]*»",
         lambda match: "\0" * len(match.group()),

@@ -53,10 +53,12 @@ LENGTH = "length"
 """Finish reason of a reply that the token limit cut off."""
 
 _THOUGHTS = ("think", "thinking", "thought", "reasoning", "scratchpad", "reflection")
+# Marks by which chat templates end a turn: `<|im_end|>`, `</s>`, `[/INST]`.
 _TURN_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|end|endoftext|end_of_text|im_start|return)\|>|</s>|<end_of_turn>|\[/?INST\]"
 )
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
+# `Question:`, `### Human:`, `Give me 5`: a base model has begun another prompt.
 _NEXT_PROMPT = re.compile(
     r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant|exercise|problem|task|example|sentence|"
     r"statement|context|passage|topic)\s?\d*\s?:|"
@@ -64,6 +66,7 @@ _NEXT_PROMPT = re.compile(
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
+# `The answer is basil`, `**Final Answer:** basil`.
 _FINAL = re.compile(
     r"\W{0,4}(?:so,?\s+|therefore,?\s+|thus,?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?answer\**\s*"
     r"(?:is\b|:)\s*\**\s*:?\s*(?P<rest>\S.*)",
@@ -87,10 +90,12 @@ _GROUP_WORDS = frozenset(
 ) | frozenset(("eastern", "western", "central", "ancient", "modern", "classical", "common", "rare", "other", "others"))
 """Words of groups by which lists of anything are grouped."""
 _ADJECTIVE = re.compile(r"(?:ic|al|ory|ar|ous|ive|ern|ese|ish)s?$")
+# `Assistant: `, `Answer:` on a line of its own, or the question again with `A: ` behind it.
 _SPEAKER = re.compile(
     r"\s*(?:(?:q|question)\s*:[^\n]{1,500}\n\s*(?=(?:a|answer)\s*:))?(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|answer|ai|bot|a)\s*:\s)",
     re.IGNORECASE,
 )
+# `Finally, `, `Another example is `, `Other herbs include `: a sentence that states a further value.
 _ORDINAL = re.compile(
     r"(?:(?:second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|final|last)(?:ly)?[,:]|(?:then|next)(?:,|\s+there['’]s)|"
     r"another\s+(?:\w+\s+)?is|(?:other|additional|further|more)\s+[^.:]{0,60}?\b(?:includes?|are|were|is))\s+",
@@ -98,6 +103,7 @@ _ORDINAL = re.compile(
 )
 _SET_OFF_TITLE = re.compile(r"(?P<sign>\*\*|\*|[\"“«])\s?(?P<name>[^*\"“”«»\n]{2,120}?)\s?(?:(?P=sign)|[”»])(?!\w)")
 """A title in a sentence, in emphasis or quotation marks."""
+# The `[1][2]` of `Madrid[1][2].`
 _CITATION = re.compile(r"(?<=[\w)”\"*])\s?(?:\[\d{1,3}\])+(?![\w\[])")
 _BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{1,80}?[^*\n:])\*\*(?!\s?:)")
 _JOINER = re.compile(r"(?:\s*\([^()]*\))?(?:,|;|,?\s+(?:and|or|as\s+well\s+as))?\s+(?:the\s+|an?\s+)?")
@@ -111,6 +117,7 @@ _OPENERS = re.compile(
     re.IGNORECASE,
 )
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
+# The ` to humans` of `malaria to humans`.
 _ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 _SUBJECT = re.compile(
@@ -231,6 +238,7 @@ def _without_reasoning(text: str) -> tuple[str, str]:
     final = list(_FINAL_CHANNEL.finditer(text))
     if final:
         return text[: final[-1].start()], text[final[-1].end() :]
+    # Places in the folded text must be places in the text, and folding can lengthen it (`ß`).
     folded = text.casefold() if len(text.casefold()) == len(text) else text
     for name in _THOUGHTS:
         for opening, closing in ((f"<{name}>", f"</{name}>"), (f"[{name}]", f"[/{name}]")):
@@ -254,6 +262,7 @@ def _first_turn(text: str) -> tuple[str, str]:
     for match in _TURN_ENDS.finditer(text):
         if text[: match.start()].strip():
             return text[: match.start()], text[match.end() :]
+        # A mark before any text begins the turn. Blanked, so that the places of later matches stay right.
         text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
     return text, ""
 
@@ -417,6 +426,7 @@ def _without_frame(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[
     if count < 3 or count < 0.6 * len(lines) or any(in_template(tidy(body), question) is not None for body in framed):
         return list(lines)
     frame = _common_beginning([body.split() for body in framed])
+    # Two words stand for a value: the frame must make a sentence with it, and each line must go on after it.
     if not is_sentence(" ".join([*frame, "x", "x"])) or any(len(body.split()) == len(frame) for body in framed):
         return list(lines)
     return [

@@ -23,9 +23,12 @@ from hapax.llm_oracle.reply_prose import (
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _TAGS = re.compile(r"</?(?:b|i|em|strong|u|code|li|p|span|br)\s*/?>", re.IGNORECASE)
+# `[Nile](http://...)` and `![Nile](nile.png)`.
 _LINK = re.compile(r"!?\[(?P<text>[^\[\]]{1,200})\]\([^()\s]{1,300}\)")
+# The signs at the end of `Nile[1]`, `Nile [^2].`, `Nile¹` and `Nile【4†source】`.
 _FOOTNOTES = re.compile(r"\s*(?:\[\^?\d{1,3}\]|【[^】]{0,40}】|[¹²³⁴⁵⁶⁷⁸⁹⁰]+)+(?=\s*[.,:;]?\s*$)")
 _LATEX = re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph)\{(?P<text>[^{}]*)\}")
+# `**Nile**: a river` and `__Nile__`, with what follows.
 _LEADING_BOLD = re.compile(r"(?P<sign>\*\*\*|\*\*|__)(?P<text>.+?)(?P=sign)(?P<rest>.*)", re.DOTALL)
 _LEADING_ITALIC = re.compile(r"(?P<sign>[*_`])(?P<text>[^\s*_`][^*`]*?)(?P=sign)(?![\w*])(?P<rest>.*)", re.DOTALL)
 _QUOTES = {
@@ -46,15 +49,21 @@ _QUOTES = {
 _LONE = '"“”„«»「」『』《》`'
 _PARENTHESES = re.compile(r"\s*[(（](?P<inside>[^()（）]*)[)）]")
 _BRACKETS = re.compile(r"(?<=[\w.’'])\s+\[[^\[\]]{2,}\]$")
+# Parentheses of chemistry, as in `copper(II) oxide`, hold such texts.
 _ROMAN = re.compile(r"[IVX]{1,4}|\d?[+-]")
 _CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
+# `Emma by Jane Austen`, but not `Death by chocolate`.
 _BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
+# `a: b`, `a - b`, `a → b`, `a | b`, a tab, a gap of three blanks; neither `1:2` nor `a-b`.
 _BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*|\s{3,}")
+# `the Nile`, `A dish`, but not the article of `The Hague`.
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
 """The article at the beginning of a sentence, which is no part of a name of several words; `The Hague` keeps it."""
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
+# `1903`, `c. 1500`, `1990s`, `1914–18`, `500 bc`.
 _YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
+# The end of `Nile, which flows north` and `Nile, a river`.
 _APPOSITION = re.compile(
     r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$",
     re.DOTALL,
@@ -64,6 +73,7 @@ _PLACED = re.compile(r"(?P<name>[^,:()]+),\s+(?P<place>[^\W\d_a-z](?!nc\b|td\b|r
 _ACRONYM = re.compile(r"(?:^|[\s(,])(?:[^\W\d_]\.){2,}$")
 _ABBREVIATIONS = frozenset(("inc.", "jr.", "sr.", "ltd.", "co.", "corp.", "bros.", "st.", "mt."))
 
+# `the correct answer`, `value of b`, `item 3`, `example #2`, `option a`.
 _LABEL = re.compile(
     r"(?:the\s+)?(?:correct\s+|final\s+|right\s+|possible\s+)*(?:answer|value|name|item|result|example|option|entity|response)s?"
     r"(?:\s+(?:of|for)\s+\S+)?\s*#?(?:\d{0,3}|\b[a-z])",
@@ -122,6 +132,7 @@ _REFUSAL = re.compile(
     r"es\s+tut\s+mir\s+leid|je\s+suis\s+désolé|lo\s+siento|mi\s+dispiace|desculpe|抱歉|对不起|很抱歉|申し訳|لا\s+يوجد|عذرًا|क्षमा|извините|к\s+сожалению)",
     re.IGNORECASE,
 )
+# `[your answer]`, `value 1`, `<name>`, `and others`, `...`.
 _PLACEHOLDER = re.compile(
     r"[\[<({]?\s*(?:your\s+|the\s+|insert\s+)?(?:value|answer|item|name|example|placeholder|option|entity)s?\s*#?\d{0,3}\s*[\])>}]?|"
     r"etc|and so on|and (?:many |so many )?(?:more|others)\W*|others|_{2,}|\.{2,}|…",
@@ -245,6 +256,7 @@ _REASONED = re.compile(
     r"(?P<name>\S+(?:\s+\S+){0,4}?),?\s+(?:because|since|as\s+(?:it|they)|although|while|when|so\s+that|due\s+to)\s"
 )
 """A name with the reason behind it: `Pilot since they must see far`."""
+# The `pizza` of `pizza, which is baked`, `pizza to eat` and `pizza for eating`.
 _LEADING_TEXT = re.compile(
     r"(?P<text>.+?)(?:,\s+(?=[a-z])|\s+(?:because|which|where|when|since|as\s+well|so\s+that|in\s+order|to(?=\s+[a-z])|as\s+(?:an?|the|its|their|his|her)(?=\s)|"
     r"for(?=\s+\w+ing\b))\s|;\s|$)",
@@ -332,6 +344,7 @@ def _are_placed(texts: list[str]) -> bool:
 def broken(text: str) -> tuple[str, str, str]:
     """The text before the first colon or dash that separates, the separator, and the text after it."""
     match = _BREAK.search(text)
+    # A separator at either end separates nothing.
     while match is not None and (not text[: match.start()].strip() or not text[match.end() :].strip()):
         match = _BREAK.search(text, match.end())
     if match is None:

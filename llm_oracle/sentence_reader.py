@@ -88,6 +88,7 @@ class SentenceReader:
             for denied in (False, True):
                 template = template_of(atom, self.library, "negated" if denied else "affirmative")
                 positions = tuple(int(slot) - 1 for slot in _SLOT.findall(template))
+                # `split` returns the slots' numbers as well, at the odd places.
                 pieces = [re.escape(piece) for piece in _SLOT.split(template)[::2]]
                 # Limited and lazy, so that a long clause cannot make the match explode.
                 expression = re.compile("(.{1,400}?)".join(pieces), re.IGNORECASE | re.DOTALL)
