@@ -85,6 +85,7 @@ class AgentTools:
         self._asking = asking
         self._used = CallStatistics()
         self._lock = threading.Lock()
+        # Opened now, so that a missing file or a faulty rule ends the start and not the first call.
         with self._open() as kb:
             self._rules(kb)
 
@@ -103,6 +104,7 @@ class AgentTools:
             says = signature.templates.affirmative if signature.templates else None
             line = {"predicate": signature.indicator, "types": list(signature.argument_types), "says": says}
             listed.append({**line, "facts": counts.pop(signature.indicator, 0)})
+        # What is left in `counts` has facts, and no rule declares it.
         listed += [{"predicate": name, "types": None, "says": None, "facts": count} for name, count in counts.items()]
         return {"predicates": listed}
 
@@ -129,6 +131,7 @@ class AgentTools:
         end = None if distribution is None else Distribution(distribution)
         most = _most(limit)
         with self._open() as kb:
+            # One more than is listed tells whether there are further ones.
             matching = kb.statements_with(words.split(), rule=rule, distribution=end, most=most + 1)
         listed = []
         for found in matching[:most]:
@@ -150,6 +153,7 @@ class AgentTools:
         """Check rules in Hapax's language: faults, redundancy and contradictions, each with place and remedy."""
         try:
             diagnostics: Sequence[Diagnostic] = check_rules(parse_rules(text))
+        # Syntax faults are the answer here, not a failure of the tool.
         except RulesRejected as rejected:
             diagnostics = rejected.diagnostics
         return {"diagnostics": [str(diagnostic) for diagnostic in diagnostics]}
@@ -162,12 +166,14 @@ class AgentTools:
         asking = self._models_to_ask()
         # One call at a time, so that together they keep the budget.
         with self._lock, KnowledgeBase(self._database) as kb:
+            # Each call gets what the calls before it have left of the budget.
             journal = Journal(kb, _rest(asking.budget, self._used), price_table(asking.models))
             models = replace(asking.models, journal=journal)
             options = QueryOptions(self._limited(limit), settings=asking.settings)
             try:
                 answers = query(goal, self._rules(kb), kb, assume=assume, models=models, options=options)
             finally:
+                # What was sent was paid for, even if the goal failed afterwards.
                 self._used += journal.used
         return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}
 

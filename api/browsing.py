@@ -35,6 +35,7 @@ class BrowserServer:
     @property
     def address(self) -> str:
         """The address of the front page, without the last slash."""
+        # In a URL an IPv6 address stands in brackets.
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{name}:{self.socket.getsockname()[1]}"
 
@@ -43,6 +44,7 @@ class BrowserServer:
         import uvicorn
 
         config = uvicorn.Config(self.app, log_level="warning", server_header=False, access_log=False)
+        # The socket is bound already, so that the address could be printed, even for port 0.
         uvicorn.Server(config).run([self.socket])
 
 
@@ -78,9 +80,11 @@ def browser_server(
     from hapax.api.browser.app import Browser, browser_app
 
     token = "" if host in LOOPBACK else secrets.token_urlsafe(24)
+    # A file that cannot be opened is refused now, and not on the first page.
     KnowledgeBase(database, read_only=True).close()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
+    # Else the port of a server that has just ended would be refused for a minute or so (TIME_WAIT).
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -191,6 +191,7 @@ def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
     from hapax.engine.entailment.lookup import StoredEdges
 
     stored = store_edges(kb, entailments)
+    # Made while the file is open for writing: without indexes each look-up reads all entailments.
     StoredEdges(kb).prepare()
     return stored
 
@@ -341,6 +342,7 @@ def judge_entailments(
     measure = ScorerSession(kb, options or ScorerOptions(), opening).measure(CRITIC)
     pairs = list(candidates(rules))
     strong = [edge for edge in score_candidates(pairs, rules, measure) if edge.score >= at_least]
+    # The strongest first, as the result lists them.
     strong.sort(key=lambda edge: -edge.score)
     store_edges(kb, strong)
     return EntailmentsJudged(len(pairs), tuple(strong))

@@ -162,6 +162,7 @@ def import_lint(
 
     reader = lint.LintReader(rules, Path(folder))
     chosen = flips or FlippedLabels()
+    # A file that the caller names, else the one that the folder brings, if any.
     own = reader.folder / lint.FLIPS_FILE
     path = chosen.path or (own if own.exists() else None)
     turned = lint.read_flips(path, chosen.method) if path else {}
@@ -282,6 +283,7 @@ def evaluate_ablation(
     from hapax.llm_oracle.embedded.atlas import load_atlas
 
     atlas = load_atlas()
+    # A function is called at each event; a display has a method for each kind of event.
     display = Progress(progress) if callable(progress) else progress
     experiment = Experiment(rules, chosen_rules(rules, only), models, settings or SearchSettings())
     measured = ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), display, journal_of(kb, models))
@@ -332,6 +334,7 @@ def evaluate_instruction(
 
     refuse_faulty(rules)
     chosen = chosen_rules(rules, only)
+    # A simulated model makes its world from the rules.
     opening = replace(opening or OpeningOptions(), library=rules)
     measured = run_instruct(kb, options or InstructOptions(), opening, chosen, progress)
     return Evaluation(measured, measured.to_result())
@@ -366,6 +369,7 @@ def evaluate_grid(
     from hapax.llm_oracle.backend import OpeningOptions
 
     refuse_faulty(rules)
+    # A simulated model makes its world from the rules.
     opening = replace(opening or OpeningOptions(), library=rules)
     if grid.seed is not None:  # before the caller's seed, so that the file alone reproduces its grid
         opening = replace(opening, seed=grid.seed)
@@ -513,6 +517,7 @@ def _named_method(text: str, theories: str | Path | None, mapper: str | None) ->
     try:
         least = float(probability)
     except ValueError:
+        # NaN fails the comparison below as well, so that both faults have one message.
         least = math.nan
     if not 0.5 <= least <= 1:
         raise HapaxError(f"{probability!r} is not a probability from 0.5 to 1. Write, for instance, `reasoner:0.9`.")
@@ -526,6 +531,7 @@ def _referee(theories: str | Path | None) -> Referee:
     from hapax.evaluation.winograd.theories.patterns import load_patterns
     from hapax.evaluation.winograd.theories.proving import Referee
 
+    # Agreement in number and gender needs the parser; without it, theories alone decide.
     agreement = AgreementCheck() if parser_installed() else None
     if theories is None:
         return Referee(agreement=agreement)

@@ -72,6 +72,7 @@ def expand_rules(
     from hapax.engine.expansion.sheet import ReviewSheet
 
     sources = files.read()
+    # `grown.rules` has its sheet in `grown.decisions.csv`.
     sheet = ReviewSheet(files.sheet or files.output.with_suffix(".decisions.csv"))
     generator = _generator(kb, sources.whole, model, opening)
     review = ExpansionReview(generator, sources, sources.meta_rules(files.names), sheet, settings)
@@ -111,6 +112,7 @@ def suggest_rules(rules: Library, kb: KnowledgeBase, at_least: float = 0.8, marg
     from hapax.engine.entailment.graph import edges
     from hapax.engine.entailment.suggestions import suggestions
 
+    # All entailments: the converse of a strong one may be weak.
     return list(suggestions(edges(kb, 0.0), rules, at_least, margin))
 
 

@@ -52,6 +52,7 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
 
     library = rules
     if library is None:
+        # The part of the kept rules that can be read: a fault in them does not stop an import.
         read = read_kept(kb)
         if read is None:
             return RulesForFacts()
@@ -73,6 +74,7 @@ def _conflicts(kb: KnowledgeBase, library: Library, facts: list[FactRecord]) -> 
     found = []
     for conflict in new_conflicts(kb, library, facts):
         verb = "breaks" if len(conflict.facts) == 1 else "together break"
+        # Facts that are stored already; those of models give way to given ones.
         others = [fact for fact in conflict.facts if fact.id not in identities]
         claimed = any(fact.source is not Source.GIVEN for fact in others)
         arriving = frozenset(fact.id for fact in conflict.facts if fact.id in identities)

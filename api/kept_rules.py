@@ -44,6 +44,7 @@ def keep_rules(kb: KnowledgeBase, *paths: str | Path, command: str = "keep_rules
     fault, and then keeps nothing.
     """
     texts = list(_texts_of(paths, command))
+    # Read as they would be kept, so that a later command finds no fault in them.
     read = _read(texts)
     if read.diagnostics:
         raise RulesRejected(read.diagnostics)
@@ -51,6 +52,7 @@ def keep_rules(kb: KnowledgeBase, *paths: str | Path, command: str = "keep_rules
     now = {record.name: record for record in texts}
     changed = [name for name in now if name in before and now[name].checksum != before[name].checksum]
     dropped = [name for name in before if name not in now]
+    # Unchanged texts are not written again.
     if changed or before.keys() != now.keys():
         kb.set_rule_texts(now.values())
     return RulesKept(tuple(now), tuple(changed), tuple(dropped))
@@ -81,6 +83,7 @@ def changed_files(kb: KnowledgeBase) -> tuple[str, ...]:
 
 
 def _is_shipped(path: Path) -> bool:
+    # Only a path that begins with `shipped` is replaced by another one.
     return rule_paths([path]) != [path]
 
 
@@ -106,6 +109,7 @@ def _texts_of(paths: Iterable[str | Path], command: str) -> Iterator[RuleTextRec
 
 
 def _decoded(path: Path) -> str:
+    # A byte order mark of Windows is no part of the text. Files that are not UTF-8 were refused before.
     return path.read_bytes().decode("utf-8-sig", errors="replace")
 
 

@@ -32,6 +32,7 @@ class MinedRules:
         from hapax.grammar.printing import signature_text
 
         declared = [signature_text(item) for mined in self.rules for item in mined.signatures]
+        # Several rules may declare one predicate.
         blocks = ["\n".join(dict.fromkeys(declared))]
         blocks += [f"# {summary(mined)}\n{mined.rule}" for mined in self.rules]
         return "\n\n".join(filter(None, blocks)) + "\n"
@@ -63,6 +64,7 @@ def mine_rules(
     from hapax.engine.mining.review import mined_review, without_output
 
     refuse_faulty(rules)
+    # What an earlier run wrote to the output is mined again, and not taken for known.
     library = rules if output is None else without_output(rules, Path(output))
     found = mine(kb, library, options or MiningOptions(), progress or (lambda _: None))
     review = None

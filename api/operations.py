@@ -125,6 +125,7 @@ def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, st
         except RulesRejected as rejected:
             diagnostics += rejected.diagnostics
         except (OSError, UnicodeDecodeError, UnreadableFile):
+            # Read again as rules, which gives the fault its place and its words.
             diagnostics += read_rules([path]).diagnostics
     if diagnostics:
         raise RulesRejected(diagnostics)
@@ -147,6 +148,7 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
 
     paths, made = list(paths), list[TextRepair]()
     for _ in range(FIX_ROUNDS):
+        # By file, so that each is written once a round.
         by_file: dict[str, list[TextRepair]] = {}
         read = read_rules(paths)
         for diagnostic in (*check_read(read), *_other_names(read.library, names)):
@@ -161,6 +163,7 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
                 with atomic_path(file) as path:
                     path.write_bytes(text.encode("utf-8"))  # line ends stay as they are
                 made += done
+        # What is left has no fix.
         if len(made) == before:
             break
     return made
@@ -222,6 +225,7 @@ def check_files(
     if read is None:
         read = read_rules(rule_paths(paths))
     diagnostics = (*check_read(read), *_other_names(read.library, names))
+    # Facts are not held against a part of the rules.
     if kb is None or read.diagnostics:
         return RuleCheck(read.library, diagnostics)
     from hapax.engine.inference.session import PrologSession
@@ -388,6 +392,7 @@ def _revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str
     from hapax.engine.withdrawal import revise_statements
 
     change = revise_statements(kept_rules(kb) or rules or load_rules(), kb)
+    # By id: a statement has a row for each run and end.
     fallen, risen = ({item.id: item.text for item in items} for items in (change.fallen, change.risen))
     return tuple(fallen.values()), tuple(risen.values())
 
@@ -617,6 +622,7 @@ def query(
 
     journal = journal_of(kb, models)
     settings = options.settings or SearchSettings()
+    # With the journal of the goal, so that a probe counts against its budget.
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
@@ -665,6 +671,7 @@ def derive(
     chosen = chosen_rules(rules, only)
     library = relevant_library(rules, *chosen) if only else rules
 
+    # Read when they are asked for, and not before: there may be millions.
     def stored() -> Generator[StatementRecord]:
         for rule in chosen:
             yield from read_statements(kb, library, rule)

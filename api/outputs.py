@@ -79,6 +79,7 @@ def stats(kb: KnowledgeBase) -> Contents:
     """Count the contents of a knowledge base."""
     from hapax.engine.inference.bulk_derivation import outdated_rules
 
+    # By id: a statement has a row for each run and end.
     fallen = len({statement.id for statement in kb.fallen_statements()})
     withdrawn = Withdrawn(len(kb.withdrawals()), fallen)
     outdated = outdated_rules(kb)
@@ -107,6 +108,7 @@ class ReportPage:
 
     def _repr_html_(self) -> str:
         """The page in a frame, so that its style stays inside."""
+        # The plots need scripts. Without `allow-same-origin` these cannot reach the notebook around the frame.
         style = "width:100%;height:40em"
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
 

@@ -48,6 +48,7 @@ def python_call(operation: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(operation)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
+        # Bound before the operation is called, so that a missing argument is an error of the caller and not of Hapax.
         given = bound_arguments(operation.__name__, signature, arguments, named)
         _check_arguments(operation, signature, given)
         try:
@@ -125,6 +126,7 @@ OPTION_CLASSES = (
 
 def _expected(operation: str, parameter: inspect.Parameter) -> tuple[str, str] | None:
     """Type in words and remedy of an argument; None if its annotation says them."""
+    # Annotations are texts, since all modules import `annotations` from `__future__`.
     kind = str(parameter.annotation).removesuffix(" | None")
     if kind in OPTION_CLASSES:
         return kind, f"Give hapax.{kind}(...)"
@@ -157,8 +159,10 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 def _check_arguments(operation: Callable[..., Any], signature: inspect.Signature, given: dict[str, Any]) -> None:
     for name, value in given.items():
         parameter = signature.parameters[name]
+        # None where it is the default means that the operation chooses.
         if value is None and parameter.default is None:
             continue
+        # Of `*paths` each item is checked.
         values = value if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (value,)
         for single in values:
             _check_argument(operation, parameter, single)

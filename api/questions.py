@@ -71,6 +71,7 @@ def _sense_choice(words: QuestionWords, kb: KnowledgeBase, opening: OpeningOptio
     if words.senses == "critic":
         opening, _ = with_journal(kb, opening, None)
         return senses_by_critic(ScorerSession(kb, ScorerOptions(words.model), opening).measure(CRITIC))
+    # Any other name is that of a file.
     return choices[words.senses] if words.senses in choices else senses_from_file(Path(words.senses))
 
 

@@ -111,6 +111,7 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
 
 def _json_cell(cell: Any) -> Any:
     if isinstance(cell, PrologTerm):
+        # A Prolog list is a term of the name `[]` with its items as arguments.
         return [_json_cell(item) for item in cell.arguments] if cell.name == "[]" else str(cell)
     return encode_decimal(cell) if isinstance(cell, Decimal) else cell
 
@@ -408,6 +409,7 @@ class Derivation(Tabular):
         flat = chain.from_iterable(self.by_rule)
         at_least = 0.0 if self._chances is None else self._chances.at_least
         kept = [(found, place) for place, found in enumerate(flat) if found.lower >= at_least]
+        # Of equal probabilities the earlier statement comes first.
         return sorted(kept, key=lambda pair: (-pair[0].lower, -pair[0].upper, pair[1]))
 
     def write(self, path: str | Path) -> int:
@@ -424,7 +426,9 @@ class Derivation(Tabular):
         check_output(Path(path))
         if self.by_rule:
             if Path(path).suffix == ".jsonl":
+                # Closed at once if writing fails: the generator reads inside a transaction of the knowledge base.
                 with closing(self.lines(derived_line)) as batches:
+                    # The order is by probability, so all lines must be known before the first is written.
                     every = list(chain.from_iterable(batches))
                 return write_lines(Path(path), ([probable_line(every[n], found)] for found, n in self._ranked()))
             records = list(self.read())
@@ -474,6 +478,7 @@ class Explanation:
         """Nested lists; built line by line, because a proof may be deeper than Python's stack."""
         pieces, open_lists = [], 0
         for depth, line in self.story.lines():
+            # Close the lists of lines that are not above this one.
             while open_lists > depth:
                 pieces.append("</details></li></ul>")
                 open_lists -= 1

@@ -47,6 +47,7 @@ def files_with(file: str, paths: Iterable[str | Path]) -> list[str]:
     for among in (list(paths), [file]):
         files = [str(Path(name).resolve()) for name in read_rules(among).files]
         if file in files:
+            # LINK's JSON has no rule text that an editor could show.
             return [name for name in files if not name.endswith(".json")]
     return [file]
 
@@ -140,14 +141,17 @@ class RuleDocuments:
     def completions(self, file: str, line: int, column: int) -> list[Completion]:
         """Names that fit at this place: types inside an atom, elsewhere predicates and words of the language."""
         before = self.texts[file].split("\n")[line - 1][: column - 1]
+        # The first word of an attribute's line, such as `@dom`.
         if before.lstrip().startswith("@") and " " not in before.strip():
             return [Completion(word, None) for word in ATTRIBUTES]
+        # Inside the brackets of an atom.
         if before.count("(") > before.count(")"):
             return [Completion(name, NameKind.TYPE) for name in self._types()]
         found = [
             Completion(signature.name, NameKind.PREDICATE, signature_text(signature), signature.argument_types)
             for signature in self._library.signatures
         ]
+        # Behind more than a first word, which may become a word of the language, only predicates fit.
         if not before.strip().replace("_", "").isalnum() and before.strip():
             return found
         return [*found, *(Completion(word, None) for word in sorted(KEYWORDS))]
@@ -158,6 +162,7 @@ class RuleDocuments:
     def definition(self, name: Occurrence) -> Place | None:
         """The declaration of a predicate or subtype, or the name's first use where there is none."""
         same = self.uses(name)
+        # A name without a declaration, such as a type, leads to its first use.
         return next((use.place for use in same if use.declares), same[0].place if same else None)
 
     def uses(self, name: Occurrence) -> list[Occurrence]:

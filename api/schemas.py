@@ -292,6 +292,7 @@ def combine_proofs(
             "No finished answers of a model to these sentences are stored. "
             "Ask with: hapax evaluate winograd ask FILE -m MODEL --method likelihood"
         )
+    # Sentences that no model was asked about cannot be compared, and are not proved.
     asked = {answer.item for run in runs for answer in run.answers}
     resolved = resolve_schemas([item for item in items if item.id in asked], method=method).value
     proofs: dict[str, int] = {}
@@ -344,6 +345,7 @@ def learn_from_schemas(
 
     sheet = None if review is None else Path(review)
     if sheet is not None and sheet.is_dir():
+        # The folder of a lesson has its sheet under this name, or none if nobody has judged yet.
         sheet = sheet / SHEET if (sheet / SHEET).exists() else None
     answers = RuleReview() if sheet is None else read_review(sheet)
     generator = None

@@ -67,6 +67,7 @@ class SpendingLedger(Tabular):
 
     def cells(self) -> list[tuple[Any, ...]]:
         """A row for each model and role."""
+        # The fields of a row begin with the columns; those behind them serve `reconcile`.
         return [tuple(asdict(row).values())[: len(self.columns)] for row in self.spending]
 
     def to_json(self) -> dict[str, Any]:
@@ -87,6 +88,7 @@ class ReconciledFigure:
     @property
     def agrees(self) -> bool:
         """True if the provider's figure is within the ledger's, but for rounding of money, or is absent."""
+        # Half a cent: exports round money to cents.
         rounding = 0.005 if self.figure == "cost" else 0.0
         return self.provider is None or self.least - rounding <= self.provider <= self.most + rounding
 
@@ -122,6 +124,7 @@ def ledger(kb: KnowledgeBase, *, since: str = "", until: str = "") -> SpendingLe
     """
     sums: dict[tuple[str, str], Spending] = {}
     for attempt in kb.attempts():
+        # ISO times are compared as texts; a beginning such as `2026-11` is less than every time that begins with it.
         if attempt.outcome != "unsent" and since <= attempt.started and (not until or attempt.started < until):
             key = attempt.model, attempt.role
             sums[key] = _added(sums.get(key, Spending(*key)), attempt)
@@ -130,6 +133,7 @@ def ledger(kb: KnowledgeBase, *, since: str = "", until: str = "") -> SpendingLe
 
 def _added(row: Spending, attempt: AttemptRecord) -> Spending:
     fields = {"answered": "answered", "refused": "refused", "unusable": "unusable", "error": "errors"}
+    # Without an outcome, or lost: a provider may have billed it.
     name = fields.get(attempt.outcome or "", "perhaps")
     if attempt.outcome == "queued":
         return replace(
@@ -139,6 +143,7 @@ def _added(row: Spending, attempt: AttemptRecord) -> Spending:
             queued_completion_tokens=row.queued_completion_tokens + attempt.completion_tokens,
             queued_cost=row.queued_cost + (attempt.cost or 0.0),
         )
+    # One unknown price makes the sum unknown.
     cost = None if row.cost is None or attempt.cost is None else row.cost + attempt.cost
     row = replace(
         row,
@@ -170,6 +175,7 @@ def reconcile(kb: KnowledgeBase, path: str | Path, *, since: str = "", until: st
     comparisons = []
     for model in sorted(set(names.values())):
         spending = [row for row in ours if names[row.model] == model]
+        # A model that the export lacks was not billed at all.
         billed = provider.get(model, dict.fromkeys(COUNT_COLUMNS, 0.0))
         for figure, (least, most) in _ranges(spending).items():
             comparisons.append(ReconciledFigure(model, figure, least, most, billed.get(figure)))
@@ -180,6 +186,7 @@ def _ranges(spending: Sequence[Spending]) -> dict[str, tuple[float, float]]:
     """The least and most that a provider may have billed for requests to one model, by figure."""
     requests = sum(row.requests - row.errors for row in spending)
     queued = sum(row.queued for row in spending)
+    # A provider may have billed all that has no whole reply, and what somebody sent from batch files.
     ranges = {"requests": (float(requests - sum(row.perhaps for row in spending)), float(requests + queued))}
     for name in ("prompt_tokens", "completion_tokens"):
         most = sum(getattr(row, name) for row in spending)
@@ -194,7 +201,9 @@ def _ranges(spending: Sequence[Spending]) -> dict[str, tuple[float, float]]:
 
 def _exported_name(model: str, exported: Iterable[str]) -> str:
     """The provider's name of a model of ours, which begins with the kind and place of its server."""
+    # `openai/api.openai.com/gpt-x` is `gpt-x` there.
     name = model.split("/", 2)[-1]
+    # Or the name with a date behind it, such as `gpt-x-2026-08-06`; the shortest of several is the nearest.
     dated = [known for known in exported if known == name or known.startswith(f"{name}-20")]
     return min(dated, key=len, default=name)
 

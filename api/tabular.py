@@ -41,6 +41,7 @@ class Tabular:
             arrays = []
             for place in range(len(self.columns)):
                 cells = [row[place] for row in rows]
+                # Arrow infers one type for a column, and refuses a column of texts and numbers.
                 try:
                     arrays.append(pa.array(cells))
                 except (pa.ArrowInvalid, pa.ArrowTypeError):

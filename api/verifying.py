@@ -73,6 +73,7 @@ def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verificat
     from hapax.kb.verification import damages
 
     found = list(damages(kb))
+    # SQLite may read rows of a broken file wrongly, so nothing else is checked.
     if any(damage.table == "SQLite" for damage in found):
         return Verification(0, found)
     try:
@@ -119,6 +120,7 @@ def seal(kb: KnowledgeBase, key: str | Path) -> Verification:
     if kb.path is None:
         raise HapaxError("A knowledge base in memory cannot be sealed. Write it to a file.")
     verified = verify(kb)
+    # An earlier seal that no longer agrees is about to be replaced.
     damaged = [damage for damage in verified.damages if damage.table != "seal"]
     if damaged or verified.roots is None:
         first = damaged[0]

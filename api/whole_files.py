@@ -40,6 +40,7 @@ def _exact_output() -> Iterator[None]:
         yield
         return
     errors = stream.errors
+    # The command line lets standard output escape what it cannot encode; a file must not be changed so.
     stream.reconfigure(errors="strict")
     try:
         yield
@@ -76,6 +77,7 @@ def atomic_folder(name: str | Path) -> Iterator[Path]:
             temporary.mkdir()
             yield temporary
             folder.mkdir(exist_ok=True)
+            # One by one: other files of the folder stay.
             for file in sorted(temporary.iterdir()):
                 _replace(folder / file.name, file)
 
@@ -93,6 +95,7 @@ def _translated_errors(name: str | Path) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        # `Path.resolve` raises this for links that lead to each other.
         if "Symlink loop" not in str(error):
             raise
         raise HapaxError(f"{name}: the path cannot be followed ({error}). Name another file.") from error

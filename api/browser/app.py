@@ -81,6 +81,7 @@ class Browser:
     control: bool = False
     asking: AgentTools | None = None
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
+    # Two goals at a time, since each takes a Prolog process.
     _goals: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
 
     def open(self) -> KnowledgeBase:
@@ -94,6 +95,7 @@ class Browser:
         """The rules, read again only when the knowledge base keeps others. Kept ones that cannot be read are named."""
         key = tuple((record.name, record.text) for record in kb.rule_texts())
         if key not in self._libraries:
+            # One library is remembered, since the knowledge base keeps one set of rules.
             self._libraries = {key: self._read(kb)}
         library, faults = self._libraries[key]
         for fault in faults:
@@ -115,6 +117,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
     routes = [
         Route("/", views.front),
         Route("/statements", views.statements),
+        # `:path`, because identities and names may contain slashes.
         Route("/statement/{identity:path}", views.statement),
         Route("/rule/{name:path}", views.rule),
         Route("/rules", views.rules),
@@ -134,6 +137,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/script.js", views.script),
         Route("/plots.js", views.plots),
     ]
+    # `testserver` is the host that Starlette's test client names.
     guard = Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts, "testserver"] if "*" not in hosts else ["*"])
     handlers: Mapping[Any, Any] = {HapaxError: views.fault, 404: views.absent}
     app = Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
@@ -180,6 +184,7 @@ class _Views:
         page = self._templates.get_template(f"{template}.html.jinja")
         text = page.render(request=request, unreadable=unreadable, **values)
         response = self._secured(Response(text, media_type="text/html"))
+        # From now on the cookie brings the token, and links need not.
         if self._browser.token and request.query_params.get("token"):
             response.set_cookie(TOKEN, self._browser.token, httponly=True, samesite="strict")
         return response
@@ -187,6 +192,7 @@ class _Views:
     def _refused(self, request: Request) -> Response | None:
         token = self._browser.token
         brought = request.query_params.get("token") or request.cookies.get(TOKEN, "")
+        # In constant time, so that a token cannot be guessed bit by bit; as bytes, since texts must be ASCII for this.
         if token and not secrets.compare_digest(brought.encode(), token.encode()):
             return self._secured(PlainTextResponse("Open the address with the token that `hapax serve` prints.", 403))
         return None
@@ -226,6 +232,7 @@ class _Views:
         form = request.query_params.get("format", "html")
         order = request.query_params.get("order", "")
         number = _number(request.query_params, "page", 1)
+        # Data has no pages to turn.
         page = Page(number, tables.ROWS if form == "html" else tables.MOST_ROWS, order)
         with self._open(request) as kb:
             table = read(kb, page)
@@ -272,6 +279,7 @@ class _Views:
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
         response = self._page(request, "fault", title="Error", message=str(fault))
+        # A refusal for want of the token stays 403.
         if response.status_code == 200:
             response.status_code = 404 if isinstance(fault, NotStored) else 400
         return response
@@ -377,6 +385,7 @@ class _Views:
         async with request.form() as form:
             goal = str(form.get("goal", ""))
         await run_in_threadpool(self._ask_models, goal)
+        # 303: the browser gets the page that follows, and reloading it sends nothing again.
         return self._secured(RedirectResponse(f"/ask?{urlencode({'goal': goal})}", 303))
 
     def _ask_models(self, goal: str) -> None:
@@ -384,6 +393,7 @@ class _Views:
         if self._browser.asking is None:
             raise NotStored("This server asks no model. Start it with --ask and a budget.")
         outcome = self._browser.asking.ask(goal)
+        # The outcome of the last goal alone, so that memory does not grow.
         self._outcomes = {goal: outcome["stopped"] or "The models were asked; all that the goal needs is known now."}
 
     def _goal(self, request: Request) -> Response:
@@ -418,6 +428,7 @@ class _Views:
         with self._open(request) as kb, self._browser._goals:
             library = self._browser.library(kb)
             try:
+                # For `why` an atom that does not hold is an error.
                 explanation = why(atom, library, kb)
             except HapaxError:
                 explanation = why_not(atom, library, kb)
@@ -492,6 +503,7 @@ def _address(request: Request) -> Callable[..., str]:
     """The address of the same view with some parameters changed."""
 
     def changed(**values: object) -> str:
+        # Without the token, which the cookie brings: people pass addresses on.
         kept = {name: value for name, value in request.query_params.items() if name != "token"}
         return f"{request.url.path}?{urlencode({**kept, **values})}"
 
@@ -502,6 +514,7 @@ def _entity_url(name: object) -> str:
     return f"/entity?{urlencode({'name': str(name)})}"
 
 
+# A slash in an identity is no separator.
 def _statement_url(identity: object) -> str:
     return f"/statement/{quote(str(identity), safe='')}"
 

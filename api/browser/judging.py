@@ -58,7 +58,7 @@ class Judging:
             if stored := kb.select(STATEMENTS, "WHERE statements.rowid = ?", [chosen[0][0]]):
                 (item,) = ItemSource(kb, SheetKind.SOUNDNESS).items(stored)
                 return ItemToJudge(item, judged, statements, skip)
-            skip += 1
+            skip += 1  # a statement that cannot be read is passed over
         return None
 
     def vote(self, voter: str, item_id: str, answer: str, comment: str) -> None:

@@ -26,6 +26,7 @@ def rule_map(library: Library, rule_url: Address, predicate_url: Address) -> Gra
         [Node(2, name, "predicate", predicate_url(name)) for name in conclusions],
     )
     nodes = list(chain.from_iterable(columns))
+    # By column and text: a predicate may stand on both sides.
     place = {(node.column, node.text): position for position, node in enumerate(nodes)}
     edges = []
     words = []

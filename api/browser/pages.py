@@ -154,6 +154,7 @@ class StatementPage:
 def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> StatementPage:
     """The page of a statement. Raises NotStored for an unknown id."""
     stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [identity])
+    # Of the rows of a statement at several ends or of several runs, the newest.
     record = stored[-1] if stored else find_statement(kb, library, lambda found, _: found == identity)
     if record is None:
         raise NotStored(f"No statement has the id {identity}.")
@@ -208,12 +209,14 @@ def near_misses(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMis
     """Rejected answers to the questions of these candidates that are not facts all the same, the closest first."""
     closest: dict[str, NearMiss] = {}
     for candidate_id in candidate_ids:
+        # Twice as many as are shown, since some are facts by another question.
         rivals = kb.query(_RIVALS, (candidate_id, 2 * MISSES))
         question_ids, rival_ids = ({rival[place] for rival in rivals} for place in (0, 1))
         questions = {row.question.id: row.question for row in kb.select_in(QUESTIONS, "id", question_ids)}
         candidates = {record.id: record for record in kb.select_in(CANDIDATES, "id", rival_ids)}
         for question_id, rival_id, *decision in rivals:
             if question_id in questions and rival_id in candidates:
+                # More than one pattern comes from `--compat` alone; the first one names the claim.
                 pattern, value = questions[question_id].patterns[0], candidates[rival_id].value
                 arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
                 if kb.fact(pattern.predicate, arguments) is None:
@@ -303,6 +306,7 @@ def _scored(kb: KnowledgeBase, run_id: str, rule: str, every: int) -> dict[str, 
     """
     sql = (
         "SELECT distribution, log_likelihood, statements.rowid FROM statements "  # noqa: S608  ours
+        # By rowid, so that a page that is opened again shows the same statements.
         f"WHERE run_id = ? AND rule = ? AND statements.rowid % ? = 0 AND abs(log_likelihood) < {LARGEST} "
         f"AND {STANDING} ORDER BY log_likelihood, id"
     )
@@ -326,6 +330,7 @@ def _dots(
     """Some statements of each end as dots, evenly spread over their ranks."""
     picked = {end: evenly_spread(pairs) for end, pairs in scored.items()}
     chosen = [row for pairs in picked.values() for _, row in pairs]
+    # The chosen rows alone are read with their texts.
     marks = ",".join("?" * len(chosen))
     sql = f"SELECT rowid, id, {tables.SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
     texts = {row: (identity, text) for row, identity, text in kb.query(sql, chosen)}

@@ -169,6 +169,7 @@ class _Select:
 
     def _printed(self, sql: str) -> str:
         """The SQL with its parameters as literals, for reading and for other programs."""
+        # Our SQL has question marks for parameters only.
         parts = sql.split("?")
         texts = [_literal(value) for value in self.parameters]
         text = "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
@@ -214,6 +215,7 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if start and not found.rows:  # count how many pages the statements of searches take
         last = _searched(kb, wanted, Page(rows=10**9))
         before = len(last.rows)
+    # Statements of `derive` fill the rest of the page.
     rest = _derived(
         kb, wanted, replace(page, number=1), skipped=max(0, start - before), room=page.rows - len(found.rows)
     )
@@ -255,6 +257,7 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
     if wanted.rule:
         select.where("rule = ?", wanted.rule)
     if wanted.predicate:
+        # In a rule's text a predicate stands between a blank and a bracket.
         select.where("rule IN (SELECT name FROM rules WHERE instr(' ' || text, ' ' || ? || '(') > 0)", wanted.predicate)
     if wanted.about:
         # The pair of a substitution ends with the value's JSON text.
@@ -294,6 +297,7 @@ def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     select.between(popularity, wanted.rare, wanted.common)
     is_whole = not select.conditions
     same_end = "AND earlier.distribution = statements.distribution" if wanted.end else ""
+    # A statement at both ends, or of several runs, is listed by its first row.
     repeated = f"earlier.id = statements.id {same_end} AND earlier.rowid < statements.rowid"
     select.where(f"NOT EXISTS (SELECT 1 FROM statements AS earlier WHERE {repeated})")  # noqa: S608  ours
     select.where(STANDING)
