@@ -138,6 +138,7 @@ def binomial_tail(false: int, count: int, share: float) -> float:
     """P(at most `false` of `count` draws are false) if this share of all is false."""
     if false >= count:
         return 1.0
+    # In logarithms, and scaled by the largest term, because the terms may be too small for floats.
     log_odds, log_term = math.log(share) - math.log1p(-share), count * math.log1p(-share)
     terms = [log_term]
     for number in range(1, false + 1):
@@ -151,6 +152,7 @@ def anytime_tail(false: int, count: int, share: float) -> float:
     """As `binomial_tail`, but for a test after each draw: the most probable of such errors is never above it."""
     ratios = []
     for part in ALTERNATIVES:
+        # Likelihood of the labels under the smaller share over that under `share`, as a logarithm.
         log_ratio = (count - false) * (math.log1p(-part * share) - math.log1p(-share))
         if false:
             log_ratio += false * math.log(part) if part else -math.inf
@@ -207,6 +209,7 @@ class _Sample:
         self.even = len(ordered)
         """Labels of a fair draw from the whole pool."""
         self._scores = [label.score for label in ordered]
+        # Prefix sums: the false ones of a range are the difference of two.
         self._false = [0, *accumulate(not label.is_true for label in ordered)]
         self._drawn = [label for label in judged if label.draw is not None]
         order = sorted(range(len(pool)), key=pool.__getitem__)

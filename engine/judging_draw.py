@@ -39,6 +39,7 @@ def cut_of(probabilities: Sequence[float], risk: float) -> float:
     expected, best = 0.0, 0
     for place, probability in enumerate(ordered, start=1):
         expected += 1.0 - probability
+        # The mean expected falseness of the best `place` values is at most half of the permitted share.
         if expected <= place * risk / 2:
             best = place
     if best < max(len(ordered) // 20, 1):
@@ -63,6 +64,7 @@ def draw_weights(probabilities: Sequence[float], cut: float, low: float | None =
 
 def random_number(salt: str, item_id: str) -> float:
     """An even random number between 0 and 1 that depends on the draw and the item alone."""
+    # 13 hexadecimal digits are 52 bits, which a float holds; the half keeps the number off 0 and 1.
     return (int(content_id("draw", salt, item_id)[:13], 16) + 0.5) / 16**13
 
 

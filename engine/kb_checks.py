@@ -170,6 +170,7 @@ def _instance(rule: Rule, statement: StatementRecord) -> Rule:
 
 def _without_names(rule: Rule) -> Atom:
     """The conclusion with one name for all generic variables, so that Person X of a rule equals Person A of another."""
+    # No value of a statement contains NUL.
     arguments = (
         term if isinstance(term, Constant) else Constant("\0generic") for term in rule.conclusion.atom.arguments
     )

@@ -31,6 +31,7 @@ def near_misses(theory: Theory, goal_text: str) -> list[str]:
     stated = [*part.library.facts, *part.assumed]
     for atom in stated:
         counts[atom.indicator] = counts.get(atom.indicator, 0) + 1
+    # Predicates that only facts decide: those of rules and of arithmetic need none of their own.
     base = [
         signature.indicator
         for signature in part.library.completed().signatures

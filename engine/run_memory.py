@@ -85,6 +85,7 @@ def models_of(run: RunRecord | None) -> dict[str, str]:
     # Runs of earlier versions and imports record no models.
     if run is None or not isinstance(names, list) or len(names) != len(ROLES):
         return {}
+    # Such a search named a likelihood model, but did not rank by it.
     without = {LIKELIHOOD} if run.settings.get("likelihood") != "model" else set()
     return {role: str(name) for role, name in zip(ROLES, names, strict=True) if role not in without}
 

@@ -71,9 +71,11 @@ def weigh(votes: Iterable[Vote]) -> WeighedVotes:
     for vote in votes:
         by_item.setdefault(vote.item, []).append(vote)
         by_voter.setdefault(vote.voter, []).append(vote)
+    # The first guess is the share of yes among an item's votes.
     probabilities = {item: sum(vote.is_yes for vote in own) / len(own) for item, own in by_item.items()}
     for _ in range(ROUNDS):
         voters = {voter: _rates(own, probabilities) for voter, own in by_voter.items()}
+        # One more of each kind (Laplace): a share of 0 or 1 would have no finite log odds.
         share = (math.fsum(probabilities.values()) + 1.0) / (len(probabilities) + 2.0)
         prior = math.log(share) - math.log1p(-share)
         new = {}
@@ -88,6 +90,7 @@ def weigh(votes: Iterable[Vote]) -> WeighedVotes:
 
 
 def _rates(votes: Iterable[Vote], probabilities: Mapping[str, float]) -> VoterRates:
+    # Rates on true items and on false ones, both beginning with the votes of the prior.
     right = {True: RIGHT, False: RIGHT}
     total = dict.fromkeys(right, RIGHT + WRONG)
     count = 0

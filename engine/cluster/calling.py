@@ -107,6 +107,7 @@ class AllottedCalls:
                     raise BudgetReached(*reached, account.ledger.used)
                 # A part was too small: from here on each call gets all that is left, when the others have returned.
                 most = 1
+                # Before the others, so that the worker's requests keep their order.
                 waiting.appendleft((number, open_positions))
 
     def _settle(self, number: int, allotment: Allotment, reply: OwnerReply, is_lost: bool) -> tuple[str, float] | None:

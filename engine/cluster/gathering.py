@@ -79,6 +79,7 @@ def _lock_file(folder: Path) -> IO[bytes]:
         except BaseException:
             file.close()
             raise
+        # Its last owner deleted the file after it was opened here: lock the one that is there now.
         file.close()
 
 
@@ -208,6 +209,7 @@ class Gathering:
 
 
 def _delete(database: Path) -> None:
+    # SQLite keeps a log and its index beside a database.
     for suffix in ("", "-wal", "-shm"):
         system.remove(database.with_name(database.name + suffix))
 

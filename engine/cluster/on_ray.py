@@ -76,6 +76,7 @@ class RayCluster:
             }
             spread = {"scheduling_strategy": "SPREAD", "concurrency_groups": {"asked": ASKED_AT_ONCE}}
             actor: Any = ray.remote(**options, **spread)(OwnerActor)
+            # Part of the shards' names: those of other runs may be in the same folders.
             run = uuid.uuid4().hex
             kept = RayOpening(ray.put(opening))
             yield RayOwners([actor.remote(Post(number, count, folder, run), kept) for number in range(count)])

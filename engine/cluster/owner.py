@@ -171,6 +171,7 @@ class Owner:
             return OwnerReply(seeded=False)
         try:
             models, earlier = self._models(), self._in_ledger() - allowance.before
+            # What a process that died has sent since the search last counted is spent already.
             journal = Journal(self._shard, allowance.budget.less(earlier))
             model, answers = _asking(journaled(models, journal), role)
             if allowance.price is not None:

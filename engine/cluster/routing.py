@@ -43,6 +43,7 @@ CALLS_AHEAD = 8
 
 def owner_of(request_id: str, count: int) -> int:
     """Number of the worker, of `count`, that owns a request, by its journal id."""
+    # The id is a hash in hexadecimal digits, so that each worker owns an equal part.
     return int(request_id, 16) % count
 
 
@@ -117,6 +118,7 @@ class RoutedGenerator(Routed):
         return in_request_order(self.stream(requests, parameters), len(requests))
 
     def call_ids(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[str]:
+        # An id follows from the request alone, so that an empty store will do.
         return JournaledGenerator(self, Journal(Nothing())).call_ids(asked, *parameters)
 
 

@@ -30,6 +30,7 @@ _NAMES = tuple(
     f"replace(trim(substr({text}, 1, instr({text}, '(') - 1)), ' ', '_')" for text in (_FROM_PREMISE, _FROM_HYPOTHESIS)
 )
 
+# `went_to(`, perhaps with a blank before the bracket
 _CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
 
 Types = tuple[str, ...] | None
@@ -166,6 +167,7 @@ def _walked(
         if (name, types) in visited:
             continue
         visited.add((name, types))
+        # The further steps of the chain need at least this score.
         for edge, following, following_types in steps(name, types or None, at_least / -negated if negated else 0.0):
             score = -negated * (1.0 if edge is None else edge.score)
             if score < at_least:

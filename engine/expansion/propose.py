@@ -302,6 +302,7 @@ class Expander:
             declared = replace(signature, name=verb.name, templates=sentences.templates, declared=True)
             return _RewordedAtom(new, declared, sentences.notes)
         fits = known.indicator == new.indicator and known.kind is signature.kind
+        # `fits` first: with another number of arguments there would be no pairs.
         if fits and all(
             library.is_subtype(term.data_type, wanted)
             for term, wanted in zip(new.arguments, known.argument_types, strict=True)
@@ -362,6 +363,7 @@ class Expander:
             if isinstance(best, UnusableReply):
                 notes = _notes(best)
             else:
+                # The preferred verb comes first, with the sentence in which the model used it.
                 found = {best.name: sentences.get(best.name, best)}
             found |= sentences
         # The meta-rule's own verb comes last, as the fallback.

@@ -31,9 +31,11 @@ _SINGULAR_ENDINGS = re.compile(r"(?:as|ics|is|lens|ss|us)$", re.IGNORECASE)
 
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 _LAST_ARTICLE = re.compile(r" (?:an?|the)$")
+# what follows the name in `Tattoo Equipment: needles`, `Tattoo Equipment (needles)` and `Tattoo Equipment - needles`
 _EXPLANATION = re.compile(r"\s*(?::|\(|\s[-–—]\s).*$", re.DOTALL)
 _MARKS = " \t\"'`*“”‘’_.;,!?"
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+# `cannot_drive` among other words
 _SNAKE = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 _VERB_WORDS = re.compile(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
 _CONTRACTIONS = ((r"\bcan['’]t\b", "cannot"), (r"\bwon['’]t\b", "will not"), (r"n['’]t\b", " not"))

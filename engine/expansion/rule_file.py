@@ -128,6 +128,7 @@ def _refuse_errors(library: Library) -> None:
 
 
 def _first_line(body: str, is_mined: bool) -> str:
+    # False counts as 0, the line of an expansion, and True as 1, the line of mining.
     return _FIRST_LINES[is_mined].format(checksum=content_id("rules", body)[:16])
 
 

@@ -75,6 +75,7 @@ class ReviewSheet:
                 if line.strip():
                     yield number, self._checked(number, json.loads(line))
             return
+        # Cells beyond the header get the column "", which `_checked` refuses.
         reader = csv.DictReader(file, restkey="", restval="", strict=True)
         for row in reader:
             yield reader.line_num, self._checked(reader.line_num, row)

@@ -56,6 +56,7 @@ def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTabl
 
 def _spelled(atom: MinedAtom, tables: MiningTables) -> MinedAtom:
     """The atom under its predicate's own code if it has two variables, and with the lower code if it is symmetric."""
+    # The even code of a pair is the predicate's own, the odd one that of its mirrored edges.
     symmetric = tables.predicates[atom.code & ~1].symmetric
     if atom.second == CONSTANT:
         return atom._replace(code=atom.code & ~1) if symmetric else atom

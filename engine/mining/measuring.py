@@ -82,6 +82,7 @@ class RuleMeasuring:
 
         def count(condition: str, predicted: int, threshold: float) -> int | None:
             # One more than a rule that predicts so many facts with enough confidence has, after which it is clear.
+            # -2 makes LIMIT -1, which is no limit to SQLite.
             most = math.floor(predicted / threshold + 1e-9) if threshold else -2
             distinct = f"SELECT DISTINCT {selected} {pairs.text(condition)} LIMIT {most + 1}"
             number = self._count(f"SELECT count(*) FROM ({distinct})")  # noqa: S608  ours
@@ -200,6 +201,7 @@ class _Join:
         edges: list[tuple[int | str, str, str]] = []
         waiting = list(rule.premises)
         while waiting:
+            # The atom that gives the fewest edges for each row so far comes next.
             atom = min(waiting, key=lambda premise: (self._fan_out(premise), premise))
             waiting.remove(atom)
             edges.append(self._add(atom))
@@ -224,13 +226,16 @@ class _Join:
         """The mean number of edges that a lookup of the atom gives, larger than all for one that nothing binds."""
         predicate = self._tables.predicates[atom.code & ~1]
         first, second = predicate.facts / predicate.subjects, predicate.facts / predicate.objects
+        # A mirrored edge starts at what is the second argument of the fact.
         if atom.code & 1:
             first, second = second, first
         is_bound = [f"v{variable}" in self.columns or variable == CONSTANT for variable in (atom.first, atom.second)]
         if all(is_bound):
             return 0.0
         if not any(is_bound):
+            # After the first atom, one that nothing binds would multiply the rows by all its facts.
             return 1e6 * predicate.facts if self.columns else float(predicate.facts)
+        # A constant does not connect the atom with those before.
         if atom.second == CONSTANT and self.columns:
             return 1e6 * second
         return first if is_bound[0] else second

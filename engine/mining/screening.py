@@ -86,6 +86,7 @@ class Screening:
         """Write the sample: its facts in an order that depends on nothing but their numbers."""
         code, tables = self._conclusion.code, self._tables
         tables.run("DROP TABLE IF EXISTS temp.mining_sample")
+        # Scatters neighbouring numbers over 32 bits (2654435761 is Knuth's factor of multiplicative hashing).
         mixed = "((edge.s * 2654435761 + edge.o * 40503) % 4294967296)"
         label, joined, part = "0", "", "1"
         if self._conclusion.is_label:
@@ -149,6 +150,7 @@ class Screening:
         if sampled == facts:
             return least
         expected = least * sampled / facts
+        # The standard deviation of so rare hits is about the root of their expected number (Poisson).
         return max(1, math.floor(expected - _DEVIATIONS * math.sqrt(expected)))
 
     def _choose(self, shape: RuleShape, ways: Sequence[Sequence[int]]) -> tuple[dict[int, int], int]:
@@ -167,6 +169,7 @@ class Screening:
             f"FROM mining_sample AS h {reach.format(0)} {reach.format(1)}"
         )
         hubs = self._tables.run(f"DELETE FROM mining_chosen WHERE lookups > {_MOST_LOOKUPS_OF_A_FACT}")  # noqa: S608
+        # In the order of their places, the facts whose lookups together stay within the limit are kept.
         self._tables.run(
             "DELETE FROM mining_chosen WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, "  # noqa: S608  ours
             f"sum(lookups) OVER (ORDER BY place, label) AS so_far FROM mining_chosen) WHERE so_far > {MOST_LOOKUPS})"
@@ -193,6 +196,7 @@ class Screening:
                 edge = (f"{name}.p", f"{name}.s", f"{name}.o")
             conditions.append(is_not_conclusion(edge, conclusion, self._is_symmetric))
         codes = [self._code(shape.premises[place], f"e{place}", columns) for place in range(len(shape.premises))]
+        # Equal premises in another order are the same rule: one order is enough.
         conditions += [
             f"{codes[place]} < {codes[place + 1]}"
             for place in range(len(shape.premises) - 1)
@@ -225,6 +229,7 @@ class Screening:
         """The number of a label, or the code of an edge from its first variable to its second."""
         if len(premise) == 1:
             return f"{name}.label"
+        # SQLite has no exclusive or: this is p ^ 1.
         is_mirrored = columns[premise[0]] == f"{name}.o"
         return f"({name}.p + 1 - 2 * ({name}.p & 1))" if is_mirrored else f"{name}.p"
 

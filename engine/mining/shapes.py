@@ -36,6 +36,7 @@ class RuleShape:
 
     def __str__(self) -> str:
         """`h(X, Y) <- p(X, Z) & q(Y, Z)`, without directions."""
+        # The head's variables are X and Y, the inner ones begin with Z.
         names = "XYZW"[: self.head] + "ZWVU"
         parts = [f"p({', '.join(names[variable] for variable in premise)})" for premise in self.premises]
         return f"h({', '.join(names[: self.head])}) <- {' & '.join(parts)}"

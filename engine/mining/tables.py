@@ -44,6 +44,7 @@ _CREATED = (
     "CREATE TEMP TABLE mining_degrees (s INTEGER PRIMARY KEY, degree INTEGER NOT NULL)",
 )
 
+# the fourth word of CREATE TEMP TABLE name
 _TABLES = tuple(sql.split()[3] for sql in _CREATED)
 
 
@@ -219,6 +220,7 @@ class MiningTables:
         return self._kinds.get(type_key(data_type), 0) if data_type else 0
 
     def _load(self, tables: dict[str, list[str]]) -> None:
+        # A negative size is in KiB: 200 MB.
         self._conn.execute("PRAGMA temp.cache_size = -200000")
         self._kinds = self._kinds_of_nodes()
         code, wider = 0, []
@@ -320,6 +322,7 @@ class MiningTables:
                 codes = [predicate.code] if predicate.symmetric else [predicate.code, predicate.code + 1]
                 for code in codes:
                     self._label(code, least)
+        # SQLite has no exclusive or: p + 1 - 2 * (p & 1) is p ^ 1, the code of the mirrored edges.
         self._conn.execute(
             "INSERT INTO mining_labelled SELECT edge.o, label.id FROM mining_labels AS label CROSS JOIN "
             "mining_edges AS edge ON edge.p = label.p + 1 - 2 * (label.p & 1) AND edge.s = label.o"

@@ -155,6 +155,7 @@ class Evaluator:
 
     def _event(self, node: int, happens: bool) -> tuple[str, float]:
         name, weight = self.program.names[node], self.program.weights[node]
+        # Events that are no atoms: a denial, an entailment, or a link between facts that come together.
         if isinstance(name, tuple):
             kind, *atoms = name
             words = f"not {atoms[0]}, denied" if kind == "denial" else " entails ".join(map(str, atoms))
@@ -202,6 +203,7 @@ def probable_atom(theory: Theory, atom: Atom, options: ProbabilityOptions) -> tu
 def _probable_rule(theory: Theory, rule: Rule, options: ProbabilityOptions) -> tuple[Probability, list[ProofSupport]]:
     program, nodes = grounded(theory, [rule], options, BULK_LIMITS)
     evaluator = Evaluator(program, options)
+    # One node at most, since the goal has no variables.
     for node, _ in nodes:
         return evaluator.probability(node), evaluator.proofs(node)
     return Probability(0.0, 0.0, "exact"), []

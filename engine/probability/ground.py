@@ -51,6 +51,7 @@ class GroundProgram:
     def add(self, head: int, positive: Iterable[int], negative: Iterable[int] = ()) -> None:
         """Add an instance, unless its conclusion is among its own premises."""
         premises = tuple(dict.fromkeys(positive))
+        # An instance that needs its own conclusion proves nothing.
         if head not in premises:
             instance = GroundInstance(head, premises, tuple(dict.fromkeys(negative)))
             self.instances.setdefault(head, []).append(instance)
@@ -66,6 +67,7 @@ class GroundProgram:
         last: tuple[int, ...] = ()
         share = 1.0
         for rank, member in enumerate(order if len(order) > 1 else ()):
+            # The links take the place of its own event.
             weight = self.weights.pop(member)
             if weight < share:
                 link = self.node(("link", group, rank))
