@@ -143,6 +143,7 @@ class _Audit:
             return
         scores = self.scorer.scores([pair for pair in changed if pair is not None])
         affirmed = [score >= self.threshold for score in scores]
+        # Paired: the change is that of the same pairs, before and after.
         before = [self.affirmed[number] for number in chosen]
         change = self._estimate(_difference, chosen, affirmed, before)
         condition = self._condition(name, chosen, affirmed, scores if labelled else None)
@@ -180,6 +181,7 @@ class _Audit:
 
     def _frequency(self) -> None:
         premises, hypotheses = [pair.premise for pair in self.pairs], [pair.hypothesis for pair in self.pairs]
+        # A whole sentence stands in the place of the subject and has no predicate.
         premise = self.setting.frequency([triple.predicate or triple.subject for triple in premises])
         hypothesis = self.setting.frequency([triple.predicate or triple.subject for triple in hypotheses])
         commoner = [own > of_premise for own, of_premise in zip(hypothesis, premise, strict=True)]
@@ -192,6 +194,7 @@ class _Audit:
         """The pairs where the cue holds and where not, and those where it equals the label and where not."""
         with_cue = [number for number, holds in enumerate(cue) if holds]
         without = [number for number, holds in enumerate(cue) if not holds]
+        # Over all pairs: a resample needs pairs with and without the cue.
         change = self._estimate(_contrast, range(len(cue)), self.affirmed, cue)
         self._add(sides[0], with_cue, change)
         self._add(sides[1], without)
@@ -269,6 +272,7 @@ def findings(single_audit: BiasAudit) -> Iterator[str]:
             verdict = "affirms what no premise supports" if share.low > FEWEST_SHARE else "hardly affirms it"
             yield f"with a {name} it still affirms {_share(share)} of the pairs: it {verdict}."
             break
+    # Random premises are reported above, and conditions of the two cues below.
     for name, condition in known.items():
         if name in (RANDOM, RANDOM_TYPED, ATTESTED_PAIRS, COMMONER) or math.isnan(condition.against.value):
             continue
@@ -333,6 +337,7 @@ def write_audit(audits: Sequence[BiasAudit], folder: Path) -> list[Path]:
 
 
 def _draw(single_audit: BiasAudit, axes: Any) -> None:
+    # The axis grows upwards, so the first condition comes last and stands at the top.
     for place, condition in enumerate(reversed(single_audit.conditions)):
         share = condition.affirmed
         colour = COLOURS[0] if condition.name == WHOLE else COLOURS[1]

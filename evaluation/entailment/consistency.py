@@ -134,6 +134,7 @@ def consistency(
     own = scores[: len(pairs)]
     threshold = setting.threshold
     if threshold is None:
+        # The score of the n-th pair for n true pairs; ties at it are affirmed as well.
         threshold = sorted(own, reverse=True)[max(sum(pair.entailed for pair in pairs), 1) - 1]
     affirmed = [score >= threshold for score in scores]
     answers = check_answers([*pairs, *made], affirmed)
@@ -184,6 +185,7 @@ def _wins(true: float, false: float) -> float:
 def _symmetries(pairs: Sequence[EntailmentPair], affirmed: Sequence[bool]) -> list[bool]:
     """For each couple of paraphrases in the set: True if both directions are affirmed or none is."""
     answers: defaultdict[object, dict[object, bool]] = defaultdict(dict)
+    # `affirmed` goes on with the pairs that were made.
     for pair, group, holds in zip(pairs, sub_groups(pairs), affirmed, strict=False):
         if group is SubGroup.PARAPHRASES:
             answers[pair_and_converse(pair)].setdefault(pair.key, holds)
@@ -195,6 +197,7 @@ def _symmetries(pairs: Sequence[EntailmentPair], affirmed: Sequence[bool]) -> li
 
 def check_answers(pairs: Sequence[EntailmentPair], affirmed: Sequence[bool]) -> CheckedAnswers:
     """The sets of answers that cannot all hold; `affirmed` says for each pair that it is an entailment."""
+    # None stands for a set that was checked and is consistent.
     chains = list(_chains(pairs, affirmed))
     negations = list(_negations(pairs, affirmed))
     contradictions = [contradiction for contradiction in (*chains, *negations) if contradiction is not None]
@@ -208,6 +211,7 @@ def _chains(pairs: Sequence[EntailmentPair], affirmed: Sequence[bool]) -> Iterat
     words: dict[Key, str] = {}
     answers: dict[tuple[Key, Key], bool] = {}
     for pair, holds in zip(pairs, affirmed, strict=True):
+        # Of a repeated pair the first answer counts.
         answers.setdefault(pair.key, holds)
         for side in (pair.premise, pair.hypothesis):
             words.setdefault(side.key, side.sentence)
@@ -230,6 +234,7 @@ def _shortest(graph: nx.DiGraph[Key], start: Key, end: Key) -> list[Key] | None:
     """A shortest path of two or more edges; None if there is none."""
     if start not in graph or end not in graph or start == end:
         return None
+    # Without the direct edge: the pair itself is the answer in question. A view copies nothing.
     others = nx.restricted_view(graph, [], [(start, end)]) if graph.has_edge(start, end) else graph
     try:
         path: list[Key] = nx.shortest_path(others, start, end)

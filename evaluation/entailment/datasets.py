@@ -138,6 +138,7 @@ def write_subsets(splits: Splits, folder: Path) -> int:
     for split, pairs in splits.items():
         for name, chosen in subsets(pairs, released=True):
             twins = [pair.hypothesis_only for pair in chosen]
+            # The twins have the same labels, so a scorer of hypotheses alone is measured on the same task.
             for subfolder, rows in ((name, chosen), (f"{name}-{HYPOTHESIS_ONLY}", twins)):
                 (folder / subfolder).mkdir(parents=True, exist_ok=True)
                 write_levy_holt(rows, folder / subfolder / f"{split}.txt")

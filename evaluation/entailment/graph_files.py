@@ -57,6 +57,7 @@ class TypedGraph:
     def by_words(self) -> Mapping[str, tuple[str, ...]]:
         """The predicates as parsed, without types, by their words."""
         by_words: defaultdict[str, list[str]] = defaultdict(list)
+        # A node without its last two parts, the types: `(shop.1,shop.in.2)#person#location`.
         for relation in sorted({node.rpartition("#")[0].rpartition("#")[0] for node in self.nodes}):
             by_words[surface(predicate_words(relation, self.language), self.language)].append(relation)
         return {words: tuple(relations) for words, relations in by_words.items()}
@@ -111,6 +112,7 @@ def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
             "has, for each predicate, a line `predicate: (shop.1,shop.in.2)#person#location` and its similarities."
         )
     chosen = blocks[block_to_read(path, block, list(blocks))]
+    # Predicates without this block stay as nodes, with the scores that stand directly below their names.
     return TypedGraph((types[1], types[2]), {**predicates, **chosen}, language)
 
 
@@ -136,6 +138,7 @@ def block_to_read(path: Path, block: str, names: Sequence[str]) -> str:
     for part in (block.casefold(),) if block else PREFERRED:
         fitting = [name for name in names if part in name]
         if fitting:
+            # The name nearest to the part: `global sims` before a longer name that contains it.
             return min(fitting, key=len)
     if not block and len(names) == 1:
         return names[0]
@@ -228,6 +231,7 @@ class GraphScorer:
                 if score is not None:
                     scores.append(score)
         if scores:
+            # One score for each graph, that of the best premise.
             evidence.any_type.append(max(scores))
 
 

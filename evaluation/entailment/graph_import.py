@@ -105,9 +105,11 @@ def graph_node(text: str) -> GraphNode:
         raise ValueError(f"{text[:80]} is not a predicate such as (shop.1,shop.in.2)#person#location")
     prefix, *slots = found.groups()
     words, place, other_words, other_place = slots
+    # Slots are single digits, so they compare as texts.
     if place > other_place:
         words, place, other_words, other_place = other_words, other_place, words, place
         labels = labels[::-1]
+    # The usual shape: the second half repeats the first, with a preposition: `shop`, `shop.in`.
     if (place, other_place) == ("1", "2") and f"{other_words}.".startswith(f"{words}."):
         spoken: Sequence[str] = predicate_words(f"{prefix}({words}.1,{other_words}.2)")
     else:
@@ -181,6 +183,7 @@ def _read(path: Path, intake: FactIntake, options: GraphImportOptions, counts: d
         elif score < options.at_least:
             counts["weak"] += 1
         else:
+            # Through `repr`: the shortest decimal that is this float, not its binary expansion.
             arguments = [line.premise.premise, hypothesis, Decimal(repr(score))]
             intake.add_fact(line.number, ENTAILS, arguments, list(DECLARATION.argument_types))
 
@@ -192,6 +195,7 @@ def _edge(line: _GraphLine) -> tuple[float, str]:
     try:
         score = float(number)
     except ValueError:
+        # Fails the comparison below, so that one message serves all faults of a line.
         score = math.nan
     if not node or not 0 <= score <= 1:
         raise ValueError(f"{line.text[:80]} does not hold a predicate and a score from 0 to 1")
@@ -200,6 +204,7 @@ def _edge(line: _GraphLine) -> tuple[float, str]:
 
 def _lines_of_block(path: Path, similarity: str, intake: FactIntake) -> Iterator[_GraphLine]:
     """The lines of the chosen similarities. Adds a fault for each predicate that cannot be read."""
+    # A first pass over the file: which block to read depends on the names of all.
     block = block_to_read(path, similarity, _blocks(path))
     premise: GraphNode | None = None
     inside = False
@@ -211,6 +216,7 @@ def _lines_of_block(path: Path, similarity: str, intake: FactIntake) -> Iterator
                 premise = graph_node(line.removeprefix("predicate:").strip())
             except ValueError as fault:
                 intake.add_fault(number, f"{fault}; the lines below it are left out", "not a predicate")
+        # A heading such as `global sims`; lines of entailments end in a number.
         elif line.endswith(("sims", "sim")):
             inside = line.casefold() == block
         elif inside:

@@ -45,6 +45,7 @@ def _chains_of(graph: EntailmentGraph, of: str, at_least: float) -> list[Chain]:
     chains: list[Chain] = []
     for found in graph.chains([atom for atom in graph.atoms if atom.predicate == of], at_least).values():
         chains.extend(found)
+    # Ties are broken by length and text, so that the order does not depend on that of the edges.
     return sorted(chains, key=lambda chain: (-chain.score, chain.length, str(chain)))
 
 
@@ -69,6 +70,7 @@ def to_json(graph: EntailmentGraph) -> dict[str, Any]:
 def drawing_text(graph: EntailmentGraph, form: str) -> str:
     """The stored entailments in Mermaid or DOT (`form`), each an arrow from premise to hypothesis with its score."""
     names = {atom.indicator: f"n{number}" for number, atom in enumerate(graph.atoms)}
+    # A double quote ends a label in Mermaid, even after a backslash; DOT reads backslashes as escapes.
     texts = {names[atom.indicator]: str(atom).replace("\\", "\\\\").replace('"', "'") for atom in graph.atoms}
     arrows = []
     for edge in graph.edges:
@@ -77,6 +79,7 @@ def drawing_text(graph: EntailmentGraph, form: str) -> str:
     if form == "mermaid":
         lines = [f'  {name}["{text}"]' for name, text in texts.items()]
         lines += [f'  {start} -->|"{label}"| {end}' for start, end, label in arrows]
+        # Bottom to top: what is entailed, and so more general, stands above.
         return "\n".join(["graph BT", *lines])
     lines = [f'  {name} [label="{text}"];' for name, text in texts.items()]
     lines += [f'  {start} -> {end} [label="{label}"];' for start, end, label in arrows]
@@ -93,6 +96,7 @@ def write_plot(graph: EntailmentGraph, folder: Path) -> tuple[Path, ...]:
     """Write `entailments.png`, `entailments.svg` and `entailments.csv` (the edges), and return their paths."""
     rows: list[tuple[object, ...]] = [(str(edge.premise), str(edge.hypothesis), edge.score) for edge in graph.edges]
     levels = _levels(graph)
+    # In inches: 0.9 for a level, 1.7 for a predicate on it.
     height = max(2.0, 0.9 * (1 + max((level for level, _ in levels.values()), default=0)))
     width = max(4.0, 1.7 * (1 + max((place for _, place in levels.values()), default=0)))
     draw = single((width, height), partial(_draw, graph, levels))
@@ -130,6 +134,7 @@ def _draw(graph: EntailmentGraph, levels: Mapping[str, tuple[int, int]], axes: A
             "alpha": max(0.15, edge.score),  # a weak entailment is pale, but never invisible
             "patchA": boxes[start],
             "patchB": boxes[end],
+            # Curved, so that the two arrows between paraphrases do not cover each other.
             "connectionstyle": "arc3,rad=0.12",
         }
         # A plot wants x before y: the place within the level, then the level.

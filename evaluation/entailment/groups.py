@@ -53,6 +53,7 @@ def sub_groups(pairs: Sequence[EntailmentPair]) -> list[SubGroup]:
 
     A true pair is directional if a converse is false, a false pair if a converse is true.
     """
+    # A set, because a pair may be repeated with another label.
     labels: defaultdict[object, set[bool]] = defaultdict(set)
     for pair in pairs:
         labels[pair.key].add(pair.entailed)
@@ -116,6 +117,7 @@ def subset(pairs: Sequence[EntailmentPair], chosen: Iterable[SubGroup]) -> list[
     """
     groups = set(chosen)
     members = [(pair, group) for pair, group in zip(pairs, sub_groups(pairs), strict=True) if group in groups]
+    # Both groups have one label: the directional pairs are to be told from the symmetric ones.
     if len({group in _TRUE_GROUPS for group in groups}) == 1:
         return [replace(pair, entailed=group in (SubGroup.DIR_TRUE, SubGroup.DIR_FALSE)) for pair, group in members]
     return [pair for pair, _ in members]
@@ -169,6 +171,7 @@ def pair_and_converse(pair: EntailmentPair) -> tuple[object, ...]:
 
 def directional_couples(pairs: Sequence[EntailmentPair]) -> list[tuple[int, int]]:
     """Numbers of each true pair and its false converse; a couple counts once, however often its pairs are repeated."""
+    # By wording and label, so that a true pair finds a false converse only.
     numbers = {(pair.key, pair.entailed): number for number, pair in enumerate(pairs)}
     couples: dict[object, tuple[int, int]] = {}
     for number, pair in enumerate(pairs):

@@ -63,9 +63,11 @@ class InductionScorer:
         groups = []
         for pair in pairs:
             found = instances.get(pair.premise, ()) if has_instances(pair) else ()
+            # The pair itself is the first of its instances.
             groups.append([pair, *(instantiated(pair, arguments) for arguments in found)])
         texts = [filled(instance, self.direction) for instance in chain.from_iterable(groups)]
         scores = iter(best_difference(texts, self.measure))
+        # All groups were measured in one batch; each takes as many scores as it has instances.
         return [mean(list(islice(scores, len(group)))) for group in groups]
 
 
@@ -108,6 +110,7 @@ class SearchedInstances:
         signatures: list[PredicateSignature] = []
         examples: dict[object, Atom] = {}
         for premise in premises:
+            # Premises with the same predicate and types are one rule, which is searched once.
             kind = (premise.key[1], argument_types(premise))
             if kind not in rules:
                 signature, rule = _question(premise, len(rules) + 1)
@@ -121,6 +124,7 @@ class SearchedInstances:
         for premise in premises:
             own = (premise.key[0], premise.key[2])
             candidates = found.get(rules[premise.key[1], argument_types(premise)].name, [])
+            # The premise's own arguments are no further instance: `estimates` judges the pair itself as well.
             others = [pair for pair in candidates if (pair[0].casefold(), pair[1].casefold()) != own]
             instances[premise] = others[: self.most]
         return instances
@@ -144,6 +148,7 @@ class SearchedInstances:
         found: dict[str, list[Arguments]] = {}
         for rule in report.rules:
             ends = [list(rule.statements.get(end, ())) for end in self.distributions]
+            # One of each end in turn, so that a cut at `most` keeps both ends.
             for place in range(max(map(len, ends), default=0)):
                 for statements in ends:
                     if place < len(statements):
@@ -155,6 +160,7 @@ class SearchedInstances:
 def _question(premise: Triple, number: int) -> tuple[PredicateSignature, Rule]:
     """The premise as an oracle predicate, and a rule that asks for it."""
     first, second = argument_types(premise)
+    # Numbered, because the same words may stand between other types.
     name = f"{triple_name(premise)}_{number}"
     # A slot in the words themselves would be filled.
     words = premise.predicate.replace("[", "(").replace("]", ")")

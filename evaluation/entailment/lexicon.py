@@ -111,6 +111,7 @@ class Lexicon:
 
     def _senses(self, text: str) -> tuple[Sense, ...]:
         """The senses of a word or phrase in the lexicon's order, verbs before nouns."""
+        # The sort is stable: within a part of speech the lexicon's order stays, the most frequent sense first.
         entries = sorted(self._wordnet.words(text), key=lambda word: _ORDER.get(word.pos, len(_ORDER)))
         senses: dict[Sense, None] = {}  # a set that keeps its order
         for word in entries:
@@ -222,6 +223,7 @@ def neighbours(lexicon: Lexicon, way: ReplacementDirection, count: int = NEIGHBO
         words = lexicon.words(predicate)
         texts: list[str] = []
         for span in spans(len(words)):
+            # A light verb alone; as part of a longer run, as in `take part in`, it is replaced.
             if words[slice(*span)] in {(verb,) for verb in LIGHT_VERBS}:
                 continue
             senses = first_sense(words, span, lexicon.of(words, span))
@@ -267,6 +269,7 @@ class WordNetScorer:
 
     def _steps(self, start: Iterable[Sense], goal: set[str]) -> int | None:
         """Length of the shortest way up from a start to a goal; None if there is none."""
+        # Breadth-first, so the first edge that meets the goal gives the shortest way.
         reached = {sense.id for sense in start}
         edge, steps = reached, 0
         while edge:
@@ -285,6 +288,7 @@ _AUXILIARIES = frozenset({"be", "is", "are", "was", "were", "been", "have", "has
 
 
 def _passive(words: Sequence[str]) -> bool:
+    # `is owned by`, with the agent as its object.
     return words[-1:] == ("by",)
 
 

@@ -107,6 +107,7 @@ def link_in_sheet(kb: KnowledgeBase, library: Library, path: Path, options: Link
     before = len(sheet.rows)
     own = {signature.name: signature for signature in library.completed().signatures if _can_be_linked(signature)}
     stored_names = StoredEdges(kb).names()
+    # A name that rules and entailments share needs no link.
     for link in _proposed(own, sorted(stored_names - own.keys()), options, notes):
         sheet.add(link.proposal, "linked", link.rules, "")
     accepted = [edge for row in sheet.decided(ACCEPT) for edge in _edges(row, path)]
@@ -180,6 +181,7 @@ def _by_lemmas(own: Iterable[str], names: Iterable[str], notes: list[str]) -> di
 
     def lemmas(name: str) -> tuple[str, ...]:
         words = [_lemma(word, getAllLemmas(word)) for word in name.split("_")]
+        # The last word stays, so that `has` itself does not become empty.
         while len(words) > 1 and words[0] in _AUXILIARIES:
             del words[0]
         return tuple(words)

@@ -60,6 +60,7 @@ def measure_files(
 ) -> tuple[list[SubsetResult], list[str]]:
     """The results of each scorer on each subset of the pairs of these files, and notes on their lines and leaks."""
     pairs, notes = _pairs(paths, options)
+    # A scorer that is named twice is measured once.
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
     how = Measuring(VisibleSides(options.sides), options.twin, options.released, seed)
     results = list(measure(scorers, pairs, how))
@@ -74,6 +75,7 @@ def audit_files(
     entities = kb_entities(kb)
     audits = []
     for name in dict.fromkeys(options.scorers):
+        # Both scorers ask the session's model, whose P(yes) shows what it believes without a premise.
         attest = session.measure(CRITIC) if name in (CRITIC, LIKELIHOOD) else None
         setting = AuditSetting(word_frequency, entities, attest, seed)
         audited = audit(session.scorer(name), pairs, setting)
@@ -104,6 +106,7 @@ def kb_entities(kb: KnowledgeBase) -> dict[str, Entities]:
     rules = {rule.name: rule for rule in library.rules}
     by_end: dict[str, Entities] = {}
     for end in Distribution:
+        # Ordered sets: draws from the entities must not depend on hashes.
         names: dict[str, dict[str, None]] = {}
         for statement in kb.statements(distribution=end):
             rule = rules.get(statement.rule)

@@ -166,6 +166,7 @@ def concordance(measured: Curve) -> float:
     hits, ends, _ = measured.counts
     if not len(hits) or hits[-1] == 0 or hits[-1] == ends[-1]:
         return 0.5
+    # The ROC curve in counts: true pairs over false pairs reached.
     misses = ends - hits
     return _trapezoids(misses, hits) / float(hits[-1] * misses[-1])
 
@@ -180,6 +181,7 @@ def best_f1(measured: Curve) -> BestThreshold:
         return BestThreshold(0.0, 0.0, 0.0, math.inf)
     both = measured.precision + measured.recall
     f1 = np.divide(2 * measured.precision * measured.recall, both, out=np.zeros_like(both), where=both > 0)
+    # The first of equals, and thresholds descend.
     place = int(np.argmax(f1))
     return BestThreshold(
         *(float(part[place]) for part in (f1, measured.precision, measured.recall, measured.thresholds))
@@ -261,6 +263,7 @@ def _resampled_all(
     numbers = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     if len(numbers) < 2:
         return [[Estimate(float(value), math.nan, math.nan, count) for value in row] for row in values]
+    # Number of the cluster of each case.
     member = np.array([numbers[name] for name in clusters])
     generator = np.random.default_rng(seed)
     resampled = []
@@ -269,6 +272,7 @@ def _resampled_all(
         # How often each cluster was drawn is the weight of each of its cases.
         weights = np.bincount(draws, minlength=len(numbers))[member] * 1.0
         resampled.append(figures(weights))
+    # Shape: resamples x figures x columns, such as whole, alone and gap.
     low, high = np.quantile(np.array(resampled), (0.025, 0.975), axis=0)
     rows = []
     for row in zip(values, low, high, strict=True):

@@ -178,6 +178,7 @@ class ScorerSession:
             raise ArgumentRejected("--scorer encoder needs a Hugging Face encoder: -m hf:NAME_OR_PATH.")
         model = EncoderSimilarity.load(source, self._opening.device, self._opening.dtype)
         self._journal.prices[model.identity.name] = FREE  # it runs in this process
+        # The journal keeps similarities like likelihoods: a number for each text.
         measure = _per_token(JournaledLikelihood(model, self._journal))
         return scorers.LikenessScorer(f"encoder {source}", measure, (OPEN, CLOSE))
 

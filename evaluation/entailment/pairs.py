@@ -20,6 +20,7 @@ FAULTS_SHOWN = 10
 
 _LABELS = {"True": True, "False": False}
 _ANSWERS = {"yes": True, "no": False}
+# `(shop.1,shop.in.2) john::person ikea::location`: relation, then each argument with its type.
 _PARSED = re.compile(r"(\S*\(\S+,\S+\)) (\S+)::(\S+) (\S+)::(\S+)")
 _T = TypeVar("_T")
 _SHERLIIC_COLUMNS = (22, 23)
@@ -136,6 +137,7 @@ def read_sherliic(path: Path, skipped: Skipped | None = None) -> list[Entailment
         rows = list(csv.reader(io.StringIO(_text(path), newline=""), strict=True))
     except csv.Error as fault:
         raise HapaxError(f"{path}: not valid CSV ({fault}). Correct or replace the file.") from None
+    # The first line is the header.
     return _collected(path, rows[1:], _sherliic_pair, first=2, skipped=skipped)
 
 

@@ -36,6 +36,7 @@ def random_premises(pairs: Sequence[EntailmentPair], typed: bool, seed: int) -> 
     related: defaultdict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         by_types[_types(pair.premise) if typed else None].append(pair.premise)
+        # Predicates are related whatever their label says: a false pair may still have a true converse.
         premise_key, hypothesis_key = pair.premise.key[1], pair.hypothesis.key[1]
         related[premise_key].add(hypothesis_key)
         related[hypothesis_key].add(premise_key)
@@ -47,6 +48,7 @@ def random_premises(pairs: Sequence[EntailmentPair], typed: bool, seed: int) -> 
         candidates = [] if typed and types is None else by_types[types if typed else None]
         # Seeded by pair, so that a pair has the same premise whatever other pairs are measured.
         draw = random.Random(f"{seed} {pair.key}")  # noqa: S311  # no secret
+        # A triple for each predicate, sorted, so that the draw does not depend on the order of lines.
         fitting = sorted({triple.predicate: triple for triple in candidates if triple.key[1] not in excluded}.items())
         if not fitting or UNPARSED in (pair.premise, pair.hypothesis):
             perturbed.append(None)
@@ -66,10 +68,12 @@ def swapped(pairs: Sequence[EntailmentPair], entities: Entities, seed: int) -> l
         draw = random.Random(f"{seed} {pair.key}")  # noqa: S311  # no secret
         names: dict[str, str] = {}
         for text, kind in _arguments(pair):
+            # Neither the old name nor one that is in use: two arguments stay two.
             taken = {text.casefold(), *(name.casefold() for name in names.values())}
             candidates = [name for name in entities.get(kind, ()) if name.casefold() not in taken]
             if candidates and text.casefold() not in names:
                 names[text.casefold()] = draw.choice(candidates)
+        # With a new name for one argument alone, old and new entities would be mixed.
         complete = bool(names) and all(text.casefold() in names for text, _ in _arguments(pair))
         changed = replace(pair, premise=_renamed(pair.premise, names), hypothesis=_renamed(pair.hypothesis, names))
         perturbed.append(changed if complete else None)
@@ -88,6 +92,7 @@ def rare_and_frequent(pairs: Sequence[EntailmentPair], frequency: Frequency) -> 
         names = list(texts)
         known = dict(zip(names, frequency(names), strict=True))
         ordered = sorted(names, key=lambda name: (known[name], name))
+        # Two names at least, for pairs with two arguments of this type.
         size = max(2, round(SHARE * len(ordered)))
         rare[kind], frequent[kind] = ordered[:size], ordered[-size:]
     return rare, frequent
@@ -130,6 +135,7 @@ def chain_completions(
         # Pairs with the same arguments are in the set already.
         for second in by_premise.get(pair.hypothesis.key[1], ()):
             end = _transferred(second, pair.hypothesis)
+            # A chain that ends at its premise or its middle says nothing new.
             if end is not None and end.key not in (pair.premise.key, pair.hypothesis.key):
                 steps = replace(pair, premise=pair.hypothesis, hypothesis=end), replace(pair, hypothesis=end)
                 completions.setdefault((pair.key, end.key), steps)
@@ -138,6 +144,7 @@ def chain_completions(
 
 def _transferred(pair: EntailmentPair, premise: Triple) -> Triple | None:
     """The hypothesis of a pair with the arguments of another premise; None if it has an argument of its own."""
+    # Arguments of the pair's premise -> the arguments that take their places.
     places = {pair.premise.key[0]: premise.subject, pair.premise.key[2]: premise.object}
     subject, _, object_ = pair.hypothesis.key
     if subject not in places or object_ not in places:

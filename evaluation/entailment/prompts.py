@@ -87,6 +87,7 @@ PROMPTS: Mapping[str, Prompts] = {
 }
 
 
+# By contraposition: "not P because not H" says again that P entails H, although the order is reversed.
 NEGATED_PATTERNS: Mapping[int, tuple[bool, bool]] = {3: (True, True), 4: (True, True)}
 NEGATED_ANTIPATTERNS: Mapping[int, tuple[bool, bool]] = {3: (False, True)}
 """Numbers of the English prompts, from 0, in which Schmitt and Schuetze negate premise and hypothesis (SherLIiC)."""
@@ -186,6 +187,7 @@ def chinese_sentence(triple: Triple) -> str:
     """A Chinese triple as a sentence: `·X·` is the object's place, `否·` a negation, `【介宾】` an adjunct subject."""
     subject, predicate = triple.subject, triple.predicate
     if "【介宾】" in predicate:
+        # The right side is evaluated first, so it still has the subject, which moves into the object's place.
         subject, predicate = "", predicate.replace("·X·", f"·{subject}·", 1).replace("【介宾】", "")
     if predicate.startswith("否·"):
         predicate = "没有·" + predicate.removeprefix("否·")

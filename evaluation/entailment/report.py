@@ -67,9 +67,11 @@ class SubsetResult:
         """The conclusion at 95 %, by concordance: a key of `FINDINGS`, or empty if there is nothing to compare with."""
         whole, alone, gap = self.order.whole, self.order.alone, self.order.gap
         if self.sees is VisibleSides.HYPOTHESIS:
+            # Its whole pairs are hypotheses alone already.
             alone = whole
         elif self.twin_curve is None:
             return ""
+        # Before all others: a reversed scorer can have a hypothesis-only twin above chance.
         if whole.high < CHANCE:
             return "reversed"
         if alone.low > CHANCE:
@@ -155,6 +157,7 @@ def subset_result(
 
     `names`: scorer, subset, and the sides of a pair that it sees.
     """
+    # Names of the fields of `SubsetResult` that `compared` fills.
     figures = {
         "rel": area_of_release if how.released else released_area,
         "norm": normalised_area,

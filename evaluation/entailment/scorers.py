@@ -62,6 +62,7 @@ class PatternScorer:
 
 def best_difference(filled_pairs: Sequence[Filled], measure: Measure) -> list[float]:
     """The best pattern's measure minus the best antipattern's, for each pair. Equal sentences are measured once."""
+    # With symmetric patterns, for instance, a pair and its converse give the same sentences.
     unique: dict[str, None] = {}
     for pair in filled_pairs:
         unique.update(dict.fromkeys((*pair.patterns, *pair.antipatterns)))
@@ -184,6 +185,7 @@ class FileScorer:
 
     def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
         """The scores in the file. Raises HapaxError if its labels are not those of the pairs."""
+        # Only the pairs tell which of the two files is asked for.
         is_twin = self.twin is not None and all(pair.premise == ANYTHING for pair in pairs)
         path = self.twin if self.twin is not None and is_twin else self.path
         rows = read_scores(path)

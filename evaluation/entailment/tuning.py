@@ -131,6 +131,7 @@ class TrainingFolder:
         current = protocol.to_json(train, dev)
         if self.is_begun:
             stored = _read(self._protocol_file)
+            # More draws only continue the same sequence (`run`), so they make no other training.
             changed = [name for name in current if name != "draws" and stored.get(name) != current[name]]
             if changed:
                 raise HapaxError(
@@ -163,6 +164,7 @@ class TrainingFolder:
             model.train(cases, draw, protocol.settings, say)
             scores = PatternScorer("", model.probabilities, protocol.direction).scores(dev)
             result = _measured(number, draw, curve([pair.entailed for pair in dev], scores))
+            # Strictly better: of equal draws the earlier one wins, as in `results`.
             if all(result.auc50 > earlier.auc50 for earlier in results.values()):
                 model.save(self.best_folder)
             results[number] = result

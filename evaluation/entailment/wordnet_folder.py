@@ -91,6 +91,7 @@ class WordNetFolder(Lexicon):
         return word
 
     def _related(self, sense: str, way: ReplacementDirection) -> tuple[Sense, ...]:
+        # Ids of senses are a part of speech and a byte offset, such as `v1921964` (`_synset`).
         key, offset = sense[0], int(sense[1:])
         related = []
         for symbol, target, part in synset_at(self._data[key], offset).pointers:
@@ -108,8 +109,10 @@ class WordNetFolder(Lexicon):
         irregular = self._exceptions[key].get(entry)
         if irregular is not None and irregular in index:
             forms[irregular] = None
+        # Morphy's order: endings are detached only from words that are neither entries nor irregular.
         if not forms:
             for ending, replacement in _ENDINGS[key]:
+                # Several endings may fit, as -es and -s do; each base form that the index has counts.
                 if entry.endswith(ending) and (base := entry.removesuffix(ending) + replacement) in index:
                     forms[base] = None
         yield from forms

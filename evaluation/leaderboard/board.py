@@ -145,11 +145,13 @@ class Leaderboard:
         for score in self.scores:
             rows.append(
                 (
+                    # A bool repeats the mark once or not at all.
                     score.model + "*" * score.circular,
                     str(score.statements),
                     *map(percent, (score.head, score.long_tail, score.drop)),
                     _p_text(score.p_value),
                     *(f"{100 * every.value:.2f}" for every in (score.every_head, score.every_long_tail)),
+                    # Without its interval, which `percent` leaves out where `low` is nan.
                     percent(replace(score.unreadable, low=math.nan)),
                 )
             )
@@ -200,6 +202,7 @@ def leaderboard(
     for name in names:
         # Only the identity: the weights of all models together may not fit into the memory.
         open_model(name, role, replace(opening, forecast=True))
+    # With the distribution, because a text of both splits has one id.
     clusters = {(statement.item.statement_id, statement.item.distribution): statement for statement in statements}
     items = [statement.item for statement in statements]
     scores: dict[str, ModelScore] = {}
@@ -271,6 +274,7 @@ def _score(
         name,
         identity.revision,
         len(marks),
+        # Clusters are the cases: each counts once, however many of its statements were asked.
         mean([*head.values()]),
         mean([*long_tail.values()]),
         mean([*every_head.values()]),
@@ -312,6 +316,7 @@ def _comparisons(
             differences = [left[cluster] - right[cluster] for cluster in left if cluster in right]
             # Both models saw the same cluster, so the difference is taken before the mean.
             pairs.append((first, second, distribution, mean(differences), signed_rank_test(differences)))
+    # Over all comparisons of all models and both splits together.
     by_number = adjusted([p_value for *_, p_value in pairs])
     return [ModelComparison(*pair, value) for pair, value in zip(pairs, by_number, strict=True)]
 

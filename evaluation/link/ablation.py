@@ -112,6 +112,7 @@ def ablation(
     """Search the rules in all four variants. `kb` provides the given facts, and the journal if none is passed."""
     library, settings = experiment.library, experiment.settings
     journal = journal or Journal(kb)
+    # One after the other on one journal: what two variants ask alike is sent once.
     reports = {variant.name: search_variant(experiment, variant, kb, journal, progress) for variant in VARIANTS}
     # The user's store has the given facts, and none that an ablated variant accepted.
     judge = TruthJudge(library, truth, KnownFacts(kb, library))
@@ -143,6 +144,7 @@ def search_variant(
         ends=experiment.settings.ends or "overlapping",
         measure=experiment.settings.measure or Measure.PAPER.value,
     )
+    # In memory, and gone with the block.
     with KnowledgeBase(None) as temporary:
         temporary.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
         job = SearchJob(experiment.library, experiment.rules, temporary, experiment.models, settings, journal, progress)

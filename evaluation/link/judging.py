@@ -153,6 +153,7 @@ class TruthJudge:
                 case _:
                     probability = self.known.truth(atom) if atom.is_ground else None
                     truth = None if probability is None else probability > 0
+            # A negated literal holds where its atom does not.
             yield None if truth is None else truth != literal.negated
 
 
@@ -188,6 +189,7 @@ def critic_truth(
     statements: Iterable[StatementRecord], library: Library, critic: JournaledCritic
 ) -> tuple[GroundTruth, BudgetReached | None]:
     """Ask a critic about all facts and types in one batch; claims that a budget cut off are unknown."""
+    # Claims by fact and by type, so that verdicts find them again without wording them.
     facts: dict[tuple[str, tuple[Value, ...]], str] = {}
     types: dict[tuple[Value, str], str] = {}
     for statement in statements:
@@ -227,6 +229,7 @@ def typed_values(statement: StatementRecord, library: Library) -> list[tuple[Val
 
 def conjunction(verdicts: Iterable[bool | None]) -> bool | None:
     """Three-valued "and": False if any verdict is False, else None if any is unknown, else True."""
+    # False decides even beside an unknown: a statement with one false fact is wrong.
     distinct = set(verdicts)
     if False in distinct:
         return False

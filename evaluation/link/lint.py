@@ -164,6 +164,7 @@ class LintReader:
                         repeated += 1
                         continue
                     seen.add(cells)
+                    # Rows without a statement stay as None: labels refer to rows by number.
                     rows.append(self._statement(rule, distribution, {name: row[name] or "" for name in variables}))
         except (csv.Error, UnicodeDecodeError) as fault:
             raise HapaxError(f"{path}: not valid CSV in UTF-8 ({fault}). Fix or remove the file.") from None
@@ -172,6 +173,7 @@ class LintReader:
     def _statement(self, rule: Rule, distribution: Distribution, cells: Mapping[str, str]) -> StatementRecord | None:
         """The statement of a row's cells; None if one is empty."""
         types = {variable.name: variable.data_type for variable in rule.variables}
+        # The release joins the words of a value by underscores.
         words = {name: " ".join(cell.replace("_", " ").split()) for name, cell in cells.items()}
         if not all(words.values()):
             return None
@@ -257,6 +259,7 @@ def _measured(files: Sequence[LintFile], evaluator: JournaledLikelihood) -> list
     means = {text: score.per_token if score.token_count else None for text, score in scores.items()}
     measured = []
     for file in files:
+        # A row without a statement stays None.
         rows = [row and replace(row, log_likelihood=means[row.text]) for row in file.rows]
         measured.append(replace(file, rows=tuple(rows)))
     return measured

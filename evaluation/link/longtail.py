@@ -228,6 +228,7 @@ def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
     last: dict[tuple[str, Distribution], tuple[tuple[str, int], str]] = {}
     for statement in latest:
         place, run = (statement.rule, statement.distribution), statement.run_id
+        # A run that is not stored sorts before all others: it has no start.
         last[place] = max(last.get(place, (("", -1), run)), (started.get(run, ("", -1)), run))
     values: dict[str, dict[str, Values]] = defaultdict(dict)
     stored: dict[str, dict[str, set[Distribution]]] = defaultdict(lambda: defaultdict(set))
@@ -263,6 +264,7 @@ def _scorer(model: LikelihoodModel, pools: Sequence[_Pool], journal: Journal) ->
     journaled = model if isinstance(model, JournaledLikelihood) else JournaledLikelihood(model, journal, role=EVALUATOR)
     answers = measured(journaled, list(asked.values()), wanted)
     known = {text: answer for text, answer in zip(asked, answers, strict=True) if answer is not None}
+    # A word list counts names only; other models judge the names in their sentence if they can.
     judged_by = Measure.PRIOR if is_counter else Measure.SPAN if Measure.SPAN in wanted else Measure.TOTAL
     # A word list knows no pairs, for instance: its measure of them is the same for all.
     telling = []
@@ -317,6 +319,7 @@ def _all_common(values: Values) -> bool:
     """True if all names among the values are common; numbers are not names."""
     from wordfreq import top_n_list, zipf_frequency
 
+    # Frequencies are compared instead of ranks, because names of several words have no rank.
     least = zipf_frequency(top_n_list("en", COMMON_NAMES)[-1], "en")
     names = [value for value in values if isinstance(value, str)]
     return bool(names) and all(zipf_frequency(name, "en") >= least for name in names)
@@ -367,6 +370,7 @@ class _RuleJudgement:
             return None
         left, right = np.array([scores[text] for text in head]), np.array([scores[text] for text in tail])
         tokens = {text: scorer.by_text[text].name_tokens for text in (*head, *tail)}
+        # A matrix over head and tail: True where the names differ by one token at most.
         near = np.abs(np.subtract.outer([tokens[text] for text in head], [tokens[text] for text in tail])) <= 1
         pairs = matched_pairs(Ends(tuple(head), tuple(tail)), pool.values, tokens)
         return cls(
@@ -383,6 +387,7 @@ def _equally_common(scorer: _Scorer, head: Sequence[str], tail: Sequence[str]) -
     """For each pair of statements, whether their names are equally common, by the judge's prior."""
     priors = {text: scorer.by_text[text].scores.get(Measure.PRIOR, math.nan) for text in (*head, *tail)}
     left, right = np.array([priors[text] for text in head]), np.array([priors[text] for text in tail])
+    # Within the rule and over both ends; nan, and so no pair, if a prior is missing.
     spread = float(np.std(np.concatenate([left, right])))
     return np.abs(np.subtract.outer(left, right)) <= EQUALLY_COMMON * spread
 
@@ -391,6 +396,7 @@ def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:
     """AUC over the compared pairs alone, ties counting half; nan without any."""
     if not compared.any():
         return math.nan
+    # The compared pairs in one row: score of the head statement less that of the long-tail statement.
     difference = np.subtract.outer(left, right)[compared]
     return float(((difference > 0) + 0.5 * (difference == 0)).mean())
 

@@ -49,6 +49,7 @@ def _proof(rule: Rule, bound: Mapping[str, Constant]) -> Proof:
 
     premises = []
     for literal in rule.literals:
+        # Information is the premise that a reader supposes; constraints are facts from elsewhere.
         source = By.ASSUMPTION if rule.is_information(literal) else By.GIVEN
         premises.append(Proof(substituted(literal), source))
     return Proof(substituted(rule.conclusion), By.RULE, rule.name, tuple(premises))

@@ -197,6 +197,7 @@ class _PageBuilder:
         sections = []
         for name in chosen:
             summary = self.recorded.rules.get(name, RuleSummary())
+            # A rule without statements has an empty tally.
             sections.append(builder.section(name, tallies.get(name, RuleTally(0)), summary, states[name]))
         return Report(
             heading=run_heading(self.run),
@@ -251,6 +252,7 @@ class _PageBuilder:
         sql = "SELECT count(*), coalesce(sum(run_id = ?), 0) FROM facts"
         ((facts, facts_of_run),) = streamed(self.kb, sql, (self.run.id,))
         return PageSummary(
+            # What the search stored goes before what is counted here.
             counts={**counts_of_statements, **self.recorded.counts},
             mean_delta=mean_delta,
             circular=circular_judge(self.run),

@@ -120,6 +120,7 @@ class DotPlot:
 def evenly_spread(ranked: Sequence[Item]) -> list[Item]:
     """At most DOTS of ranked items, evenly spread over their ranks, the first and the last among them."""
     most = min(DOTS, len(ranked))
+    # Ranks in equal steps from 0 to the last.
     return [ranked[number * (len(ranked) - 1) // max(1, most - 1)] for number in range(most)]
 
 
@@ -181,6 +182,7 @@ def graph(rule: Rule, library: Library) -> Graph:
     joined = dependency_graph(rule)
     variables: dict[str, Node] = {}
     literals: dict[int, Node] = {}
+    # Variables are nodes by name, literals by number.
     for key, node in joined.nodes.items():
         if isinstance(key, str):
             kind = "generic" if key in rule.generic else "searched"

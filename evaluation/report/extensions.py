@@ -50,6 +50,7 @@ def added_sections(source: SectionSource) -> list[AddedSection]:
     for entry_point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         try:
             section = entry_point.load()(source)
+        # Any fault: the code is another package's.
         except Exception as fault:
             raise _fault(entry_point, f"failed with {fault!r}") from fault
         if section is None:

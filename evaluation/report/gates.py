@@ -38,6 +38,7 @@ _RETROSPECT = Wording(
     "Accepted at first; then a later call raised the threshold of the question above its P(yes).",
 )
 
+# SQLite takes the other columns of a group from the row that has the maximum (bare columns with max()).
 _DECISIONS = """
 SELECT max(decision.rowid), decision.gate, decision.subject, decision.accepted, decision.score, decision.threshold,
        decision.reason, decision.rule, decision.distribution, decision.step,
@@ -342,6 +343,7 @@ def _replayed(rows: Sequence[_GateRow], rule: CriticRule) -> list[float] | None:
     judged = [row for row in rows if row.gate == CRITIC.name and row.threshold is not None]
     if not judged:
         return None
+    # Scores by call; candidates come in the order of the calls, and a dictionary keeps it.
     calls: dict[str | None, list[float]] = {}
     # All rows make calls, also those that other gates rejected: a call without a score moves nothing.
     for row in rows:

@@ -13,6 +13,7 @@ from hapax.kb.connection import translated
 from hapax.kb.records import StatementRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 
+# The table without its side table, which holds the proofs: the join and their parsing are spared.
 _WITHOUT_PROOFS = replace(rows.STATEMENTS, record=partial(StatementRecord, proof={}), side=None)
 
 

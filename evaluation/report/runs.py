@@ -103,6 +103,7 @@ def chosen_run(kb: KnowledgeBase, run_id: str | None) -> RunRecord:
     if not runs:
         raise HapaxError(f"{kb.place} holds no run to report. Start one with `hapax search`.")
     if run_id is None:
+        # A run that is still going would show a part of its statements.
         over = [run for run in runs if run.status in OVER]
         if over:
             return max(over, key=lambda run: (run.finished or "", run.id))

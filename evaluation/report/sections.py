@@ -48,6 +48,7 @@ class DistributionTally:
             self.scores.append(score)
         sign = -1.0 if self.distribution is Distribution.HEAD else 1.0
         # The text breaks ties, so that the page does not depend on the order of rows.
+        # Ascending: statements with a score first, then by typicality.
         self._best.append(((score is None, sign * (score or 0.0), statement.text), statement))
         # A run may have millions of statements, so the list is cut now and then, not only at the end.
         if len(self._best) > 2 * self.most + 100:

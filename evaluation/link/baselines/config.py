@@ -85,6 +85,7 @@ def _variant(name: Any) -> AblationVariant:
     return _VARIANTS[name]
 
 
+# The order of the tables, whatever order the file has.
 def _in_order(values: tuple[Any, ...]) -> tuple[Any, ...]:
     order = list(Distribution) if isinstance(values[0], Distribution) else list(VARIANTS)
     return tuple(sorted(values, key=order.index))
@@ -209,6 +210,7 @@ def read_config(path: Path) -> GridConfig:
     """Read the grid of a YAML file. Raises ConfigRejected with all faults of the file."""
     try:
         text = path.read_text("utf-8")
+        # Composed as well as loaded, because only nodes know their lines.
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         content = yaml.safe_load(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as fault:
@@ -233,6 +235,7 @@ def _faults(rejected: ValidationError, content: Any) -> Iterator[tuple[KeyPath, 
     errors = rejected.errors(include_url=False, include_context=False, include_input=False)
     # Unknown fields first: what is missing may be one of them, misspelt.
     for error in sorted(errors, key=lambda error: error["type"] != "extra_forbidden"):
+        # pydantic locates inside unions and tuples; faults are reported at the field.
         part, key, name = _place(error["loc"])
         field = key if name is None else (*key, name)
         if field in seen:

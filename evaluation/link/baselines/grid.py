@@ -149,6 +149,7 @@ class GridResult:
 
     def _knowledge_models(self) -> list[tuple[str, GridCell]]:
         models, temperature = self.config.models, self.config.temperature
+        # The paper's order: instruction only above the searches.
         zero_shot = [(f"Zero-shot {model.knowledge}", GridCell(model, None, temperature)) for model in models]
         searched = [(model.name, GridCell(model, FULL, temperature)) for model in models]
         return [(label, cell) for label, cell in (*zero_shot, *searched) if cell in self.cells]
@@ -226,6 +227,7 @@ class GridRun:
             baseline = self.config.baseline or InstructionBaseline()
             result = self._search(cell, cell.variant) if cell.variant else self._instruct(cell, baseline)
         except BudgetReached as reached:  # a HapaxError itself, so it comes first
+            # The first message tells why; later cells only meet the same budget.
             self._budget = self._budget or str(reached)
             result = CellResult(cell, {}, {}, cut=True)
         except (HapaxError, OSError) as fault:

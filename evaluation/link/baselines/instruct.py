@@ -90,6 +90,7 @@ class InstructSettings:
 
     @property
     def parameters(self) -> GenerationParameters:
+        # A reply has at most as many rows as are asked for.
         tokens = ROW_TOKENS * self.values_per_call
         return GenerationParameters(self.temperature, max_tokens=tokens, seed=self.seed)
 
@@ -230,6 +231,7 @@ class _Stream:
             key = row_key(row.values)
             if row.dropped is not None:
                 self.dropped[row.dropped] += 1
+            # A repeat within one reply counts like a repeat of an earlier one.
             elif key in self.rows:
                 self.dropped[Drop.REPEATED] += 1
                 self.repeated.update(dict.fromkeys(str(value) for value in row.values))
@@ -286,6 +288,7 @@ class _Instruction:
         requests = [stream.request() for stream in streams]
         parameters = self._settings.parameters
         call_ids = generator.call_ids(requests, parameters)
+        # Before the requests: afterwards the journal has all of them.
         known = self._journal.store.calls(call_ids)
         try:
             replies: Sequence[Generation | None] = generator.generate(requests, parameters)

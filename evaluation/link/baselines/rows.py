@@ -114,10 +114,12 @@ def _pieces(line: str, variables: Sequence[RowVariable]) -> list[tuple[str, str]
     if not names:
         return []
     for sign in "=:":
+        # A name after the start of the line or a separator, perhaps in brackets or quotes: `[A]=`, `**B** :`, `"Z"=`.
         marks = list(
             re.finditer(rf"(?:^|(?<=[\s,;|]))[\[(*\"']{{0,2}}(?P<name>{names})[\])*\"']{{0,2}}\s{{0,3}}{sign}", line)
         )
         if marks:
+            # A value ends where the next variable begins, so commas inside it do no harm.
             ends = [*(mark.start() for mark in marks[1:]), len(line)]
             return [(mark["name"], line[mark.end() : end].strip(_ENDS)) for mark, end in zip(marks, ends, strict=True)]
     return []

@@ -146,6 +146,7 @@ def run_instruct(
     knowledge = open_shared(opened, options.model, KNOWLEDGE)
     evaluator = open_shared(opened, options.evaluator, EVALUATOR)
     critic = open_shared(opened, options.critic, CRITIC) if options.critic else None
+    # The same for all wordings, so the journal answers the head's requests of each further wording.
     instructed = Instructed(library, rules, knowledge, evaluator)
     reports = []
     for wording in options.wordings:

@@ -93,6 +93,7 @@ class DeltaLines:
             style = _LINE_STYLES[place // len(COLOURS) % len(_LINE_STYLES)]
             values = np.array([_interval(line[rule]) if rule in line else (math.nan,) * 3 for rule in rules])
             axes.plot(range(len(rules)), values[:, 0], style, color=colour, markersize=3, label=legend[method])
+            # The interval as a vertical line through the point.
             axes.vlines(range(len(rules)), values[:, 1], values[:, 2], color=colour, alpha=0.4)
         axes.set_xticks(range(len(rules)), rules, rotation=90, fontsize=6)
         axes.set_ylabel("delta, nats per token")
@@ -187,6 +188,7 @@ def _lines(report: LikelihoodReport, number: int, methods: Sequence[SearchMethod
     for delta in report.deltas:
         if delta.evaluator == evaluator and delta.method in lines:
             lines[delta.method][delta.rule] = delta
+    # Methods without a rule at both ends have no line.
     lines = {method: line for method, line in lines.items() if line}
     if not lines:
         raise FigureUnavailable(
@@ -335,6 +337,7 @@ def _varied(report: LikelihoodReport, traits: Sequence[str]) -> list[SearchMetho
     groups: dict[str, list[SearchMethod]] = {}
     for method in report.methods:
         if method.is_search and all(trait in method.traits for trait in traits):
+            # Equal in all other traits: only then does a figure show the effect of these.
             groups.setdefault(_traits_besides(method, traits), []).append(method)
     return max(groups.values(), key=len, default=[])
 

@@ -241,9 +241,11 @@ def _circular(
     for run in runs:
         recorded, full_name = identities_of(run).get(EVALUATOR), models_of(run).get(EVALUATOR)
         if recorded is not None and full_name is not None:
+            # The identity of an opened model goes before the recorded one.
             identities.setdefault(full_name, recorded)
     pairs = set()
     for name, run in product(names, runs):
+        # Of an evaluator known by stored scores alone, only the name can be compared.
         judge = identities.get(name, ModelIdentity(name.partition("@")[0]))
         ranker = identities_of(run).get(LIKELIHOOD)
         if ranker is not None and is_circular(judge, ranker):
@@ -270,6 +272,7 @@ def _report(
                 sizes = len(head.scores), len(long_tail.scores)
                 deltas.append(Delta(method.name, rule, evaluator, *sizes, difference))
                 values.append(difference.value)
+            # The AUC depends on the order of scores alone, so it compares evaluators of different scales.
             areas = [auc(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
             effects = [cohens_d(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
             means.append(
@@ -313,6 +316,7 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
     for scores in by_rule.values():
         pairs = [(score, scores[second][text]) for text, score in scores[first].items() if text in scores[second]]
         score_pairs += pairs
+        # Correlated within each rule, then averaged: rules differ in wording, which all evaluators see alike.
         if len(pairs) >= _LEAST_TO_CORRELATE:
             correlations.append(spearman(*zip(*pairs, strict=True)))
     by_place = {(delta.method, delta.rule, delta.evaluator): delta.delta.value for delta in deltas}

@@ -97,6 +97,7 @@ def method_names(runs: Sequence[RunRecord]) -> dict[str, str]:
 def ordered_methods(names: Mapping[str, str], runs: Sequence[RunRecord]) -> tuple[SearchMethod, ...]:
     """The methods of runs, by their names by run id: complete searches first, then ablated ones, then all others."""
     traits = {names[run.id]: _traits(run) for run in runs}
+    # Runs of one method share a name, and the last of them gives the traits.
     methods = [SearchMethod(name, traits[name]) for name in traits]
 
     def order(method: SearchMethod) -> tuple[bool, bool, bool, int]:
@@ -119,6 +120,7 @@ def _traits(run: RunRecord) -> dict[str, Any]:
     legacy = {**SearchSettings(ends="overlapping", measure=Measure.PAPER).to_json(), "ends": "overlapping"}
     legacy["measure"] = Measure.PAPER.value
     defaults = {name: value for name, value in legacy.items() if name not in _NO_TRAITS}
+    # A fourth model is stored, too: the evaluator, in which runs of one method may differ.
     models = dict(zip(_MODELS, run.settings.get("models", ()), strict=False))
     return {"command": _SEARCH, **models, **defaults, **settings}
 

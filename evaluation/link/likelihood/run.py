@@ -105,6 +105,7 @@ def run(kb: KnowledgeBase, options: LikelihoodOptions, journal: Journal | None =
     written: dict[int, tuple[Path, ...]] = {}
     unavailable: dict[int, str] = {}
     if options.out is not None:
+        # Written in any case: they are the scores behind all figures.
         figures.write_samples(report.samples, options.out)
         for number in options.figure_numbers:
             try:

@@ -106,6 +106,7 @@ def search_samples(reports: Mapping[str, SearchReport], evaluator: str) -> Sampl
 def sample_of(key: SampleKey, statements: Iterable[StatementRecord], scores: Mapping[str, float]) -> Sample:
     """The statements that have a finite score, in ascending order; `scores` are by text."""
     scored = [(scores[statement.text], statement.text) for statement in statements if statement.text in scores]
+    # Ties by text, so that equal scores do not depend on the order of rows.
     finite = sorted((score, text) for score, text in scored if math.isfinite(score))
     return Sample(*key, tuple(text for _, text in finite), tuple(score for score, _ in finite))
 
@@ -115,6 +116,7 @@ def reranked(sample: Sample, scores: Mapping[str, float] | None = None) -> Sampl
 
     `scores`: those of the reranker, by text; None: the sample's own.
     """
+    # Ascending by sign * score: the likeliest of the head first, the least likely of the long tail.
     sign = -1.0 if sample.distribution is Distribution.HEAD else 1.0
     ranks = scores or dict(zip(sample.texts, sample.scores, strict=True))
 

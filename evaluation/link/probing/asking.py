@@ -128,6 +128,7 @@ def critic_asker(model: Critic, journal: Journal) -> Asker:
                 answers.append(ProbeAnswer(item, template, text, refused, ""))
                 continue
             positive = score.probability > 0.5
+            # The reply in words, although the critic gave a number, so that all methods are reported alike.
             word = template.pair.word(positive)
             answers.append(ProbeAnswer(item, template, text, ParsedReply(positive), word, None, score.probability))
         return answers

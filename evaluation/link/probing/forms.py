@@ -67,6 +67,7 @@ def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormW
         notes.append(f"{rule.name}: {_source(written)} the question for '{sentence}': '{written or by_grammar}'")
         return written or by_grammar
 
+    # Both forms are needed whatever the rule concludes: questions put the other one, too.
     negative = negation_of(affirmative)
     conclusion, negation = (negative, affirmative) if denied else (affirmative, negative)
     # The polarity need not follow from the literal's sign: `cannot_plant` is negative without a negation.

@@ -81,6 +81,7 @@ def probe_items(
     for entries in zip_longest(*samples):
         # The shorter sample is padded with None.
         alternating += [entry for entry in entries if entry is not None]
+    # Without verdicts: labels are set below by row id, to which votes on all statements of the text were mapped.
     of_statements, notes = items_of(kb, [record for _, record in alternating], vote_verdicts(()), writer)
     items = []
     for (row_id, _), item in zip(alternating, of_statements, strict=True):

@@ -81,6 +81,7 @@ class ProbeReport:
 def measure(answers: Iterable[ProbeAnswer]) -> ProbeReport:
     """Score the answers; every statement is expected to be asked in full."""
     statements = _by_statement(answers)
+    # All answers of a group are about one statement, so the first tells its domain.
     domains = [*ordered_domains(answers[0].item.domain for answers in statements), TOTAL]
     scores, changes = [], []
     for domain in domains:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from hapax.evaluation.link.probing.templates import AnswerPair
 
+# `**No.** Because ...`: quotes, brackets and Markdown may stand before the word.
 _FIRST_WORD = re.compile(r"[\s\"'“”‘’*_`(\[]*([^\W\d_]+)")
+# `Therefore, the answer (yes or no) is: Yes`; each part but "answer" may be missing.
 _ANNOUNCED = re.compile(
     r"[\s*_]*(?:therefore,? )?(?:the |my )?answer(?: \([^)]{1,40}\))?(?: is)?[:\s\"'“*]*([^\W\d_]+)", re.IGNORECASE
 )
@@ -38,6 +40,7 @@ def parse_reply(reply: str, pair: AnswerPair) -> ParsedReply:
     # "Yes or no: ..." begins with a word of the pair, but is the question and no answer.
     if _ECHO.match(reply):
         return ParsedReply(None, f"repeats the question: {_quote(reply)}")
+    # In this order, or the first word of an announcement, "The", would be taken for the answer.
     match = _ANNOUNCED.match(reply) or _FIRST_WORD.match(reply)
     word = match[1].capitalize() if match else ""
     if word in pair.value:

@@ -131,6 +131,7 @@ def released_questions(
     for number in POSITIVE_ORDER if positive else NEGATIVE_ORDER:
         template = templates[number]
         label = positive if template.positive is None else template.positive
+        # As the release does where a premise begins with `if`.
         questions.append(ReleasedQuestion(template, texts[number].replace("if if ", "if "), template.pair.word(label)))
     return questions
 
@@ -248,6 +249,7 @@ class ReleasedAsker:
         """Places of the forms in which the worked examples of one question are shown; their labels are opposite."""
         if not self._settings.has_examples:
             return ()
+        # The first six questions in the negative form have the positive answer, the other seven the negative one.
         half = len(NEGATIVE_ORDER) // 2
         places = []
         is_negative = self._chance.sample([0, 1], 1)[0]
@@ -291,6 +293,7 @@ class ReleasedAsker:
         for (_, question), prompt, thought in zip(asked, prompts, thoughts, strict=True):
             rationale = thought.text.strip()
             if self._settings.has_examples:
+                # The worked examples teach the model to write the closing itself, which is added again below.
                 rationale = rationale.partition("\nTherefore")[0]
             rationales.append(rationale)
             closed.append(f"{prompt}\n{rationale}\n{question.closing}")
@@ -314,6 +317,7 @@ class ReleasedAsker:
         for prompt in prompts:
             sample = (model.role, prompt)
             requests.append(GenerationRequest(prompt, sample_index=self._samples[sample]))
+            # Equal requests, such as those for the examples of every rule, get samples of their own.
             self._samples[sample] += 1
         parameters = GenerationParameters(TEMPERATURE, max_tokens=most_tokens, seed=self._settings.seed)
         return model.generate(requests, parameters)

@@ -182,6 +182,7 @@ class ProbeSession:
         if released is None:
             ask = open_asker(options.way, self._model, journal, ProbeSettings(options.temperature, options.seed))
         else:
+            # The draws of worked examples follow the order of the questions, so the order is part of the method.
             found = replace(found, items=released_order(found.items))
             writing = JournaledGenerator(self._writer or self._model, journal, role="writer")
             ask = ReleasedAsker(JournaledGenerator(self._model, journal, role=ROLE), writing, released)

@@ -55,6 +55,7 @@ def answer_json(answer: ProbeAnswer) -> dict[str, Any]:
         "template": answer.template.number,
         "question": answer.question,
         "label": pair.word(answer.label),
+        # A released reply off format is judged as wrong, but its word is no answer.
         "answer": None if verdict.positive is None or verdict.violation else pair.word(verdict.positive),
         "right": answer.right,
         "violation": verdict.violation,
