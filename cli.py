@@ -62,9 +62,11 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")
+    # Before any command runs, since every connection is checked from then on.
     guard_network()
     be_quiet(quiet)
     be_verbose(verbose)
+    # A file that is named counts, even if the folder has another one.
     path = configuration or (CONFIGURATION if CONFIGURATION.is_file() else None)
     if path is not None:
         context.default_map = read_defaults(path, main, is_named=configuration is not None)
@@ -108,6 +110,7 @@ for command in (
 ):
     main.add_command(command)
 
+# Here, so that the module of a group need not import those of its commands.
 evaluate.evaluate.add_command(baselines.instruct)
 evaluate.evaluate.add_command(baselines.grid)
 evaluate.evaluate.add_command(entailment.entailment)

@@ -69,6 +69,7 @@ def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any
         raise click.UsageError("--ask needs a budget: --max-calls, --max-tokens or --max-cost.")
     library = read_library(paths, database)
     with open_kb(database) as kb:
+        # This journal stores the probes of servers; each call of `ask` gets one of its own.
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
     return AskingModels(models, journal.budget, question_settings(options))
@@ -92,6 +93,7 @@ def _refusing(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, An
     """The tool with Hapax's errors as the messages that the agent reads."""
     from mcp.server.mcpserver.exceptions import ToolError
 
+    # With the name, docstring and parameters of the tool, which the model reads.
     @wraps(tool)
     def call(*arguments: Any, **named: Any) -> dict[str, Any]:
         try:

@@ -132,6 +132,7 @@ def grid(config: Path, **options: Any) -> None:
     hapax evaluate likelihood --db grid.db --out figures
     """
     settings = evaluations.read_grid(config)
+    # The file names the models, so `with_opening` cannot compare the prices with options.
     warn_of_prices(dict(options["prices"]), settings.model_names)
     library = read_library(settings.files)
     operations.refuse_faulty(library)  # before the file of the knowledge base is made

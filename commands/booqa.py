@@ -104,6 +104,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     """
     import hapax
 
+    # Options with the names of fields of `BuildSettings`.
     same = ("language", "days", "negatives", "sample", "frequency_map", "seed", "frequency_ratio", "left_out")
     settings = hapax.BuildSettings(
         unit=hapax.CountedUnit(options["unit"]),
@@ -163,11 +164,13 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     """
     import hapax
 
+    # Options with the names of fields of `AnswerOptions`.
     scorers = ("model", "patterns", "lexicon", "language", "instances")
     premises = ("context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours", "days")
     same = {name: options[name] for name in (*scorers, *premises)}
     answering = hapax.AnswerOptions(training=options["train"], scorers=options["named"], **same)
     sets = questions.read_questions(folder, options["corpus"], answering, seed=options["seed"])
+    # Before scoring: external scorers get the pairs even if a budget ends it.
     if options["pairs"] is not None:
         written = questions.write_question_pairs(sets, options["pairs"])
         err.print(f"{counted(written, 'pair')} in {options['pairs']}", markup=False)

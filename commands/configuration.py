@@ -45,10 +45,12 @@ class _ConfigurationReader:
         """The map for a command and those below it. `inherited`: values for all commands of the group."""
         if not isinstance(command, click.Group):
             self._check_names(table, _options(command), place)
+            # Inherited names were checked where they stand; a command takes those that it has.
             return self._values(command, {**inherited, **table}, place)
         shared = {name: value for name, value in table.items() if not isinstance(value, dict)}
         self._check_names(shared, {name for below in _commands(command) for name in _options(below)}, place)
         tables = {name: value for name, value in table.items() if isinstance(value, dict)}
+        # A table must name a command of this group.
         for name in tables:
             if name not in command.commands:
                 self._fail(place, f"[{'.'.join((*place, name))}] names no command", name, command.commands)
@@ -78,6 +80,7 @@ class _ConfigurationReader:
         values = {}
         for name, value in table.items():
             option = options.get(name)
+            # A value for all commands, of an option that this one does not have.
             if option is not None and option.name is not None:
                 values[option.name] = self._value(option, name, value, place)
         return values
@@ -87,13 +90,16 @@ class _ConfigurationReader:
         if option.is_flag:
             if not isinstance(value, bool):
                 self._refuse(name, place, "is true or false")
+            # `no-verbs = true` means `--no-verbs`, which sets the flag to false.
             return not value if f"--{name}" in option.secondary_opts else value
+        # Else `true` would become the text `True`.
         if isinstance(value, bool):
             self._refuse(name, place, "takes a value")
         if option.multiple:
             return [str(part) for part in (value if isinstance(value, list) else [value])]
         if isinstance(value, list):
             self._refuse(name, place, "takes one value")
+        # Text, as on a command line, so that the option itself checks and converts it.
         return str(value)
 
     def _refuse(self, name: str, place: tuple[str, ...], fault: str) -> None:
@@ -109,6 +115,7 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     options: dict[str, click.Option] = {}
     for parameter in command.params:
         if isinstance(parameter, click.Option):
+            # `--verbs/--no-verbs` is one parameter with two names.
             names = (*parameter.opts, *parameter.secondary_opts)
             options.update({name.removeprefix("--"): parameter for name in names if name.startswith("--")})
     return options

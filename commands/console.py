@@ -54,6 +54,7 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
+# Controls but tab and line feed, also those of Latin-1; then signs without width, and those that turn the direction.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 
@@ -67,6 +68,7 @@ def _open_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        # Python has None in place of a stream that was closed when it began.
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w" if number else "r", encoding="utf-8"))  # noqa: SIM115  for good
     codecs.register_error("json escapes", _json_escapes)
@@ -79,10 +81,12 @@ def _json_escapes(fault: UnicodeError) -> tuple[str, int]:
     """Escapes, as in JSON, for signs that the encoding of a stream does not have."""
     if not isinstance(fault, UnicodeEncodeError):
         raise fault
+    # JSON escapes a character beyond U+FFFF as two units of UTF-16; a lone surrogate is one already.
     units = fault.object[fault.start : fault.end].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)), fault.end
 
 
+# Before the consoles below take the streams.
 _open_streams()
 
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
@@ -110,11 +114,13 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except RulesRejected as rejected:
             print_diagnostics(rejected.diagnostics, texts=rejected.texts)
+            # A faulty goal is no fault of the rules.
             ctx.exit(FAILED if isinstance(rejected, GoalRejected) else RULES_REJECTED)
         except BudgetReached as reached:
             _print_always(escape(str(reached)))
             ctx.exit(BUDGET_REACHED)
         except ArgumentRejected as rejected:
+            # Exit code 2, as for the faults that click finds itself.
             raise click.UsageError(str(rejected)) from None
         except HapaxError as fault:
             _print_always(f"[red]error:[/] {escape(str(fault))}")
@@ -141,6 +147,7 @@ def be_quiet(quiet: bool) -> None:
 
 
 def _print_always(message: str) -> None:
+    # Errors are printed even with --quiet.
     err.quiet = False
     err.print(message)
 
@@ -151,6 +158,7 @@ def be_verbose(level: int) -> None:
     # A process may run several commands, as tests do.
     logger.handlers = [_LogLines()] if level else []
     logger.setLevel(logging.DEBUG if level > 1 else logging.INFO if level else logging.WARNING)
+    # A program that has set up logging of its own would print the lines again.
     logger.propagate = False
 
 
@@ -319,6 +327,7 @@ def _bar() -> Iterator[Callable[[ProgressCounter], None]]:
     """A progress bar as wide as the counts leave room for."""
     from rich.progress import BarColumn, TextColumn
 
+    # `transient`: the bar is gone when the report is printed.
     with Progress(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda tally: bar.update(task, completed=tally.share, description=tally.counts + tally.left)
@@ -330,6 +339,7 @@ def _lines(tally: ProgressCounter) -> Iterator[Callable[[ProgressCounter], None]
     from hapax.engine.search.progress import duration
 
     began = tally.clock()
+    # The first line comes at once.
     due = began
 
     def show(tally: ProgressCounter) -> None:

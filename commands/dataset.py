@@ -83,6 +83,7 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
         chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked, frozen
     )
     target = hapax.Target(folder, formats or DATASET_FORMATS, options["name"], options["force"], options["version"])
+    # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
         written = outputs.write_dataset(

@@ -109,6 +109,7 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
     report, expected = derivation.report, derivation.expected
     if as_json:
         figures = asdict(report)
+        # Without probabilities nothing is expected of any rule.
         for row, value in zip(figures["rules"], expected, strict=False):
             row["expected"] = value
         click.echo(json.dumps(figures, ensure_ascii=False))

@@ -22,6 +22,7 @@ def sarif_text(diagnostics: Iterable[Diagnostic]) -> str:
     used = {result["ruleId"] for result in results}
     rules = [{"id": entry.code, "shortDescription": {"text": entry.name}} for entry in explained_codes()]
     driver = {"name": "hapax", "rules": [rule for rule in rules if rule["id"] in used]}
+    # Columns count code points, as the parser does; SARIF would take them for units of UTF-16.
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 
@@ -42,7 +43,9 @@ def _location(place: Place) -> dict[str, Any]:
     path = Path(place.file)
     region = {"startLine": place.line, "startColumn": place.column}
     if place.end_line is not None and place.end_column is not None:
+        # As in a place, the end is behind the last character.
         region |= {"endLine": place.end_line, "endColumn": place.end_column}
+    # GitHub takes a relative address as one in the repository.
     address = path.as_uri() if path.is_absolute() else quote(path.as_posix())
     return {"physicalLocation": {"artifactLocation": {"uri": address}, "region": region}}
 
@@ -52,6 +55,7 @@ def github_annotation(diagnostic: Diagnostic) -> str:
     place = diagnostic.place
     fields: dict[str, object] = {"file": place.file, "line": place.line}
     if place.end_line is not None and place.end_column is not None:
+        # GitHub counts the last column in.
         fields |= {"endLine": place.end_line, "col": place.column, "endColumn": place.end_column - 1}
     else:
         fields["col"] = place.column
@@ -61,6 +65,7 @@ def github_annotation(diagnostic: Diagnostic) -> str:
 
 
 def _data(text: str) -> str:
+    # The escapes of workflow commands; `%` first, which the other escapes contain.
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

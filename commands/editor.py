@@ -94,6 +94,7 @@ class _EditorService:
             source = self._server.workspace.get_text_document(uri).source
         except (OSError, UnicodeDecodeError):
             return ""
+        # Lines as the parser counts them.
         return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
     @staticmethod
@@ -108,6 +109,7 @@ class _EditorService:
     def _uri(file: str) -> str:
         from pygls.uris import from_fs_path
 
+        # `untitled:Untitled-1`, of a document that was never saved, is a URI already.
         return file if ":" in file.split("/", maxsplit=1)[0] else from_fs_path(file) or file
 
     # Places
@@ -124,6 +126,7 @@ class _EditorService:
             line = lines[place.line - 1] if place.line <= len(lines) else ""
             words = line[place.column - 1 :].split(maxsplit=1)
             end = self._types.Position(place.line - 1, place.column - 1 + (len(words[0]) if words else 1))
+        # From characters to the units that the client asked for, mostly those of UTF-16.
         return self._server.workspace.position_codec.range_to_client_units(lines, self._types.Range(start, end))
 
     def _position(self, uri: str, position: types.Position) -> tuple[int, int]:
@@ -152,10 +155,12 @@ class _EditorService:
         uri = params.text_document.uri
         await asyncio.sleep(SETTLED)
         open_now = self._server.workspace.text_documents.get(uri)
+        # Otherwise the text has changed meanwhile, and a later call checks it.
         if open_now is not None and open_now.version == params.text_document.version:
             await self._check(uri)
 
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        # The editor takes the faults of a closed document off the screen.
         self._publish(params.text_document.uri, [])
 
     async def _check(self, uri: str) -> None:
@@ -169,6 +174,7 @@ class _EditorService:
         for file in documents.texts:
             if file == name or self._uri(file) in opened:
                 here = [self._diagnostic(fault) for fault in faults if fault.place.file == file]
+                # The client may spell the URI of its document in another way than we would.
                 self._publish(uri if file == name else self._uri(file), here)
 
     def _publish(self, uri: str, diagnostics: list[types.Diagnostic]) -> None:
@@ -269,10 +275,12 @@ class _EditorService:
             kind = kinds.get(offer.kind or "", self._types.CompletionItemKind.Keyword)
             item = self._types.CompletionItem(offer.name, kind=kind, detail=offer.detail or None)
             if offer.arguments:
+                # `flows_into(${1:River}, ${2:River})`.
                 slots = ", ".join(f"${{{number}:{text}}}" for number, text in enumerate(offer.arguments, 1))
                 item.insert_text = f"{offer.name}({slots})"
                 item.insert_text_format = self._types.InsertTextFormat.Snippet
             items.append(item)
+        # False: the list is complete, and the editor narrows it down itself.
         return self._types.CompletionList(False, items)
 
     # Files
@@ -289,6 +297,7 @@ class _EditorService:
         if formatted == text:
             return []
         lines = text.split("\n")
+        # Everything from the first to behind the last character.
         whole = self._types.Range(self._types.Position(0, 0), self._types.Position(len(lines) - 1, len(lines[-1])))
         units = self._server.workspace.position_codec.range_to_client_units(lines, whole)
         return [self._types.TextEdit(units, formatted)]

@@ -179,6 +179,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
         **_scorer_options(options), sides=options["shown"], twin=not options["no_twin"], released=options["release"]
     )
     if options["dry_run"]:
+        # The journal of a plan raises where answers are missing, once it has noted what would be asked.
         with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
             entailments.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, as_json)
@@ -270,6 +271,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
         show = _ShownProgress(status.update)
         evaluation = entailments.audit_consistency(kb, files, auditing, opening, progress=show)
         if store:
+            # A single scorer, as was checked, has a single audit.
             stored = entailments.store_audited_entailments(kb, evaluation.value[0])
     print_result(evaluation.result, as_json)
     if store:

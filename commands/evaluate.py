@@ -225,6 +225,7 @@ def long_tail(
 @click.option(
     "--examples", type=click.IntRange(0), default=2, show_default=True, help="Wrong answers to show per distribution."
 )
+# `lazy`: the file is opened when the first answer is written, so that a failure keeps an earlier one.
 @click.option("-o", "--output", type=click.File("w", "utf-8", lazy=True), help="JSONL file for every answer.")
 @with_dry_run
 @with_json

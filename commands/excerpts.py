@@ -40,6 +40,7 @@ class Excerpts:
             if line is None:
                 continue
             before, marked, after = line
+            # In cells of the terminal, of which a wide character takes two; an empty range gets one sign.
             count = max(1, cell_len(marked))
             yield f"{place.line:>{width}} | {escape(before + marked + after)}"
             yield f"{' ' * width} | {' ' * cell_len(before)}{style}{sign * count}{escape(label)}[/]"
@@ -62,6 +63,7 @@ class Excerpts:
         return self._shown(before), self._shown(marked), self._shown(after)
 
     def _shown(self, text: str) -> str:
+        # A tab takes one cell, so that the signs stand below their range.
         return self._visible(text.replace("\t", " "))
 
     def _source(self, file: str) -> list[str]:

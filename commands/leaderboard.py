@@ -83,6 +83,7 @@ def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str 
     if html is not None:
         with atomic_text_file(html) as stream:
             stream.write(board.value.html)
+    # With `-` the page is on stdout.
     if html != "-":
         print_result(board.result, options["as_json"])
     sys.exit(BUDGET_REACHED if board.value.stopped else DONE)

@@ -103,6 +103,7 @@ with_paths = together(
         multiple=True,
         type=click.Path(path_type=Path),
         expose_value=False,
+        # Eager: noted before the callback of PATHS runs, wherever the option stands.
         is_eager=True,
         callback=_note_rules,
         help="The same as PATHS: rule files or folders, or `shipped`.",
@@ -152,6 +153,7 @@ class PriceOf(click.ParamType[tuple[str, "Price"]]):
         """The model and its price, or a usage error."""
         from hapax.llm_oracle.budget import Price
 
+        # At the last `=`, since the name of a model may contain one.
         model, equals, money = str(value).rpartition("=")
         listed = money.split(",")
         if not equals or not model or len(listed) != 2:
@@ -198,6 +200,7 @@ def _named(options: Mapping[str, Any]) -> set[str]:
 def _priced(command: F) -> F:
     """The command with a warning of prices without effect, if its options name models."""
 
+    # `wraps` also keeps the options that click has noted on the command so far.
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
         if any(parameter in options for parameter in NAMING):
@@ -318,10 +321,12 @@ def warn_of_no_queue(asked: Collection[str]) -> None:
 def _queueing(command: F) -> F:
     """The command with its queue as the argument `queue`; None without --queue."""
 
+    # `wraps` also keeps the options that click has noted on the command so far.
     @wraps(command)
     def run(*arguments: Any, queue: Path | None, results: Sequence[Path], **options: Any) -> Any:
         if queue is None and results:
             raise click.UsageError("--results needs --queue, the file for the requests that are still missing.")
+        # A dry run sends nothing, and leaves an earlier queue alone.
         if queue is None or options.get("dry_run"):
             return command(*arguments, queue=None, **options)
         with Queueing(queue, results) as queueing:
@@ -663,6 +668,7 @@ def load_models(
     opening = replace(opening_options(library, options, journal), forecast=forecast)
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
+        # Field by field: `asdict` would copy the library and the journal.
         return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
@@ -702,6 +708,7 @@ def search_settings(options: dict[str, Any]) -> Any:
         **promises,
         certify_by=options.get("certify_by", "all"),
         distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
+        # Commands without switches of gates do not have these options.
         critic=not options.get("no_critic"),
         likelihood="random" if options.get("no_likelihood") else "model",
         # LINK's ways include its order of variables.
@@ -717,6 +724,7 @@ def _list_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
 
     names = ("values_per_call", "answer_tokens")
     sizes = {name: options[name] for name in names if options[name] is not None}
+    # The kind of the model: `hf` of `hf:NAME`.
     backend = None if options["compat"] else find_backend(options["knowledge"].partition(":")[0])
     if backend is not None and backend.values_per_call is not None:
         sizes.setdefault("values_per_call", backend.values_per_call)
@@ -760,6 +768,7 @@ def profile_choice(
         models.knowledge,
         models.journal or open_journal(kb, options),
         again=bool(options["probe_again"]),
+        # A queue is answered later, and a dry run not at all.
         can_ask=options.get("queue") is None and not options.get("dry_run"),
         notice=lambda text: err.print(escape(text), soft_wrap=True),
     )
@@ -797,6 +806,7 @@ def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
     """The knowledge base, opened for reading if it exists, and a journal that sends nothing."""
     from hapax.llm_oracle.journal import PlanningJournal
 
+    # An empty one in memory stands for a file that is not there yet.
     known = Path(database).exists()
     with open_kb(database if known else None, read_only=known) as kb:
         yield kb, PlanningJournal(kb)

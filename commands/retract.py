@@ -84,6 +84,7 @@ def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -
 
 
 def _print_statements(outcome: str, statements: Sequence[StatementRecord]) -> None:
+    # By id: a statement has a row for each run and end.
     print_texts(outcome, list({statement.id: statement.text for statement in statements}.values()))
 
 

@@ -192,6 +192,7 @@ def verbalise(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
         if as_json:
             print_json([dict(zip(("predicate", "declaration", "notes"), row, strict=True)) for row in worded])
             return
+        # Printed one by one, as the model writes them.
         for name, declaration, notes in worded:
             click.echo(declaration)
             for note in notes:

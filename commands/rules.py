@@ -74,11 +74,13 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
     """
     import hapax
 
+    # Others keep the defaults of `EntailmentLimits`.
     limits = {name: options[name] for name in ("at_least", "margin") if options[name] is not None}
     if limits and database is None:
         raise click.UsageError("--entailment-from and --entailment-margin need the knowledge base of --db.")
     if options["fix"] and not paths:
         raise click.UsageError("--fix changes files. Name them as PATHS.")
+    # Before the check, which then reports what is left.
     for change in operations.fix_files(paths, options["names"]) if options["fix"] else ():
         err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
     opening = None if database is None else lambda: open_kb(database, read_only=True)
@@ -150,6 +152,7 @@ def explain(code: str | None, as_json: bool) -> None:
     out.print(escape(f"{entry.code} ({entry.severity}): {entry.name}. Found by {entry.found_by}."))
     if entry.diagnostics:
         out.print()
+        # The example is in no file, so its text is given for the excerpts.
         print_diagnostics(entry.diagnostics, texts={entry.diagnostics[0].place.file: entry.example})
     for title, text in (("Example", entry.example), ("Corrected", entry.mended)):
         if text:

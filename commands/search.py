@@ -78,6 +78,7 @@ class GatedCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own parameters, the switches, and --help."""
+        # click puts --help last.
         *params, help_option = super().get_params(ctx)
         return [*params, *self.switches, help_option]
 
@@ -160,11 +161,13 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     from hapax.engine.search.job import SearchJob
 
     library = read_library(paths)
+    # Before the file of the knowledge base is made.
     refuse_faulty(library)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:
         print_estimate(estimate_run(library, rules, options)[0], options["as_json"])
         return
+    # A withdrawn rule that is named is searched.
     if not chosen:
         _print_withdrawn(library, rules)
     settings = search_settings(options)
@@ -195,11 +198,12 @@ def estimate_run(
     from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
     from hapax.llm_oracle.registry import price_table
 
-    # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
+    # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
     known = Path(options["database"]).exists()
     with open_kb(options["database"] if known else None, read_only=known) as kb:
+        # Known probes of servers are read, and nothing is written.
         models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
         settings = search_settings(options)
         choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
@@ -263,6 +267,7 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
             soft_wrap=True,
         )
     untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls.most]
+    # Only for models on servers can an alias state limits.
     served = any("openai/" in estimate.roles[role].model for role in untimed)
     if untimed:
         err.print(
@@ -554,6 +559,7 @@ def _print_ends(report: SearchReport) -> None:
     divided = [rule for rule in report.searched if rule.pool]
     if not divided:
         return
+    # The counts of each rule: pool, crowded, matched.
     pool, crowded, matched = map(sum, zip(*(rule.end_counts for rule in divided), strict=True))
     out.print(
         f"The ends are cut from {counted(pool, 'statement')} and share none; the middle is at neither. "

@@ -59,6 +59,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     host, port = options["host"], options["port"]
     allowed = browsing.Allowed(options["judge"], options["control"], asking)
     server = browsing.browser_server(database, paths, host=host, port=port, allowed=allowed)
+    # The browser sends the token once in the address, and from then on as a cookie.
     query = f"?token={server.token}" if server.token else ""
     err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
     server.run()

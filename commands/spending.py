@@ -74,4 +74,5 @@ def _text(cell: object) -> str:
         return "unknown"
     if isinstance(cell, bool):
         return "yes" if cell else "no"
+    # Four decimals at most, without zeros behind them.
     return f"{cell:.4f}".rstrip("0").rstrip(".") if isinstance(cell, float) else str(cell)

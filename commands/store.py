@@ -105,6 +105,7 @@ def verify(database: str, key: Path | None, signers: Path | None, as_json: bool)
         proofs = f" and {counted(checked.proofs, 'proof')} replayed" if checked.proofs else ""
         click.echo(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
         if checked.roots is not None:
+            # Rows that belong to no run have a root, too, under an empty name.
             runs = counted(sum(bool(run.run) for run in checked.roots.runs), "run")
             click.echo(f"root {checked.roots.root} of {runs}")
         if checked.seal is not None:
@@ -197,6 +198,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     rules = hapax.FactRules(operations.load_rules(*paths) if paths else None, options["names"])
     with open_kb(database) as kb:
         report = operations.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
+        # After the import, so that rules are not kept if it fails.
         keep_rules(kb, paths, "import")
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
@@ -228,6 +230,7 @@ def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
         if predicate or columns:
             raise click.UsageError("--map names predicates and columns itself. Omit --predicate and --columns.")
         mapping = hapax.TableMapping.read(path)
+        # --table comes before the table that the file names.
         return mapping.model_copy(update={"table": table}) if table else mapping
     if bool(predicate) != bool(columns):
         raise click.UsageError("--predicate and --columns go together: --predicate lies_at --columns airport,elevation")

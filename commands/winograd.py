@@ -141,6 +141,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     """
     import hapax
 
+    # Not as click's default: with --prompt alone nothing else is asked.
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
     asking = hapax.SchemaAskOptions.of(options)

@@ -137,6 +137,7 @@ def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_
 
 def _read_items(paths: tuple[Path, ...], sources: tuple[str, ...], options: dict[str, Any]) -> list[WinogradItem]:
     """The items of files, of all sources or of those named, less what `--skip-faulty` and `--skip-leaked` leave out."""
+    # Taken out, since the rest of the options goes to the API by name.
     left_out = {name: options.pop(name) for name in ("skip_faulty", "skip_leaked")}
     items = evaluations.read_schemas(*paths, **left_out)
     return [item for item in items if not sources or item.source in sources]
