@@ -304,6 +304,7 @@ class Ledger:
                     None if price is None else price.of(used),
                 )
                 written.append(self.writer.write(attempt))
+            # Awaited only now, because what waits together is committed together.
             for done in written:
                 done.result()
 
@@ -369,6 +370,7 @@ class Allotment:
     def most(self) -> CallStatistics:
         """The statistics of requests that use all of it."""
         budget = self.budget
+        # Where there is no limit, nothing has to be reserved.
         return CallStatistics(budget.max_calls or 0, 0, budget.max_tokens or 0, 0, budget.max_cost or 0.0)
 
 

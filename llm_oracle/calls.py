@@ -111,6 +111,7 @@ class JournaledModel(ABC, Generic[WrappedModel, Answer]):
             "%s %s: %d sent, %d stored, %.1f s", self.role, self.identity.name, sent, len(calls) - sent, seconds
         )
         for call, record in zip(calls, records, strict=True):
+            # In full, with prompts and answers, which only somebody who looks for a fault wants to see.
             _LOGGER.debug("%s %s asked %s, answered %s", self.role, self.identity.name, call.request, record.response)
 
     def _sent(
@@ -254,6 +255,7 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
         return self._journaled([self.prepared(request) for request in asked], asked, self._score)
 
     def _score(self, asked: Sequence[Any]) -> Sequence[LogLikelihood]:
+        # All are of one kind (see `scores`), so the first tells which.
         if isinstance(asked[0], SpannedText):
             answers: Sequence[LogLikelihood] = cast(SpanLikelihoodModel, self.model).span_log_likelihoods(asked)
             return answers

@@ -147,6 +147,7 @@ class WordedCritic:
     def _worded(self, claim: str) -> str:
         stated = stated_claim(claim)
         # Within a whole question, such as one about conflicting claims, only the claim has other words.
+        # The last occurrence: a question about conflicting claims lists all of them before it states one.
         place = claim.rfind(stated)
         return claim[:place] + self.wording.words(stated) + claim[place + len(stated) :]
 

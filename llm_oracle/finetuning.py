@@ -101,6 +101,7 @@ class SentenceClassifier:
         # A generator for the order alone, which the dropout's random numbers do not disturb.
         order = torch.Generator().manual_seed(settings.seed)
         loader = DataLoader(_CaseDataset(cases), settings.rows, shuffle=True, generator=order, collate_fn=list)
+        # Steps of the optimizer, which follow groups of batches; an epoch may end with a smaller group.
         steps = max(1, math.ceil(len(loader) / draw.accumulated)) * settings.epochs
         optimizer = torch.optim.AdamW(self._groups(draw, settings), lr=draw.learning_rate, eps=1e-8)
         schedule = get_linear_schedule_with_warmup(optimizer, 0, steps)  # type: ignore[no-untyped-call]  # untyped there

@@ -89,6 +89,7 @@ def measures_of(model: Any) -> frozenset[Measure]:
     inner = _inner(model)
     if isinstance(inner, PopularityModel):
         return OF_LISTS if lists_names(inner) else OF_COUNTS
+    # A tokenizer may not tell where its tokens are (`HuggingFaceLikelihood.locates_tokens`).
     gives_spans = isinstance(inner, SpanLikelihoodModel) and getattr(inner, "locates_tokens", True)
     if gives_spans:
         return frozenset(Measure)
@@ -163,6 +164,7 @@ def mentions(text: str, values: Sequence[str]) -> tuple[tuple[int, int] | None, 
 @lru_cache(10_000)
 def _whole_words(value: str) -> re.Pattern[str]:
     # A template may begin a sentence with the value, so that its capital differs.
+    # Not `\b`, which is no border beside the last sign of a name such as `C++`.
     return re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
 
 
@@ -269,6 +271,7 @@ def _with_similarities(
         names = [name for name, place in zip(named, mentions(text.text, list(named)), strict=True) if place]
         alike = [score for score in model.similarities(_pairs(names)) if score is not None]
         pair = {Measure.PAIR: math.fsum(alike) / len(alike)} if alike else {}
+        # Word vectors have words instead of tokens.
         found.append(TextMeasures({**answer.scores, **pair}, sum(len(name.split()) for name in names)))
     return found
 

@@ -28,6 +28,7 @@ class ServerPace:
         """
         if not requests:
             return 0.0
+        # Each limit alone gives a least time; the longest of them holds.
         limits = [60 * requests / self.rpm] if self.rpm else []
         if self.tpm:
             limits.append(60 * requests * (usage.prompt_tokens + usage.completion_tokens) / self.tpm)

@@ -62,6 +62,7 @@ def pair_frames(texts: Sequence[SpannedText]) -> Frames:
         for place in range(1, len(parts.names)):
             earlier[parts.between, place][parts.names[:place]] = None
     # By a hash of the names, so that later statements change the draw as little as possible.
+    # One more than needed, since each text leaves out its own names.
     drawn = {sentence: sorted(names, key=_content_hash)[: OTHERS + 1] for sentence, names in earlier.items()}
     frames = {}
     for text, parts in split.items():

@@ -92,6 +92,7 @@ def probe_profiles(
     generator: JournaledGenerator, questions: Sequence[KnownQuestion], most_tokens: int = PROBED_TOKENS
 ) -> list[ProfileScore]:
     """Ask all questions in the words of each profile, at temperature 0. Raises BudgetReached."""
+    # Greedy, so that chance has no part in the choice.
     parameters = GenerationParameters(temperature=0.0, max_tokens=most_tokens)
     scores = []
     # Profile by profile, so that what a slow model has answered is kept if the run is interrupted.
@@ -109,6 +110,7 @@ def _with_examples(known: KnownQuestion, questions: Sequence[KnownQuestion]) -> 
     """The question with other ones as examples, unless it has its own, such as those of a user's predicate."""
     if known.question.examples:
         return known.question
+    # Not the question itself, whose example would tell its answers.
     others = [_worked(question) for question in questions if question is not known and not question.question.functional]
     return replace(known.question, examples=tuple(others[:PROBED_EXAMPLES]))
 

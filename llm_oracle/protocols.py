@@ -120,6 +120,7 @@ class SpannedText:
         """The text with `rewrite` applied to each span and to each stretch between them; the spans keep their words."""
         parts: list[str] = []
         spans: list[tuple[int, int]] = []
+        # `length`: characters of the new text so far; `end`: place in the old one up to which it is rewritten.
         length = end = 0
         for start, stop in self.spans:
             between, inside = rewrite(self.text[end:start]), rewrite(self.text[start:stop])
@@ -213,6 +214,7 @@ def single_group(ask: Callable[[], Sequence[Answer]]) -> Stream[Answer]:
     try:
         answers = ask()
     except PartlyAnswered as failed:
+        # Given away before the failure is raised, so that they are stored.
         yield [(position, answer) for position, answer in enumerate(failed.answers) if answer is not None]
         raise
     yield list(enumerate(answers))

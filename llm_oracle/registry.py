@@ -119,6 +119,7 @@ def open_model(model: str, role: str, options: OpeningOptions | None = None) -> 
 
 def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     """As `open_model`, sharing models that are already open: a checkpoint is loaded once for all its roles."""
+    # Commas first: a member of a chain may be a combination, such as `reference:geo,a+b`.
     if role == CRITIC:
         parts = chain_parts(model)
         if len(parts) > 1:

@@ -445,6 +445,7 @@ def _records(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyP
     """The pieces of a reply of records, `Country: Chile` above `Reason: ...`; empty if it is none."""
     fields = [broken(line.body.replace("*", "")) if line.mark is Mark.NONE else ("", "", "") for line in lines]
     counts = Counter(label.casefold() for label, sign, _ in fields if sign in (":", "：") and len(label.split()) <= 3)
+    # A single label that recurs, such as `Answer`, makes a list and no records.
     recurring = [label for label, count in counts.items() if count > 1]
     if len(recurring) < 2 or sum(counts[label] for label in recurring) < 0.8 * len(lines):
         return []
@@ -539,6 +540,7 @@ def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related:
         and parts[0].dropped is not None
     ):
         return [parts[0], *_with_subjects(parts[1:], question, related=True)]  # `Spain has many cities.`
+    # Each sentence has to begin with a name of its own, and the first one to speak of the question.
     subjects = [_SUBJECT.match(part.raw) for part in parts]
     names = [name for match in subjects if match and not _NO_SUBJECT.match(name := match["name"].removeprefix("The "))]
     related = related or (bool(parts) and bool(stems(parts[0].raw) & question.known_stems))
@@ -905,6 +907,7 @@ def _names_type(text: str, question: ReplyQuestion) -> bool:
 
 def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int], question: ReplyQuestion) -> list[int]:
     """The marked lines that are items, without the explanations below them and the group names above them."""
+    # By mark and indentation, in the order of their first lines, so that the outermost list comes first.
     kinds: dict[tuple[Mark, int], list[int]] = {}
     for position in marked:
         kinds.setdefault((lines[position].mark, lines[position].depth), []).append(position)

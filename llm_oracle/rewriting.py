@@ -65,6 +65,7 @@ class FormWriter:
 
 def _is_form_of(form: str, sentence: str) -> bool:
     """True if the form has the same slots, no introduction (`Corrected: ...`), and can be written to a rule file."""
+    # A slot may occur more than once, and has to occur as often as before.
     if Counter(_SLOT.findall(form)) != Counter(_SLOT.findall(sentence)):
         return False
     return form.isprintable() and len(form) <= LONGEST_SENTENCE and form.count(":") <= sentence.count(":")

@@ -92,6 +92,7 @@ class ScriptedModel:
         if not isinstance(answer, str):
             excluded = {value.casefold() for value in request.excluded_values}
             answer = render_values([value for value in answer if str(value).casefold() not in excluded])
+        # Words count as tokens, since a script has no tokenizer.
         return Generation(answer, usage=Usage(len(request.prompt.split()), len(answer.split())))
 
     def _answer(self, part: str, answers: Mapping[str, Any], asked: str) -> Any:

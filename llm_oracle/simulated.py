@@ -192,6 +192,7 @@ class SimulatedModel:
             best = readings[0]
             return self._truth(best.signature, best.arguments) != best.denied
         # Not a fact of the library, so perhaps a claim of a type: `Butter is an ingredient`.
+        # ` is a` is also the beginning of ` is an`, whose `n` goes below.
         value, is_a, data_type = words.rpartition(" is a")
         if not is_a:
             return False

@@ -54,6 +54,7 @@ class SimulatedRowWriter:
             row = self._true_row(rng)
             if row is not None:
                 return row
+        # Values of the right types, whatever the clauses say.
         return {name: self._ordered(data_type, rng)[0] for name, data_type in self.parts.variables}
 
     def _true_row(self, rng: random.Random) -> Bindings | None:

@@ -161,6 +161,7 @@ class SimulatedWorld:
             if not self.is_a(value, data_type):
                 return False
         if signature.kind is PredicateKind.FUNCTIONAL:
+            # Each type without subtypes chooses for itself, so the value's siblings are all that it competes with.
             choices = self._siblings[arguments[-1]]
             return arguments[-1] == choices[int(self.chance("function", indicator, *arguments[:-1]) * len(choices))]
         return self.chance("fact", indicator, *arguments) < self._density(signature)
@@ -192,6 +193,7 @@ class SimulatedWorld:
 
     def chance(self, *parts: object) -> float:
         """A number in [0, 1) that depends only on the seed and these parts."""
+        # U+0000 keeps the parts apart: `ab`, `c` is not `a`, `bc`.
         digest = hashlib.sha256("\0".join(map(str, (self.seed, *parts))).encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:7]) / 2**56  # seven bytes: a float has 53 bits
 

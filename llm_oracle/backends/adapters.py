@@ -51,6 +51,7 @@ def read_adapter(path: Path) -> Adapter:
     except (OSError, SafetensorError) as fault:
         raise HapaxError(f"{path} cannot be read as an adapter: {fault}. Install Hapax anew.") from fault
     adapter = Adapter(path, tensors, metadata, revision)
+    # Neither half of a layer may be missing, and there is nothing else.
     halves = {name + half for name in adapter.layers for half in (DOWN, UP)}
     if not halves or halves != set(tensors):
         raise HapaxError(f"{path} is not an adapter: its tensors are not pairs of NAME{DOWN} and NAME{UP}.")

@@ -34,6 +34,7 @@ def alone(folder: Path, notice: Notice, work: str) -> Iterator[None]:
     """Hold the lock on making this folder of the cache, after waiting for another process that `work` says."""
     lock = system.file_lock(folder.with_suffix(".lock"))
     try:
+        # Tried without waiting first, so that the user learns why nothing happens.
         lock.acquire(timeout=0)
     except system.LockTimeout:
         notice(f"Waiting for another process that {work}.")

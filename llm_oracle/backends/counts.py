@@ -63,6 +63,7 @@ class NameCounts:
     def _count(self, names: tuple[str, ...]) -> int:
         if not names:
             return int(self._searcher.num_docs)
+        # A name without words has no query, and then nothing holds all names.
         queries = [self._query(words) for words in map(self._analyzer.analyze, names) if words]
         if len(queries) < len(names):
             return 0
@@ -77,6 +78,7 @@ class NameCounts:
 
         if len(words) == 1:
             return Query.term_query(self._schema, FIELD, words[0])
+        # The words of a name have to follow each other.
         return Query.phrase_query(self._schema, FIELD, [*words])
 
 
@@ -87,6 +89,7 @@ def open_counts(folder: Path, notice: Notice) -> NameCounts:
     """
     texts = _texts(folder)
     listed = [(path.relative_to(folder).as_posix(), *_state(path)) for path in texts]
+    # By names, sizes and dates, which are quick to read; the identity is a hash of the passages.
     key = hashlib.sha256(json.dumps([INDEX_VERSION, str(folder.resolve()), listed]).encode()).hexdigest()[:24]
     place = cache_folder() / "counts" / key
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -160,6 +163,7 @@ def _passages(path: Path) -> Iterator[str]:
             yield " ".join(words)
             words = []
         words += here
+        # A line may hold several passages.
         while len(words) >= PASSAGE_WORDS:
             yield " ".join(words[:PASSAGE_WORDS])
             words = words[PASSAGE_WORDS:]

@@ -108,4 +108,5 @@ def _marked_characters(text: str) -> set[int]:
 def _marked_tokens(offsets: Sequence[Any], marked: set[int]) -> list[int]:
     """The tokens that contain a marked character; the first token if there are none."""
     found = [number for number, (start, end) in enumerate(offsets) if not marked.isdisjoint(range(start, end))]
+    # BERT's `[CLS]`.
     return found or [0]

@@ -286,6 +286,7 @@ class HuggingFaceLikelihood:
         encoded = [self._encoded(text.text, places=True) for text in cleaned]
         answers = []
         for text, encoded_text, scores in zip(cleaned, encoded, self._scored(encoded), strict=True):
+            # The unscored tokens are those at the beginning.
             places = encoded_text.places[-len(scores) :] if scores else ()
             answers.append(LogLikelihood.of_tokens(scores, places, text.spans))
         return answers
@@ -300,6 +301,7 @@ class HuggingFaceLikelihood:
     def _encoded(self, text: str, places: bool = False) -> _EncodedText:
         encoded = self._loaded.tokenizer(text, return_special_tokens_mask=True, return_offsets_mapping=places)
         added = encoded.special_tokens_mask[: self._loaded.context]
+        # Begin and end tokens that the tokenizer adds are no part of the text.
         own = [place for place, special in enumerate(added) if not special]
         if not own:
             return _EncodedText((), 1)

@@ -61,6 +61,7 @@ def forecast_identity(source: str | Path, name: str, dtype: str, newest_revision
 
     Without stored answers the number format makes no difference to a forecast, so `auto` is not looked into.
     """
+    # As `checkpoint_identity` writes it: without a format, the answers are in float32.
     stored = "bfloat16" if (newest_revision or "").endswith("bfloat16") else "float32"
     revision = content_revision(source, _cached_commit(str(source)))
     return checkpoint_identity(source, name, revision, stored if dtype == "auto" else dtype)
@@ -70,6 +71,7 @@ def _cached_commit(name: str) -> str:
     """The commit of a model's main branch in the cache of the Hugging Face hub; empty if it is not there."""
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    # Layout of the cache of huggingface_hub.
     reference = cache / f"models--{name.replace('/', '--')}" / "refs" / "main"
     try:
         return reference.read_text("ascii").strip()
@@ -114,6 +116,7 @@ def content_revision(source: str | Path, commit: str | None = None) -> str:
     digest = hashlib.sha256()
     for path in files:
         status = path.stat()
+        # Name and size go first: the same bytes divided among other files give another hash.
         digest.update(f"{path.name} {status.st_size}\n".encode())
         digest.update(path.read_bytes() if by_content else str(status.st_mtime_ns).encode())
     return digest.hexdigest()[:16]

@@ -103,6 +103,7 @@ class JsonValues(LogitsProcessor):
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         if self._seen is not None:
+            # One column for each step of decoding, a token of each row in it.
             for token_column in input_ids[:, self._seen :].T.tolist():
                 self._read(token_column)
         self._seen = input_ids.shape[1]

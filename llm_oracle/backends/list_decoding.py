@@ -41,6 +41,7 @@ class ListTracker:
         if self.repeated[row] >= LOOP_ITEMS:
             return True
         last = self._tokens[row][-LOOP_TOKENS:]
+        # A text repeats with a period if it is equal to itself shifted by it.
         return len(last) == LOOP_TOKENS and any(last[period:] == last[:-period] for period in range(1, LOOP_PERIOD + 1))
 
     def update(self, input_ids: torch.Tensor) -> None:

@@ -130,6 +130,7 @@ def load_model(
     check_sums(Path(source))
     here = is_offline()
     if not here and not Path(source).exists():
+        # HF_ENDPOINT names a mirror of the hub; `localhost` stands for none, since it is always permitted.
         permit(*HUB, urlsplit(os.environ.get("HF_ENDPOINT", "")).hostname or "localhost")
     try:
         config = AutoConfig.from_pretrained(source, local_files_only=here)
@@ -166,6 +167,7 @@ def device_of(device: str) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
+        # Allocating is the test: a name may be known and its device absent.
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as fault:
         raise HapaxError(f"There is no device {device} on this machine. Use --device auto or --device cpu.") from fault

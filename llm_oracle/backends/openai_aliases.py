@@ -27,7 +27,9 @@ from hapax.llm_oracle.pace import ServerPace
 OPENAI = "https://api.openai.com/v1"
 KEY_NAME, URL_NAME = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
+# `my-model@http://localhost:8000/v1`; the model's own name may contain an @.
 _WITH_URL = re.compile(r"(?P<model>.+)@(?P<url>https?://.+)", re.IGNORECASE)
+# `claude-3@20240229` and `model@2024-02-29` are names of versions.
 _VERSION = re.compile(r"\d{8}|\d{4}-\d{2}-\d{2}")
 _HOST = re.compile(
     r"(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])(:\d+)?(/.*)?|[\w.-]+:\d{2,5}(/.*)?|[\w-]+(\.[\w-]+)+(/.*)?/v\d+/?",
@@ -226,6 +228,7 @@ def _base(url: str, where: str) -> str:
             f"{where}: the base URL contains a user name, password, query or fragment, but it is stored with every "
             "answer. Put the key into an environment variable, and name that variable in an alias as api_key_name."
         )
+    # Host names are the same in any case, and the journal knows a server by its address.
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}"
 
 
@@ -258,6 +261,7 @@ CHAT_FIELDS = ("system_prompt", "chat_template", "chat_template_kwargs", "reason
 class Alias(BaseModel):
     """An entry of the file. Each description completes "should be" in messages; the values are never shown."""
 
+    # Some versions of pydantic warn of fields whose names begin with `model_`, as two of these do.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
 
     model_id: Text = Field(description="the alias, a text")

@@ -105,6 +105,7 @@ class BatchQueue:
         self._inputs = [file.resolve() for file in results]
         self._results: dict[str, Any] = {}
         for file in results:
+            # Of two results of one request the later file's counts.
             self._results.update(_results(file))
         self._queued: set[str] = set()
         self._folder: Path | None = None
@@ -165,6 +166,7 @@ class BatchQueue:
             return
         self._queued.add(name)
         url, model = f"/v1/{request.path}", str(request.body.get("model", ""))
+        # `custom_id` comes first: by it (`BEGINS`) a queue is recognised.
         line = json.dumps({"custom_id": name, "method": "POST", "url": url, "body": request.body}).encode() + b"\n"
         # Only the last of them can have room, since files are filled one after the other.
         matching = [file for file in self.files if (file.place, file.url, file.model) == (place, url, model)]
@@ -210,6 +212,7 @@ class QueueTransport:
             try:
                 answers.append(self._read(self.queue.answer(name), attempt, read))
             except (KeyError, TransientFault) as fault:  # no result, or one that cannot be read
+                # An unusable result was charged, so it has a row beside that of the request, which is queued again.
                 if isinstance(fault, TransientFault):
                     self.queue.faulty += 1
                     entries.append(_entry(attempt, self.queue.answer(name)))

@@ -35,6 +35,7 @@ class FramedTransport:
             "chat_template_kwargs": dict(chat.template_options),
             "reasoning_effort": chat.reasoning_effort,
         }
+        # Servers may reject options that they do not know, so only those that are set are sent.
         given = {name: value for name, value in options.items() if value}
         body = {**request.body, "messages": chat.messages(request.prompt), **given}
         most = request.most

@@ -246,6 +246,7 @@ class OpenAICritic:
         return 1 if self._critic_method.takes_n else self._votes
 
     def _vote_requests(self, prompt: str) -> list[ServerRequest]:
+        # With the option `n` one request returns all votes; without it each vote is a request with a seed of its own.
         count = self._requests_per_vote
         requests = (
             vote_request(self._model, prompt, self._method, seed(number, prompt), self._votes // count)
@@ -315,6 +316,7 @@ class TokenBias:
         """A bias of -100 on each token of the texts, at the start of a line and inside it, except those lists need."""
         spellings: list[str] = []
         for text in banned_texts:
+            # Inside a line a word begins with a blank, which is part of its first token.
             spellings += [" " + text, text]
         if not self._tokenize(spellings):
             return {}
@@ -376,6 +378,7 @@ def harmless(text: str) -> str:
 
 def seed(*parts: object) -> int:
     """A seed that every server accepts, the same for equal parts."""
+    # Twelve hexadecimal digits are 48 bits, so that the remainder is as good as uniform.
     return int(content_id("sample", *parts)[:12], 16) % MOST_SEED
 
 
@@ -403,6 +406,7 @@ def _combined(
         for place, answer in group:
             position, number = owners[place]
             unfinished[position][number] = answer
+        # None stands for a part without an answer; a request without parts has none.
         finished = [position for position, answers in unfinished.items() if None not in answers]
         yield [(position, combine(position, unfinished.pop(position))) for position in finished]
     # Requests without parts remain if no group came after them.
@@ -470,6 +474,7 @@ def _share_of_yes(replies: Sequence[Ballot | Refused]) -> CriticScore:
             spent = reply.usage
         else:
             ballot, spent = reply
+            # An answer that says neither yes nor no is no vote.
             votes += [vote for vote in ballot if vote is not None]
         prompt_tokens += spent.prompt_tokens
         completion_tokens += spent.completion_tokens

@@ -264,6 +264,7 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
     Raises HapaxError for a model that says neither yes nor no.
     """
     prompt = critic_prompt(KNOWN_CLAIM)
+    # Some servers refuse the larger number instead of giving fewer.
     for top in (MOST_TOP, FEWER_TOP):
         if _found(transport, critic_request(served.model, prompt, method, top), first_token_yes) is not None:
             return CriticMethod(LOGPROBS, top)
@@ -305,6 +306,7 @@ def probe_likelihood_method(transport: Transport, served: ServedModel) -> Likeli
         method = LikelihoodMethod(kind)
         likely, reported = _scored(transport, served, method, KNOWN_CLAIM)
         unlikely, _ = _scored(transport, served, method, KNOWN_UNLIKELY)
+        # The score of one token is not that of a sentence.
         if likely and unlikely and likely.token_count > 1 and likely.total > unlikely.total:
             return replace(method, reported=reported)
     raise HapaxError(
@@ -387,6 +389,7 @@ class Prober:
     stated: bool = False
 
     def answer_method(self) -> AnswerMethod:
+        # Part of the ids of stored findings: under another name every server would be probed again.
         ability = {"ability": "manner", "completion": self.served.completion}
         probe = partial(probe_answer_method, served=self.served)
         return self._kept(ability, probe, AnswerMethod, stated_answer_method)

@@ -60,6 +60,7 @@ def is_local_host(host: str) -> bool:
     if host.casefold() in names or host.casefold().endswith(".localhost"):
         return True
     address = _address(host)
+    # `::ffff:127.0.0.1` is this machine, too.
     mapped = getattr(address, "ipv4_mapped", None) or address
     return mapped is not None and (mapped.is_loopback or mapped.is_unspecified)
 

@@ -59,6 +59,7 @@ COOL_DOWN = 2.0
 _TEMPORARY = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})  # server errors that a repetition cannot cure
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+# 429 is also the status of an account without money, which no pause cures.
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -487,6 +488,7 @@ class HttpTransport:
             headers["Authorization"] = f"Bearer {server.key}"
         # Loading certificates takes a while; do it only for HTTPS.
         encrypted = httpx2.create_ssl_context() if server.base_url.startswith("https:") else False
+        # Without a limit of the pool's own: `Throttle` limits the requests.
         connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self.concurrency.most)
         self._client = httpx2.AsyncClient(
             headers=headers,

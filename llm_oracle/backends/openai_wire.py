@@ -92,12 +92,14 @@ def answered_texts(reply: Any) -> list[str]:
     choices = _choices(reply)
     for choice in choices:
         _require_text(choice, reply)
+    # A chained comparison: the choices with the index of the first one, if that has an index.
     first = [choice for choice in choices if choice.get("index") == choices[0].get("index") is not None]
     if len({_text(choice) for choice in first}) > 1:
         raise TransientFault(f"{len(first)} different choices with the index {choices[0]['index']}")
     return [_text(choice) for choice in choices]
 
 
+# A `<think>` without its end, before which the token limit came.
 _OPEN_REASONING = re.compile(r"\s*<think(?:ing)?>(?:(?!</think).)*", re.DOTALL | re.IGNORECASE)
 
 
@@ -163,6 +165,7 @@ def is_of_one_request(status: int, codes: AbstractSet[str], message: str) -> boo
         # Mostly a key without permission, which concerns all requests, but some servers moderate with it.
         return "flagged" in message.casefold() or bool(codes & _ONE_REQUEST_CODES)
     named = bool(codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(message) is not None
+    # 413: the request is too large for the server.
     return status == 413 or (status in (400, 422) and named)
 
 
@@ -230,6 +233,7 @@ def echoed_likelihood(reply: Any, asked: SpannedText) -> LogLikelihood | None:
     prompt_tokens = _count(_at(reply, "usage", "prompt_tokens"))
     offsets = logprobs.get("text_offset")
     if isinstance(offsets, list) and len(offsets) == len(scores):
+        # Tokens that begin inside the text; what begins behind it is the answer.
         length = sum(isinstance(offset, int) and offset < len(text) for offset in offsets)
     else:
         length = prompt_tokens or 0
@@ -254,6 +258,7 @@ def prompt_likelihood(reply: Any, asked: SpannedText) -> LogLikelihood | None:
     words: list[Any] = []
     for position in positions:
         entries = list(position.values()) if isinstance(position, dict) else []
+        # None stands for the first token, which nothing predicts.
         if position is not None and (len(entries) != 1 or not isinstance(entries[0], dict)):
             return None
         scores.append(entries[0].get("logprob") if entries else None)

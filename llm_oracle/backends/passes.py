@@ -84,6 +84,7 @@ class _ComputedLevel:
         cache = copy.copy(self.cache)
         cache.layers = [copy.copy(layer) for layer in self.cache.layers]
         rows = torch.tensor(parents, device=self.mask.device)
+        # Negative: `crop` removes so many slots from the end.
         cache.crop(width - self.mask.shape[1])
         cache.batch_select_indices(rows)
         return cache, self.mask[rows, :width]
@@ -107,6 +108,7 @@ class _NetworkOutput:
                 ends.append(above.ends[piece.parent])
             else:
                 ends.append(in_front + len(piece.tokens))
+        # An empty piece has no last token; its row is replaced below.
         final = [max(0, len(piece.tokens) - 1) for piece in level]
         last = self.states[torch.arange(len(level), device=self.mask.device), final]
         if self.before is not None:

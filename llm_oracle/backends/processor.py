@@ -100,5 +100,6 @@ def _race() -> tuple[float, float]:
                 times[name].append(time.perf_counter() - began)
     finally:
         torch.set_num_threads(threads)
+    # Not zero on a coarse clock, since `ratio` divides by it.
     fastest = [max(1e6 * min(times[name]), 0.001) for name in formats]
     return fastest[0], fastest[1]

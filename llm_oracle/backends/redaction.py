@@ -42,6 +42,7 @@ def _pieces(key: str) -> frozenset[str]:
 
 def _without(text: str, plain: str, pieces: list[str]) -> str:
     """The text without these pieces, which lie in `plain`, its letters and digits."""
+    # For each character of `plain` its place in `text`.
     places = [match.start() for match in re.finditer(r"[^\W_]", text)]
     covered: set[int] = set()
     for piece in pieces:

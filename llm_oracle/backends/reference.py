@@ -38,6 +38,7 @@ def _missing(mapping: Mapping) -> tuple[str, ...]:
     """Modules and files that a mapping needs and that are not installed."""
     missing = []
     for need in mapping.needs:
+        # `find_spec` does not import the module, which may be large.
         is_there = Path(need).exists() if need.startswith("/") else find_spec(need) is not None
         if not is_there:
             missing.append(need)
@@ -103,6 +104,7 @@ def _open(request: ModelRequest) -> ReferenceModel:
     paths = _installed(request.model, request.argument)
     model = open_reference(request.argument, paths, library)
     for reference in model.references:
+        # Of several mappings, some may have no predicate of these rules.
         if reference.mapping.predicates and not reference.predicates and len(paths) == 1:
             listed = ", ".join(reference.mapping.predicates)
             raise HapaxError(f"{request.model}: the rules use none of its predicates ({listed}). Name rules that do.")

@@ -29,6 +29,7 @@ _HOW_TO_FORECAST = "For a forecast without a server or key, state `logprobs` in 
 
 def _open_openai(request: ModelRequest) -> Any:
     model = request.once(lambda: _connect(request))
+    # Both score texts in the same way, and share what is probed.
     role = LIKELIHOOD if request.role == EVALUATOR else request.role
     open_role = {KNOWLEDGE: model.generator, CRITIC: model.critic, LIKELIHOOD: model.likelihood}[role]
     try:

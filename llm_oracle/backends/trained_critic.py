@@ -105,6 +105,7 @@ class TrainedCritic(HuggingFaceCritic):
         return CriticScore(0.5, covered=False, basis=basis)
 
     def _prompt(self, claim: str) -> tuple[int, ...]:
+        # The bare words of its training, without the chat template of the base model.
         words = self._loaded.harmless(stated_claim(claim)).strip()
         return tuple(self._loaded.tokenizer(words + QUESTIONS[0], add_special_tokens=False).input_ids)
 

@@ -91,6 +91,7 @@ class VectorLikelihood:
 
         words = []
         for word in _WORD.findall(name):
+            # `Baden-Württemberg` may have a vector of its own; if not, its parts count.
             parts = [word] if self._known(word) is not None else re.split(r"['’-]", word)
             words += [known for part in parts if (known := self._known(part)) is not None]
         if not words:
@@ -99,6 +100,7 @@ class VectorLikelihood:
         total = np.zeros(len(mean))
         for word in words:
             vector = self._vectors.get_vector(word).astype("float64") - mean
+            # The components are orthonormal rows, so this is the projection on them.
             vector -= components.T @ (components @ vector)
             length = float(np.linalg.norm(vector))
             if length:

@@ -19,6 +19,7 @@ def file_hash(path: Path) -> str:
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
     """Write SHA256SUMS for these files of the folder."""
+    # Two blanks, as `sha256sum` writes them for files that are read as text.
     lines = [f"{file_hash(folder / name)}  {name}\n" for name in sorted(names)]
     (folder / SUMS_FILE).write_text("".join(lines), encoding="utf-8")
 

@@ -25,10 +25,12 @@ POPULARITY_FLOOR = 1.0
 NUMERIC_TYPES = frozenset({"Number", "Year", "Age", "Kilograms", "Mohs Hardness"})
 """Types whose values are written in digits. No other type may have such values."""
 
+# `predicate orbits(Moon, Planet) key 1 functional`.
 _HEADER = re.compile(
     r"predicate (?P<name>[a-z]\w*)\((?P<first>[^,()]+), (?P<second>[^,()]+)\) "
     r"key (?P<key>[12])(?P<functional> functional)?"
 )
+# Characters at which the reader of replies would end or split a value.
 _FORBIDDEN = re.compile(r"[,;:/()\[\]{}\"\\\x00-\x1f]")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 

@@ -42,6 +42,7 @@ def countries() -> Iterator[Row]:
         from babel import Locale
     english = Locale("en")
     for code, row in _countries().items():
+        # The name in CLDR may be another than in GeoNames, such as `Türkiye`.
         aliases = [english.territories.get(code, ""), row["iso3"]]
         yield {
             "code": code,
@@ -121,6 +122,7 @@ def official_languages() -> Iterator[Row]:
     english = Locale("en")
     for code, row in _countries().items():
         for language in get_official_languages(code, regional=True, de_facto=True):
+            # Without the script: `sr_Latn` is Serbian.
             name = english.languages.get(language.partition("_")[0])
             if name:
                 yield {"country": row["name"].strip(), "language": name}
@@ -181,8 +183,10 @@ def _read_synsets(path: Path) -> tuple[dict[int, list[str]], dict[int, list[int]
                 fields = line.partition(" | ")[0].split(" ")
                 if not fields[0] or int(fields[1]) not in _WORDNET_FILES:
                     continue  # the licence is indented
+                # Offset, file, kind, number of words in hexadecimal digits, then each word with its `lex_id`.
                 count = int(fields[3], 16)
                 names[int(fields[0])] = [fields[4 + 2 * place].replace("_", " ") for place in range(count)]
+                # A pointer has four fields: sign, offset, kind, and places of the words; `@` and `@i` are hypernyms.
                 pointers = fields[5 + 2 * count :]
                 above = range(0, len(pointers) - 3, 4)
                 parents[int(fields[0])] = [int(pointers[at + 1]) for at in above if pointers[at] in ("@", "@i")]

@@ -18,6 +18,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 ALL = "all"
 """Name of all shipped mappings whose data is installed here."""
 
+# `is_capital_of/2`, with at most 99 arguments.
 _INDICATOR = r"^[a-z]\w*/[1-9]\d?$"
 
 
@@ -85,6 +86,7 @@ class TypeSection(_Section):
 
     @model_validator(mode="after")
     def _closed_or_open(self) -> TypeSection:
+        # A predicate can be closed for its first argument; a type has no other one.
         if self.closedness is Closedness.CLOSED_FOR_FIRST:
             raise ValueError(f"a type is `{Closedness.CLOSED}` or `{Closedness.OPEN}`")
         return self
@@ -156,6 +158,7 @@ def read_mapping(path: Path) -> Mapping:
         lines = []
         for error in fault.errors():
             place = ".".join(map(str, error["loc"])) or "the mapping"
+            # Pydantic puts these words before the messages of our own validators.
             lines.append(f"{path}: {place}: {error['msg'].removeprefix('Value error, ')}.")
         raise HapaxError("\n".join(lines) + "\nCorrect the mapping; docs/references.md has its form.") from fault
 

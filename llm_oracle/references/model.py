@@ -39,6 +39,7 @@ LEAST_POPULARITY = 0.5
 CACHED_VALUES = 4096
 """Questions whose values are remembered between the calls about them."""
 
+# `Saffron is an ingredient.`, as `prompts.type_claim` writes it.
 _TYPE_CLAIM = re.compile(r"(?P<value>.{1,400}) is an? (?P<type>[^.]{1,100})\.?", re.DOTALL)
 _OPEN = re.compile(r"\[\w+\]|[A-Z]\w*[a-z][A-Z]\d*")
 """`[B]` or `PersonX`, but no abbreviation such as `USA`, which tables have as aliases."""
@@ -105,6 +106,7 @@ class ReferenceModel:
             values = self._clause_values(clause, slot)
             if values is None:
                 continue
+            # Of the first clause, whose popularity ranks the values.
             common = values if common is None else {value: common[value] for value in common if value in values}
         ranked = sorted((common or {}).items(), key=lambda pair: (-pair[1], str(pair[0])))
         return tuple(ranked)
@@ -135,6 +137,7 @@ class ReferenceModel:
         for reference in self.references:
             if reading.signature.indicator in reference.predicates:
                 own = reference.values(reading.signature.indicator, pattern, position)
+                # The popularity of the reference that is named first stays.
                 values = {**own, **(values or {})}
         return values
 
@@ -210,6 +213,7 @@ class ReferenceModel:
             size, share = self._longest_name(words[start : start + MOST_NAME_WORDS])
             if size:
                 shares.append(share)
+            # Names do not overlap: the next one begins behind this one.
             start += max(size, 1)
         logarithms = [math.log(share) for share in shares or [UNKNOWN_SHARE]]
         return LogLikelihood(math.fsum(logarithms), len(logarithms))

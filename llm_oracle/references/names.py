@@ -20,6 +20,7 @@ def name_key(name: str) -> str:
 
     A name that consists of marks alone is its own key.
     """
+    # After NFKD a mark is a character of its own, which can be left out.
     decomposed = unicodedata.normalize("NFKD", name.casefold().translate(_LETTERS))
     letters = "".join(character for character in decomposed if not unicodedata.combining(character))
     # An apostrophe or full stop joins (D.C.), any other mark separates (Guinea-Bissau).

@@ -180,11 +180,13 @@ class Reference:
             return NOT_COVERED
         relation = self.relation(indicator)
         types = self._argument_types(indicator)
+        # For each argument the keys that it can mean, of which every combination is looked up.
         meanings = [self._meanings(value, data_type) for value, data_type in zip(arguments, types, strict=True)]
         verdicts = [relation.verdict(keys) for keys in product(*meanings)]
         true = next((verdict for verdict in verdicts if verdict.truth), None)
         if true is not None:
             return true
+        # False only if the tables deny it of all bearers.
         return NOT_COVERED if any(verdict.truth is None for verdict in verdicts) else verdicts[0]
 
     def judge_type(self, value: Value, data_type: str) -> Verdict:
@@ -236,6 +238,7 @@ class Reference:
         for row in self._matching(relation, bound):
             value = row.arguments[position]
             popularity = row.popularity
+            # Without a popularity of the row, that of the value.
             if names is not None and not self.mapping.predicates[indicator].popularity:
                 popularity = names.popularity(str(value)) or 0.0
             popularities[value] = max(popularities.get(value, 0.0), popularity)
@@ -246,6 +249,7 @@ class Reference:
         if not bound:
             yield from relation.rows.values()
             return
+        # By the index of the first bound argument; the other ones are compared row by row.
         (place, key), *rest = bound.items()
         for row in relation.with_argument(place, key):
             if all(value_key(row.arguments[position]) == wanted for position, wanted in rest):
@@ -322,6 +326,7 @@ class Reference:
             name = faults.text(row, section.name)
             if not name:
                 continue
+            # The table's own name stays an alias of the canonical one.
             aliases = [name] if name in section.rename else []
             for column in section.aliases:
                 aliases += _names_in(row.cells.get(column), self.mapping.tables[section.table].separator)
@@ -405,6 +410,7 @@ class _Faults:
     def popularity(self, row: TableRow, column: str | None) -> float:
         """The popularity in a column, 0 without one."""
         text = self.text(row, column) if column else ""
+        # A blank cell has no popularity, which is no fault.
         number = parse_number(text) if text else 0
         if number is None or number < 0:
             self.add(row, f"column {column!r} has {text[:40]!r}, which is not a popularity, a number from 0")

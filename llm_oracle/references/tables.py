@@ -44,6 +44,7 @@ def read_table(name: str, table: TableSection, folder: Path) -> list[TableRow]:
     if reader is None:
         raise HapaxError(f"{path}: tables end in {', '.join(readers)}, not in {path.suffix!r}. Convert the file.")
     try:
+        # As a list, so that faults of the file come up here.
         rows = list(reader(path))
     except OSError as fault:
         raise HapaxError(f"{path}: cannot be read: {fault.strerror or fault}. Correct the table's `file`.") from fault
@@ -55,6 +56,7 @@ def read_table(name: str, table: TableSection, folder: Path) -> list[TableRow]:
 
 def _separated(path: Path) -> Iterator[TableRow]:
     """Rows of a CSV or TSV file with a header."""
+    # Spreadsheets write a byte order mark; `newline` as the module csv wants it, for line breaks inside cells.
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = csv.reader(stream, delimiter="\t" if path.suffix.casefold() == ".tsv" else ",", strict=True)
         try:
