@@ -52,6 +52,7 @@ class AblationVariant:
     likelihood: bool
 
 
+# The paper has the first, the second and the last; the third shows the gate's part alone.
 VARIANTS = (
     AblationVariant("full", critic=True, likelihood=True),
     AblationVariant("w/o critic", critic=False, likelihood=True),
@@ -149,6 +150,7 @@ def search_variant(
         temporary.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
         job = SearchJob(experiment.library, experiment.rules, temporary, experiment.models, settings, journal, progress)
         report = search(job)
+        # Statements only: facts that no critic has judged stay in the temporary store.
         if experiment.keep:
             _keep(temporary, report, kb, model_name(experiment.models.evaluator))
     return report

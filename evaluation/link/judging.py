@@ -145,6 +145,7 @@ class TruthJudge:
                 yield holds(comparison, values) if bound else None
         for atom, literal in _constraints(statement, self.library):
             match origin_of(literal, self.library):
+                # The truth of the atom itself; the negation is applied below.
                 case Origin.MODEL:
                     truth = self.is_true(atom)
                 case Origin.DERIVED:
@@ -210,6 +211,7 @@ def critic_truth(
     def verdict(claim: str | None) -> bool | None:
         score = None if claim is None else by_claim.get(claim)
         # None: not asked, or cut off by the budget.
+        # Exactly 0.5, which critics also give to claims that they do not cover, decides nothing.
         return None if score is None or score.probability == UNDECIDED else score.probability > UNDECIDED
 
     def of_type(value: Value, data_type: str) -> bool | None:

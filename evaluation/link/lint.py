@@ -43,6 +43,7 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel
 
 FLIPS_FILE = "flip_label_data.json"
+# Stands for several people, whose single votes are not published.
 VOTER = "LINK's annotators, by majority"
 
 PAPER_RULES, PAPER_PERSONS, PAPER_OBJECTS = 417, 149, 268
@@ -158,6 +159,7 @@ class LintReader:
                     )
                 variables = [variable.name for variable in rule.variables if variable.name in columns]
                 for row in reader:
+                    # A row that ends early has None in its last cells.
                     cells = tuple(row[name] or "" for name in columns)
                     # LINK's code removes equal rows before it numbers them for the labels that people flipped.
                     if cells in seen:
@@ -231,6 +233,7 @@ def import_lint(
         len(votes),
     )
     settings = {"folder": reader.folder.name, "evaluator": evaluator.identity.name}
+    # An import that is killed leaves nothing behind.
     with kb.transaction():
         kb.start_run(RunRecord.now(reader.run_id, "evaluate lint", settings))
         kb.add_predicates(map(PredicateRecord.of, reader.library.completed().signatures))
@@ -280,6 +283,7 @@ def _domain_count(domain: str, files: Sequence[LintFile]) -> DomainCount:
     for file in files:
         counts[file.distribution] += len(file.statements)
         by_rule.setdefault(file.rule.name, []).append(file)
+    # Rules with statements at one end only have no delta.
     deltas = [delta for delta in map(_delta, by_rule.values()) if delta is not None]
     return DomainCount(domain, len(by_rule), counts[Distribution.HEAD], counts[Distribution.LONG_TAIL], mean(deltas))
 

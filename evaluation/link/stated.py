@@ -26,6 +26,7 @@ class GivenStatementWriter:
         bound = {name: Constant(value) for name, value in values.items()}
         rule, library = self.rule, self.library
         words = statement_text(rule, library, bound)
+        # For `ranking_text`, which has all literals, not only those that the sentence states.
         clauses = [literal_text(literal, library, bound, rule.generic) for literal in (*rule.literals, rule.conclusion)]
         return StatementRecord(
             rule.name,

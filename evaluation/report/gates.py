@@ -329,6 +329,7 @@ def _thresholds(questions: Iterable[Sequence[_GateRow]], rule: CriticRule) -> Th
     known = [steps for steps in replayed if steps]
     lines = []
     for call in range(max(map(len, known), default=0)):
+        # Questions differ in their number of calls.
         reached = [steps[call] for steps in known if len(steps) > call]
         at = Counter(reached)
         lines.append(CallLine(call + 1, len(reached), sum(reached) / len(reached), dict(sorted(at.items()))))

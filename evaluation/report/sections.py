@@ -127,6 +127,7 @@ def nested(story: Story) -> list[StoryLine]:
 
     Without recursion, because a proof may be deeper than Python's stack.
     """
+    # Lazily: only the first lines of a long proof are put into words.
     lines = [(min(depth, MOST_DEPTH), part) for depth, part in islice(story.lines(), MOST_LINES)]
     # After the last line all lists end.
     next_depths = [*(depth for depth, _ in lines[1:]), 0]

@@ -24,6 +24,7 @@ ABSTRACTS_TO = PredicateRecord(
 MOST_CHARACTERS = 80
 """Longest concept; longer texts are whole sentences."""
 
+# `The fish can be conceptualized as a predator`: the concept ends at a sign or where the next statement begins.
 _STATED = re.compile(
     r"(?P<entity>[^.,;:\n]+?)\s+(?:can|could|may|might) be (?:conceptuali[sz]ed|abstracted|seen|described) as\s+"
     r"(?P<concept>.+?)"

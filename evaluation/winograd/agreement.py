@@ -85,6 +85,7 @@ class Agreement:
         if placed is None or not texts:
             return sentence.item
         text, start = placed
+        # Read off the text, in which a first word has got its capital.
         return replace(sentence.item, text=text, pronoun=text[start : start + len(pronoun)], pronoun_start=None)
 
     def _verb(self, verb: Token, plural: bool) -> dict[int, str]:
@@ -92,10 +93,12 @@ class Agreement:
         if verb.lemma == "be":
             forms = ("were", "was") if verb.tag == "VBD" else ("are", "is")
             form = forms[0] if plural else forms[1]
+        # Apart from those of `be`, past forms do not show number.
         elif verb.tag == "VBD":
             return {}
         else:
             form = self._inflector.inflect(verb.lemma, "VBP" if plural else "VBZ") or verb.text
+        # A contracted verb, such as that of `he's`, stays.
         if form == verb.text.casefold() or verb.text.startswith(("'", "’")):
             return {}
         return {verb.index: in_case_of(verb.text, form)}
@@ -130,4 +133,5 @@ def _form_number(token: Token) -> int:
         return 2
     if lower in ("his", "hers", "its", "theirs"):
         return 3
+    # The first forms name their series; of these, `it` alone is also an object.
     return 0 if lower in _FORMS and (lower != "it" or token.relation in _SUBJECTS) else 1

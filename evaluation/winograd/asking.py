@@ -137,7 +137,9 @@ class _PairAsker:
         for pair, (_, reply) in zip(pairs, first, strict=True):
             concepts = read_concepts(reply, pair[0].options)
             mappings.append(concepts)
+            # None stays None: without concepts there is no second question.
             abstract_pairs.append(concepts and abstract_pair(pair, concepts))
+        # Replies in the order of the pairs that have a second question.
         second = iter(self._replies([abstract_prompt(pair) for pair in abstract_pairs if pair is not None]))
         answers = []
         for pair, (call, reply), mapping, abstract in zip(pairs, first, mappings, abstract_pairs, strict=True):

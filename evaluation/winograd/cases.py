@@ -153,6 +153,7 @@ def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: S
         right = _right(first, name), _right(second, name)
         failures = () if right[1] else _failures(pair, second, replies[1])
         comparisons.append(CaseComparison(pair, (first.method, second.method), replies, right, failures))
+    # False sorts before True.
     yield from sorted(comparisons, key=lambda case: (case.right[1], case.right[0]))
 
 

@@ -193,6 +193,7 @@ def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
         elif _DETERMINER.match(name):
             name = name[0].lower() + name[1:]
         name = name.removesuffix("'s")
+        # `the boys'`, but `the boss's` and, as a name, `James's`.
         is_plural = name.endswith("s") and not name.endswith("ss") and core(name).islower()
         return name + ("'" if possessive and is_plural else possessive)
 
@@ -301,6 +302,7 @@ def clause_with(item: WinogradItem, entity: str) -> str | None:
     pronoun = pronoun_place(item)
     if pronoun is None:
         return None
+    # The first clause that ends behind the pronoun's beginning contains it.
     start, end = next(span for span in _clauses(item.text) if pronoun.start() < span[1])
     before, behind = item.text[start : pronoun.start()], item.text[pronoun.end() : end]
     sentence = f"{before}{in_place_of(pronoun, entity)}{behind}".strip(" .,;:!?")

@@ -11,22 +11,34 @@ from hapax.evaluation.winograd.data import occurs_in
 
 EntityPair = tuple[str, str]
 
+# The thoughts of a reasoning model; those that are never closed reach to the end.
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+# `The two entities are:`
 _INTRODUCED = re.compile(r"\b(?:entities|objects)\b[^\n]*?:\s*", re.IGNORECASE)
+# `The entities could be a truck and a sports car.`
 _IN_PROSE = re.compile(
     r"\b(?:entities|objects)\b[^\n:]*?\b(?:are|be|include)\s+(?P<pair>[^\n:]*?)(?:[.!](?=\s|$)|$)",
     re.IGNORECASE | re.MULTILINE,
 )
+# `The two sentences are`, behind which the entities are used, not stated.
 _SENTENCES = re.compile(r"\n\s*(?:the |these )?(?:two |analogous )*sentences\b[^\n]*\n?", re.IGNORECASE)
+# `1. truck. 2. sports car.`
 _NUMBERED = re.compile(r"(?:(?<=\s)|^)[12][.)]\s*(?=\S)")
+# `Entity 1: truck`
 _LABELLED = re.compile(
     r"^\W*(?:entity|object)\s*(?:[12ab]|one|two)\W*?[:–-]\s*(?P<entity>\S.*)$", re.IGNORECASE | re.MULTILINE
 )
+# `- `, `1. `, `(a) ` at the beginning of a line.
 _LINE_MARK = re.compile(r"^\s*(?:[-•]|\(?[\da-b][.)])\s*")
+# `| truck | sports car |`
 _TABLE_ROW = re.compile(r"^\s*\|([^|\n]+)\|([^|\n]+)\|\s*$", re.MULTILINE)
+# `:---:`, a cell of the line below the header.
 _TABLE_RULE = re.compile(r"\s*:?-+:?\s*")
+# `truck and sports car`, `truck - sports car`, `truck -> sports car`, `truck/sports car`
 _TOGETHER = re.compile(r"\s+(?:-|–|—|->|→|and|vs\.?)\s+|\s*[/:→]\s*")
+# `lion and gazelle relationship`
 _RELATION = re.compile(r"\s+(?:relation(?:ship)?|pair|dynamic)s?$", re.IGNORECASE)
+# `truck: it is slower`, `truck - which is slower`
 _EXPLAINED = re.compile(r"\s*(?::|\s[-–—])\s+(?P<why>.*)$")
 _CLAUSE = re.compile(r"\b(?:who|whom|whose|which|that|because|since|is|are|was|were|has|have|had|can)\b", re.IGNORECASE)
 _BRACKET = re.compile(r"\s*\([^()]*\)")
@@ -34,6 +46,7 @@ _FINITE = re.compile(r"\b(?:because|although|so|but|was|is|were|are|had|has)\b",
 _NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*")
 _DETERMINERS = ("a ", "an ", "the ", "his ", "her ", "its ", "their ", "some ", "another ")
 _PREPOSITIONS = "about|after|at|by|down|for|from|in|into|off|on|out|over|to|up|with"
+# `a cat chasing a mouse because it is hungry`: agent and patient.
 _DOING = re.compile(
     rf"(?P<agent>\S.*?)\s+\w{{2,}}ing\s+(?:(?:{_PREPOSITIONS})\s+)*(?P<patient>\S.*?)"
     rf"(?:\s+(?:{_PREPOSITIONS}|because|during|while)\s.*)?",
@@ -49,6 +62,7 @@ def read_entities(reply: str) -> list[EntityPair]:
     two columns, JSON, and pairs of names that occur only in the sentences made with them.
     """
     text = _THOUGHTS.sub("", reply).replace("*", "")  # without Markdown emphasis
+    # Forms that cannot be mistaken come first.
     for read in (_read_json, _read_table, _read_labels):
         if pairs := read(text):
             return pairs
@@ -135,6 +149,7 @@ def _parts(reply: str) -> Iterator[str]:
     starts = introductions or [match.start() for match in _NUMBERED.finditer(reply)][:1]
     if not starts:
         return
+    # Behind the last introduction: an earlier one may repeat the question.
     for line in _SENTENCES.split("\n" + reply[starts[-1] :], maxsplit=1)[0].strip().splitlines():
         places = [match.start() for match in _NUMBERED.finditer(line)]
         if len(places) > 1:

@@ -131,6 +131,7 @@ def _document(pair: Pair, variant: PromptWording) -> dict[str, Any]:
         "sentences": [item.text for item in pair],
         "options": list(options),
         "gold": [item.answer for item in pair],
+        # Place in `choices`, in which the second answer runs fastest.
         "label": 2 * pair[0].answer + pair[1].answer,
         "choices": [f"1. {first} 2. {second}" for first, second in product(options, repeat=2)],
         # The harness puts a blank between prompt and answer.
@@ -143,6 +144,7 @@ def _base(ending: str) -> dict[str, Any]:
         "output_type": "generate_until",
         "doc_to_target": "{{choices[label]}}",
         "process_results": Function("utils.process_generated"),
+        # Models go on with a further question, which is cut off.
         "generation_kwargs": {"until": ["\n\nQ:"], "do_sample": False, "max_gen_toks": 512},
     }
     if ending:

@@ -73,6 +73,7 @@ def read_file(path: Path, published: bool = False, skip_faulty: bool = False) ->
 
 
 def _read_table(path: Path, rows: Sequence[Mapping[str, Any]], published: bool, skip_faulty: bool) -> ItemFile:
+    # Columns that all rows have, because objects of a JSONL file may differ.
     columns = set.intersection(*map(set, rows)) if rows else set()
     if columns >= _ANNOTATED:
         return _read_annotated(_as_text(rows), path.name, published)
@@ -172,6 +173,7 @@ def _pair_heads(rows: Mapping[int, Mapping[str, Any]], name: str) -> dict[int, i
     heads = {number: number for number in rows}
     paired: set[int] = set()
     for number, row in rows.items():
+        # A gap in the numbers, where a row was left out, parts its neighbours.
         partner = rows.get(number + 1)
         if number in paired or partner is None:
             continue
@@ -234,6 +236,7 @@ def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: boo
     for head in range(0, len(rows), 2):
         flags = [str(rows[number]["use_tq"]).strip() == "1" for number in (head, head + 1)]
         pair = f"{MACHINE}:{head}"
+        # Two rows for each pair: the family has the number of its first row.
         family = f"{MACHINE}:{head - head % (2 * MACHINE_FAMILY)}"
         if flags[0] != flags[1]:
             problem = "one row of the pair is marked as used and one is not"
@@ -285,6 +288,7 @@ def _usable(records: Iterable[Record], path: Path, file: ItemFile, skip_faulty: 
             if isinstance(rows, UnreadableItemsError):
                 raise rows
             for row in rows:
+                # Made for its faults alone; pairs are known only when all rows are.
                 _item(_Place(path.stem, number, path.name, "", ""), row, _entities(row, path.name, number))
             usable[number] = rows
         except UnreadableItemsError as error:
@@ -304,6 +308,7 @@ def _plain_item(path: Path, number: int, row: PlainRow, head: int | None) -> Win
         pair = f"{pair}/{rewording}"
     item = _item(_Place(source, number, path.name, pair, family), row, _entities(row, path.name, number))
     base = str(row.get("base") or (item.id if "rewording" in row else ""))
+    # Rows of one record share its number.
     identity = f"{item.id}/{row['variant']}" if row.get("variant") else item.id
     return replace(item, id=identity, rewording=rewording, base=base)
 
@@ -311,6 +316,7 @@ def _plain_item(path: Path, number: int, row: PlainRow, head: int | None) -> Win
 def _check_pair_sizes(file: ItemFile, path: Path, skip_faulty: bool) -> None:
     """Refuse pairs of more than two rows, or leave their rows out."""
     counts = Counter(item.pair for item in file.items)
+    # A list of its own, because items are removed on the way.
     for item in [item for item in file.items if counts[item.pair] > 2]:
         problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
         if not skip_faulty:
@@ -321,6 +327,7 @@ def _check_pair_sizes(file: ItemFile, path: Path, skip_faulty: bool) -> None:
 
 def row_of(item: WinogradItem) -> int:
     """The item's row in its file, from 0 after the header."""
+    # Ids are `SOURCE:ROW` or `SOURCE:ROW/VARIANT`, and a source may have a colon.
     return int(item.id.rpartition(":")[2].partition("/")[0])
 
 

@@ -109,6 +109,7 @@ def association_split(path: Path, model: LikelihoodModel, journal: Journal) -> A
     reversed_scores = tuple(score.mean for score in measured[:count] if score is not None)
     source_scores = tuple(score.mean for score in measured[count:] if score is not None)
     # The highest threshold that the wanted share passes.
+    # The small number keeps a product that rounding made too large from asking for one pair more.
     passing = math.ceil(WANTED_REVERSED * len(reversed_scores) - 1e-9)
     threshold = sorted(reversed_scores, reverse=True)[passing - 1]
     estimate = auc_estimate(reversed_scores, source_scores)

@@ -165,6 +165,7 @@ class Generated:
         for number, candidate in enumerate(self.accepted):
             scores = {"association": candidate.association, "base_right": candidate.base_right}
             for item in candidate.pair or ():
+                # Numbered anew: several pairs come from one source pair, whose name they still have.
                 row = replace(item, pair=str(number)).to_json()
                 yield json.dumps({**row, **scores}, ensure_ascii=False) + "\n"
 
@@ -201,6 +202,7 @@ class GenerateSession:
         except BudgetReached as reached:
             generated.stopped = str(reached)
         for candidate in generated.candidates:
+            # The budget ended a gate midway; a pair that no gate has rejected yet is not accepted.
             if generated.stopped and not candidate.rejected:
                 candidate.rejected = "not judged: the budget was reached"
         with self._kb.transaction():
@@ -245,6 +247,7 @@ class GenerateSession:
                 old_first, old_second = pair[0].options
                 entities = _with_article(first, reply.text, old_first), _with_article(second, reply.text, old_second)
                 candidate = EntityProposal(pair, entities, call)
+                # Without articles (`EntityProposal.id`), and across the prompts of one source pair.
                 if candidate.id in seen:
                     candidate.rejected = "proposed before"
                 seen.add(candidate.id)
@@ -322,6 +325,7 @@ def _with_article(entity: str, reply: str, option: str) -> str:
     bare, article = core(entity), "The" if option[0].isupper() else "the"
     if bare != entity:
         return f"{article} {bare}"
+    # The reply's own sentences tell whether a noun or a name is meant.
     used = re.search(rf"\b(?:the|an?|my|his|her|that|this)\s+({re.escape(bare)})(?!\w)", reply, re.IGNORECASE)
     if used is not None:
         return f"{article} {used[1]}"

@@ -51,6 +51,7 @@ class RiskCurve:
 
     def accuracy_at(self, coverage: float) -> float:
         """Share of right answers among this share of the most confident ones."""
+        # The first point at or behind the coverage, which rounding may have put a little lower.
         return 1 - next(risk for reached, risk in self.curve if reached >= coverage - 1e-9)
 
 
@@ -109,6 +110,7 @@ def combined(
             asked = ConfidentAnswer(answer.family, margin, answer.right)
             alone.append(asked)
             proof = proofs.get(answer.item)
+            # Before all answers of the model, whatever their margins.
             proved = ConfidentAnswer(answer.family, math.inf, proof == answer.gold, proved=True)
             hybrid.append(asked if proof is None else proved)
         name = f"{run.name}, {run.label}"

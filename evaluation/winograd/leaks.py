@@ -50,6 +50,7 @@ def leaks_of(pairs: Iterable[Pair]) -> list[PairLeak]:
         # A method's two wordings may show different examples.
         showing: dict[str, None] = {}
         for method, text in examples:
+            # With blanks around, so that no part of a word matches.
             if all(f" {sentence} " in text for sentence in sentences):
                 showing[method] = None
         if showing:

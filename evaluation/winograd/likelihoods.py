@@ -50,6 +50,7 @@ def _full(item: WinogradItem, option: int) -> Terms:
 
 def _partial(item: WinogradItem, option: int) -> Terms:
     substituted = Substituted.of(item, item.options[option])
+    # log P(rest | beginning) = log P(sentence) - log P(beginning).
     return [] if substituted is None else [(substituted.sentence, 1), (substituted.beginning, -1)]
 
 
@@ -63,6 +64,7 @@ def _choice(item: WinogradItem, option: int) -> Terms:
     first, second = item.options
     fields = {"text": item.text, "pronoun": item.pronoun}
     ahead = QUESTION.format(**fields, first=first, second=second, number=1 + option)
+    # The options exchanged: option 0 now has number 2.
     behind = QUESTION.format(**fields, first=second, second=first, number=2 - option)
     return [(ahead, 1), (behind, 1)]
 

@@ -162,6 +162,7 @@ def export_sheets(kb: KnowledgeBase, path: Path, options: SchemaSheetOptions, fo
     """Write a sheet for each annotator; return their paths. The same file and options give the same bytes."""
     check_voter_names(options.annotators)
     pairs = list(schemas_of(path).values())
+    # Adjudication: further annotators see only what the first ones differ on.
     if options.disputed:
         pairs = [schema.pair for schema in annotated(kb, path).judged if schema.disputed]
     if not pairs:

@@ -183,6 +183,7 @@ def prompt(pair: Pair, method: PromptMethod, variant: PromptWording, own: str = 
     # Only zero-shot has no blank after "A:"; the notebooks' prompts are kept to the byte.
     if method is PromptMethod.ZS_COT:
         return f"{block}{FORMAT_LINE if notebook else ''}{STEP_BY_STEP[variant]}A: "
+    # A user's text takes the place of the worked example; the question stays the paper's.
     exemplar = own if method is PromptMethod.OWN else EXEMPLARS[method, variant]
     if method is PromptMethod.WINOWHY and notebook:
         return f"{exemplar}\n\n{block}{'A:' if machine else ''}"

@@ -112,7 +112,9 @@ def _collection_rows(schema: ET.Element) -> list[PlainRow]:
         raise UnreadableItemsError(f"the problem has {len(answers)} answers. Only those with two can be used.")
     if correct not in ("A", "B"):
         raise UnreadableItemsError(f"the correct answer is {correct!r}. Write A or B.")
+    # No blank before punctuation.
     joint = "" if behind[:1] in (",", ".", ";", ":", "'", "!", "?") else " "
+    # Behind the blank that joins the two parts.
     start = len(before) + 1 if before else 0
     text = f"{before} {pronoun}{joint}{behind}".strip()
     return [_stated((text, start), pronoun, answers, "AB".index(correct))]
@@ -198,6 +200,7 @@ def _place_of_word(sentence: str, words: Sequence[str], number: int) -> int:
     """Where a word of the sentence begins. Raises ValueError if the words are not those of the sentence."""
     place = 0
     for word in words[:number]:
+        # Word by word, so that an earlier equal word is not taken for this one.
         place = sentence.index(word, place) + len(word)
     return sentence.index(words[number], place)
 
@@ -206,6 +209,7 @@ def _place_of_word(sentence: str, words: Sequence[str], number: int) -> int:
 
 
 def _fits_knowref(text: str) -> bool:
+    # The first entries tell; a file may be large.
     return '"sentence_with_pronoun"' in text[:20_000] and '"correct_candidate"' in text[:20_000]
 
 
@@ -297,6 +301,7 @@ def _winogender_template(cells: list[str]) -> list[PlainRow]:
     if len(slots) != 1:
         raise UnreadableItemsError(f"the template has {len(slots)} pronouns. Give one.")
     rows = []
+    # Once, if the participant is `someone` already.
     for filling in dict.fromkeys((participant, "someone")):
         template = sentence.replace("$OCCUPATION", occupation)
         # "The $PARTICIPANT" without its article is the "someone" version of the set.
@@ -345,6 +350,7 @@ def _winobias_rows(record: tuple[str, frozenset[str]]) -> list[PlainRow]:
     if len(pronouns) != 1 or len(marked) != 1:
         raise UnreadableItemsError("the line does not have exactly one person and one pronoun in brackets.")
     right = marked[0]
+    # The longest first, because an alternation takes the first name that fits.
     names = "|".join(re.escape(name) for name in sorted(persons - {_bare(right[1])}, key=len, reverse=True))
     named = re.finditer(rf"(?<!\w)(?:(?:the|a|an) )?(?:{names})(?!\w)", text, re.IGNORECASE)
     others = [(match.start(), match.group()) for match in named if match.group()]
@@ -353,6 +359,7 @@ def _winobias_rows(record: tuple[str, frozenset[str]]) -> list[PlainRow]:
     others = [place for place in others if not right[0] <= place[0] < end]
     if len({_bare(entity) for _, entity in others}) != 1:
         raise UnreadableItemsError("the line does not name exactly one other person of the file.")
+    # Pairs of place and name: options stand in the order of the sentence.
     options = sorted([right, others[0]])
     start, pronoun = pronouns[0]
     return [_stated((text, start), pronoun, [entity for _, entity in options], options.index(right))]

@@ -196,6 +196,7 @@ class AskSession:
         for path in paths:
             for pair in pairs_of(read_file(path, self._options.published, self._options.skip_faulty).items):
                 name = pair[0].pair
+                # A pair is stored by its name, so two pairs of one name would mix their answers.
                 if seen.setdefault(name, pair) != pair:
                     raise HapaxError(
                         f"{pair[0].place}: another file has a different pair {name!r}. Rename one of the files."
@@ -288,6 +289,7 @@ def _summary(run: AskRun) -> dict[str, Any]:
     }
     margins = {}
     for pair_answer in run.answers:
+        # Methods that read replies have no margins.
         for item, margin in zip(pair_answer.pair, pair_answer.margins, strict=False):
             margins[item.id] = margin
     return {**summary, "margins": margins} if margins else summary

@@ -222,6 +222,7 @@ def _cells(by_source: Mapping[str, StoredRun], sources: Sequence[str], scores_of
 
 def _methods(grouped: Mapping[tuple[str, str], RunsByMethod]) -> list[str]:
     """Methods with runs, in the order of table 2, then users' own."""
+    # Users' own prompts are not in NAMES and come last.
     order = {str(method): place for place, method in enumerate(NAMES)}
     methods: dict[str, None] = {}
     for by_method in grouped.values():

@@ -99,6 +99,7 @@ def _beside_config(path: Any, info: ValidationInfo) -> Path:
 
 
 def _false_for_none(value: Any) -> Any:
+    # An empty entry may be forgotten; only `false` says that no baseline is wanted.
     if value is None:
         raise ValueError
     return None if value is False else value
@@ -109,6 +110,7 @@ Text = Annotated[StrictStr, AfterValidator(_printable)]
 Number = StrictInt | StrictFloat
 Temperature = Annotated[Number, Field(ge=0, le=100)]
 Wording = Annotated[StrictInt, Field(ge=1, le=len(LONG_TAIL_WORDINGS))]
+# FailFast: one fault for a list instead of one for each of its items.
 Unrepeated = (FailFast(), AfterValidator(_distinct))
 
 
@@ -261,6 +263,7 @@ def _faults(rejected: ValidationError, content: Any) -> Iterator[tuple[KeyPath, 
 
 def _place(location: KeyPath) -> tuple[type[BaseModel], KeyPath, str | int | None]:
     """The part of the file that an error is in, its key path, and the name of the field; None: the part itself."""
+    # Such as ("models", 0, "knowledge"), with further positions inside a list.
     match location:
         case ("models", int(), *names):
             return ModelEntry, location[:2], names[0] if names else None

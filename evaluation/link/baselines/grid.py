@@ -287,6 +287,7 @@ class GridRun:
         # Accuracies of some of the statements would look like those of all.
         if self._jury.budget:
             raise self._jury.budget
+        # None: head and long tail together, for table 7.
         accuracies: dict[Distribution | None, JudgedAccuracy] = {None: accuracy(statements, judge)}
         for distribution in self.config.distributions:
             part = [statement for statement in statements if statement.distribution is distribution]

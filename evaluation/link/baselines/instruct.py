@@ -54,6 +54,7 @@ ROW_TOKENS = 40
 IDLE_CALLS = 2
 """Calls in a row without a new row of values after which a model is not asked again."""
 
+# Reasons why a model is not asked again (`StreamReport.end`).
 COMPLETE = "complete"
 REPEATS = "repeats itself"
 NO_ROWS = "gives no rows"
@@ -228,6 +229,7 @@ class _Stream:
         rows = parse_rows(reply.text, self.variables, cut=reply.finish_reason == "length")
         new = 0
         for row in rows:
+            # By the key, so that rows that differ in case alone are repeats.
             key = row_key(row.values)
             if row.dropped is not None:
                 self.dropped[row.dropped] += 1
@@ -317,6 +319,7 @@ class _Instruction:
         self._kb.add_assessments(
             Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in scored.items()
         )
+        # A text without a token has no mean.
         means = {text: score.per_token for text, score in scored.items() if score.token_count}
         reports = []
         for stream, statements in written:

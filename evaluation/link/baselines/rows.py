@@ -81,6 +81,7 @@ def parse_rows(text: str, variables: Sequence[RowVariable], cut: bool = False) -
     Values are cleaned as in a search (`llm_oracle/answers.py`).
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # A hostile reply may have millions of lines.
     rows = [_row(line, variables) for line in lines[:MOST_LINES]]
     # A line with its newline is complete, and so is the last of those that are parsed if more follow.
     if cut and rows and len(lines) <= MOST_LINES and not text.endswith("\n"):
@@ -95,6 +96,7 @@ def _row(line: str, variables: Sequence[RowVariable]) -> GeneratedRow:
         return GeneratedRow((), raw, Drop.NO_ROW, f"has no {variables[0].name}=" if variables else "has no variable")
     values: list[Value] = []
     for variable in variables:
+        # A variable named twice is a fault: nobody can say which value is meant.
         texts = [text for name, text in pieces if name == variable.name]
         if len(texts) != 1 or not texts[0]:
             fault = f"has {variable.name} twice" if len(texts) > 1 else f"has no value for {variable.name}"

@@ -91,6 +91,7 @@ class DeltaLines:
             # A colour that is used again is dashed, then dotted.
             colour = COLOURS[place % len(COLOURS)]
             style = _LINE_STYLES[place // len(COLOURS) % len(_LINE_STYLES)]
+            # nan leaves a gap in the line.
             values = np.array([_interval(line[rule]) if rule in line else (math.nan,) * 3 for rule in rules])
             axes.plot(range(len(rules)), values[:, 0], style, color=colour, markersize=3, label=legend[method])
             # The interval as a vertical line through the point.
@@ -138,6 +139,7 @@ class Panels:
             for sample in row.pairs[rule]:
                 place = (rule, row.label, row.evaluator, sample.distribution.value)
                 for (low, high), count in zip(pairwise(edges), bin_counts(sample.scores, edges), strict=True):
+                    # Shares beside counts, because samples differ in size.
                     rows.append((*place, low, high, count, count / len(sample.scores)))
         return ResultTable("", columns, rows)
 
@@ -146,6 +148,7 @@ class Panels:
 
         size = (1.2 + 2.6 * len(self.rules), 1.0 + 1.7 * len(self.rows))
         figure = Figure(figsize=size, layout="constrained")
+        # A matrix of axes, even for a single row or column.
         grid = figure.subplots(len(self.rows), len(self.rules), squeeze=False)
         for row, line in zip(self.rows, grid, strict=True):
             for rule, axes in zip(self.rules, line, strict=True):
@@ -238,6 +241,7 @@ def _temperatures(report: LikelihoodReport, number: int, rules: Sequence[str]) -
 
 def _ungated(report: LikelihoodReport, number: int) -> list[SearchMethod]:
     methods = _varied(report, ("likelihood",))
+    # A search with the gate stands first, if there is one (`ordered_methods`).
     if not methods or methods[0].traits["likelihood"] != "model" or len(methods) < 2:
         alternative = "`hapax evaluate instruct` for statements by instruction only"
         if number == 6:

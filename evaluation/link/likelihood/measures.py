@@ -166,6 +166,7 @@ def measure(
     order = {rule.name: place for place, rule in enumerate(kb.rules())}
     rule_names = sorted({rule for _, rule, _ in groups}, key=lambda name: (order.get(name, len(order)), name))
     latest = list(chain.from_iterable(groups.values()))
+    # Methods may share texts; each is scored once.
     texts = list(dict.fromkeys(statement.text for statement in latest))
     scores = ask_scores(kb, evaluators, texts, journal) if evaluators else stored_scores(kb, runs, texts)
     samples = []
@@ -226,6 +227,7 @@ def _latest(
             completed = searched and run.status == "done" and rule not in unfinished
             # A completed search without statements replaces those of an earlier one: they are no longer found.
             if written or completed:
+                # Runs come in the order of their starts, so the last one wins.
                 latest[methods[run.id], rule, distribution] = written
     return {group: written for group, written in latest.items() if written}
 
@@ -259,6 +261,7 @@ def _report(
     samples: Samples,
     circular: Container[tuple[str, str]],
 ) -> LikelihoodReport:
+    # Methods none of whose statements has a finite score are not reported.
     present = {sample.method for sample in samples}
     methods = tuple(method for method in methods if method.name in present)
     deltas: list[Delta] = []
@@ -330,6 +333,7 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
         _correlation(score_pairs),
         mean([value for value in correlations if not math.isnan(value)]),
         _correlation(delta_pairs),
+        # Two deltas of 0 agree.
         share([_sign(delta) == _sign(second_delta) for delta, second_delta in delta_pairs]),
     )
 

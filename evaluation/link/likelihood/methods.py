@@ -91,6 +91,7 @@ def method_names(runs: Sequence[RunRecord]) -> dict[str, str]:
     differing = {}
     for command in (_SEARCH, INSTRUCT):
         differing[command] = _differing([traits[run.id] for run in runs if run.command == command])
+    # Imports have no entry in `differing` and are named by all their traits.
     return {run.id: _name(traits[run.id], differing.get(run.command)) for run in runs}
 
 

@@ -73,6 +73,7 @@ class Samples:
         """The samples without the statements of these texts."""
         samples = []
         for sample in self:
+            # By place, because texts and scores are parallel.
             places = [place for place, text in enumerate(sample.texts) if text not in texts]
             samples.append(_selection(sample, places))
         return self.of(self.rules, samples)

@@ -96,6 +96,7 @@ def probe(items: Sequence[ProbeItem], ask: Asker, finished: Callable[[int], None
     answers: list[ProbeAnswer] = []
 
     def ask_batch(batch: Sequence[ProbeItem]) -> None:
+        # All questions about a statement in one batch, so that a budget leaves none half asked.
         answers.extend(ask(list(product(batch, TEMPLATES))))
 
     stopped = for_batches(items, STATEMENTS_PER_BATCH, ask_batch, finished)
@@ -127,6 +128,7 @@ def critic_asker(model: Critic, journal: Journal) -> Asker:
                 refused = ParsedReply(None, refusal=score.refused)
                 answers.append(ProbeAnswer(item, template, text, refused, ""))
                 continue
+            # Exactly one half counts as the negative answer.
             positive = score.probability > 0.5
             # The reply in words, although the critic gave a number, so that all methods are reported alike.
             word = template.pair.word(positive)
@@ -164,6 +166,7 @@ def chain_asker(model: Generator, journal: Journal, settings: ProbeSettings) -> 
         rationales = [without_answer(thought.text) for thought in thoughts]
         closed = []
         for (_, template), prompt, rationale in zip(questions, prompts, rationales, strict=True):
+            # The whole first prompt again with its rationale: a request has no memory of another.
             closed.append(f"{prompt}{rationale}\n{closing(template)}")
         replies = _replies(generator, closed, settings, ANSWER_TOKENS)
         answers = []

@@ -36,6 +36,7 @@ def examples(seed: int, item: ProbeItem, template: Template) -> str:
 
 
 def _worked(example: ProbeItem, rationale: str, rng: random.Random, label: bool) -> str:
+    # One of the templates whose right answer about this example is the wanted one.
     template = rng.choice([template for template in TEMPLATES if template.label(example) == label])
     answer = f"{closing(template)} {template.pair.word(label)}"
     return f"{template.question(example)}\n{STEP_BY_STEP}\n{rationale}\n{answer}\n\n"

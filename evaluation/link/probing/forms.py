@@ -56,6 +56,7 @@ def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormW
         return written or by_grammar
 
     def question_of(sentence: str) -> str:
+        # A declared question asks about the affirmative sentence only.
         if declared is not None and declared.question and sentence == affirmative:
             return declared.question
         by_grammar = question_template(sentence)

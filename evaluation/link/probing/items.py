@@ -92,6 +92,7 @@ def probe_items(
         found,
         contradicted=sum(not item.entailed for item in items),
         wrong_type=sum(map(len, statements.values())) - sum(found.values()),
+        # By row ids, which a text has in common at both ends.
         shared=len(set.intersection(*map(set, well_typed.values()))),
         notes=notes,
         repeats=sum(texts.total.values()) - sum(map(len, statements.values())),
@@ -141,6 +142,7 @@ def rule_forms(
     forms: dict[str, tuple[str, Polarity, ConclusionForms]] = {}
     for rule in library.rules:
         polarity = rule.polarity or default_polarity(rule.conclusion)
+        # Once for each rule, so that a writer is asked once, too.
         conclusion = conclusion_forms(rule, library, polarity is Polarity.POSITIVE, writer)
         forms[rule.name] = (rule.domain or NO_DOMAIN, polarity, conclusion)
     missing = sorted(names - set(forms))

@@ -130,6 +130,7 @@ def _scores(domain: str, distribution: Distribution, statements: Sequence[Statem
         share([_all_right(answers, label=False) for answers in statements]),
         share([_all_right(answers) for answers in statements]),
         mean([_share_right(answers) for answers in statements]) if statements else NOTHING,
+        # The replies about one statement are no independent cases.
         share_of_clusters([[answer.verdict.violation is not None for answer in answers] for answers in statements]),
         share_of_clusters([[answer.verdict.refusal is not None for answer in answers] for answers in statements]),
     )

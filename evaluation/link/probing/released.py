@@ -111,6 +111,7 @@ def released_questions(
     elif settings.explains:
         suffix, explained = _YES_NO_EXPLAINED, _EXPLAINED
         asked = "Answer the question with yes or no, and then give an explanation to your answer: if"
+    # By the number of the paper's template that asks the same.
     texts = {
         1: f"Is it true that if {premise}, {conclusion[:-1]}?{suffix}",
         2: f"Yes or no: if {premise}, {conclusion}{explained}",
@@ -158,6 +159,7 @@ def read_released(reply: Generation, question: ReleasedQuestion) -> ParsedReply:
     if reply.refused:
         return ParsedReply(None, refusal=reply.refused)
     word = first_word(reply.text)
+    # True if the positive word is right.
     label = question.template.pair.word(True) == question.answer
     if word.casefold() == question.answer.casefold():
         return ParsedReply(label)
@@ -237,6 +239,7 @@ class ReleasedAsker:
         written = [reply.text.strip() for reply in self._replies(self._writer, prompts, HELPER_TOKENS)]
         worded = []
         for number, ((premise, _, positive), conclusion) in enumerate(zip(clauses, conclusions, strict=True)):
+            # Two prompts for each conclusion, in this order.
             question, negation = written[2 * number : 2 * number + 2]
             worded.append(
                 released_questions(

@@ -57,6 +57,7 @@ class Template:
         return positive == item.entailed
 
 
+# An enum yields its members in the order of their definition.
 _YES_NO, _TRUE_FALSE, _RIGHT_WRONG = AnswerPair
 
 TEMPLATES = (

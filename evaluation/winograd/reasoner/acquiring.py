@@ -29,6 +29,7 @@ LEAST_PRECISION = 0.6
 """Lower end of the 90 % interval of a rule's share of right sentences."""
 
 _TYPES = ("is_a_name", "names_no_being")
+# Atoms that hold of a candidate by its type or form, not by what the sentence says.
 _NOT_SAID = frozenset({"agrees_with_the_pronoun", "does_not_agree_with_the_pronoun", "needs_a_mind", *_TYPES})
 
 
@@ -129,6 +130,7 @@ def _judged(
     record = AcquiredRuleRecord(rule, proposed_by)
     groups: dict[str, Counter[bool]] = {}
     for observation, (first, second) in zip(observations, readings, strict=True):
+        # A rule that holds of both readings, or of neither, prefers none.
         if (rule in first) is (rule in second):
             continue
         number = 0 if rule in first else 1
@@ -165,6 +167,7 @@ def _verdict(record: AcquiredRuleRecord, groups: dict[str, Counter[bool]]) -> st
     if low < LEAST_PRECISION:
         return f"right in {record.support} of {total}, which may be less than {LEAST_PRECISION:.0%}"
     for group, counts in groups.items():
+        # A single exception, which may be a wrong parse, fails no group.
         if counts[False] >= 2 and counts[False] >= counts[True]:
             return f"fails {group}"
     return "accepted" if record.new else "says nothing that the theory does not"
@@ -202,6 +205,7 @@ def proposed(
     prompts = []
     for seen in observations:
         rules = set[AcquiredRule]().union(*readings_of(seen.stated))
+        # Only sentences for which no rule of the theory speaks can teach something new.
         if rules and not any(seen.evidence):
             prompts.append(_prompt(seen, rules))
     found: dict[AcquiredRule, None] = {}
@@ -237,9 +241,11 @@ def _read(line: str, library: Library) -> AcquiredRule | None:
     about = [atom.predicate for atom in atoms if list(map(str, atom.arguments)) == ["Object P"]]
     relations = [name for name in about if name in set(ClauseRelation)]
     said = [name for name in about if name not in relations]
+    # `atoms` lacks negated and unknown literals, which still count here.
     if len(rule.literals) != 3 or not len(events) == len(relations) == len(said) == 1:
         return None
     roles = [str(argument) == "Object P" for argument in events[0].arguments]
+    # P has exactly one of the two roles.
     return AcquiredRule(events[0].predicate, roles[0], relations[0], said[0]) if sum(roles) == 1 else None
 
 

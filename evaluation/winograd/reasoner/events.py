@@ -124,6 +124,7 @@ class EventReader:
             return
         complement = next(iter(self.children(token.index, "acomp", "attr", "oprd")), None)
         roles = self._roles(token)
+        # "is strong and brave": each quality is an event of its own.
         if token.lemma in _COPULAS and complement is not None:
             yield from self._quality(token, complement, roles)
             for joined in self.children(complement.index, "conj"):
@@ -145,6 +146,7 @@ class EventReader:
     def _made(self, verb: Token, word: Token, lemma: str, part: str, roles: dict[str, int]) -> ParsedEvent:
         near = [*self._children[verb.index], *(self._children[word.index] if word is not verb else ())]
         denied = any(child.relation == "neg" or child.lemma in _DENIERS for child in near)
+        # "did not lift no stone": a second negation cancels the first.
         denied ^= any(child.relation == "det" and child.lemma == "no" for child in self._grandchildren(verb))
         modal = next(
             (
@@ -155,6 +157,7 @@ class EventReader:
             "",
         )
         degree = next((child.lemma for child in near if child.lemma in ("too", "more", "less")), "")
+        # "stronger": a comparative without `more`.
         if word.tag in ("JJR", "RBR"):
             degree = degree or "more"
         return ParsedEvent(word.index, lemma, part, roles, denied, modal, degree, self._governors(verb))
@@ -167,6 +170,7 @@ class EventReader:
         above: list[str] = []
         while verb.relation == "xcomp" and verb.head != verb.index:
             verb = self.parse[verb.head]
+            # Outermost first, so that the nearest governor stands last.
             above.insert(0, verb.lemma)
         return tuple(above)
 
@@ -175,6 +179,7 @@ class EventReader:
         passive = bool(self.children(verb.index, "nsubjpass", "auxpass"))
         subject = self._subject(verb)
         if subject is not None:
+            # The grammatical subject of a passive undergoes the event.
             roles["object" if passive else "subject"] = subject
         for child in self.children(verb.index, *_OBJECTS):
             if child.relation == "dative" and child.tag == "IN":
@@ -182,8 +187,10 @@ class EventReader:
                     roles["dative"] = inner.index
             elif child.tag.startswith(("NN", "PRP", "CD", "DT", "WP")):
                 role = "dative" if child.relation in ("dative", "iobj") else "object"
+                # "was given a book": the object of a passive is a second one.
                 roles.setdefault("theme" if passive and role == "object" else role, child.index)
         for preposition, index in self._prepositions(verb.index):
+            # The agent of a passive.
             roles.setdefault("subject" if passive and preposition == "by" else preposition, index)
         if passive and "subject" not in roles:
             roles |= self._nested_agent(verb)
@@ -210,11 +217,13 @@ class EventReader:
         if own:
             return own[-1].index
         above = self.parse[verb.head]
+        # "A hit B and cried": a joined verb shares the subject of the first.
         if verb.relation == "conj" and above.tag.startswith(("VB", "MD")):
             if verb.tag == "VBN" and self.children(verb.index, "auxpass"):
                 return None
             inherited = self._roles(above)
             return inherited.get("object" if self.children(above.index, "nsubjpass") else "subject")
+        # "A asked B to leave", "A tried to leave": the verb above controls whose act it is.
         if verb.relation == "xcomp" and above is not verb:
             if above.tag.startswith("JJ"):  # "eager to win"
                 above = self.parse[above.head]
@@ -222,6 +231,7 @@ class EventReader:
             if above.lemma in _OBJECT_CONTROL and "object" in roles:
                 return roles["object"]
             return roles.get("subject", roles.get("object"))
+        # "the man running away": the noun is the subject.
         if verb.relation in ("relcl", "acl") and verb.tag == "VBG":
             return above.index
         return None
@@ -241,11 +251,13 @@ def relation_between(parse: Parse, event: int, pronoun: int) -> ClauseRelation |
     """Relation of the clause of the pronoun to that of the event; None if no known connective tells."""
     first, last = sorted((event, pronoun))
     between = [token for token in parse[first:last] if _joins(parse, token)]
+    # The connective nearest to the later of the two joins their clauses.
     if between:
         nearest = between[-1]
         relation = _AFTER_EVENT[nearest.lemma if nearest.lemma in _AFTER_EVENT else nearest.text]
         if pronoun > event:
             return relation
+        # The pronoun's clause comes first, so the relation is seen from the other side.
         return _OPENING.get(relation, relation)
     # The connective stands at the head of the first clause: "Because A hit B, he cried."
     for token in parse[:first]:
@@ -267,6 +279,7 @@ def relation_between(parse: Parse, event: int, pronoun: int) -> ClauseRelation |
 def _joins(parse: Parse, token: Token) -> bool:
     if token.lemma not in _AFTER_EVENT and token.text not in _AFTER_EVENT:
         return False
+    # Signs have relations of punctuation, so their text alone decides.
     if token.tag in (".", ":"):
         return token.lemma in _AFTER_EVENT or token.text in _AFTER_EVENT
     # "so weak", "as well", "after lunch" join no clauses; the parser's relation tells.

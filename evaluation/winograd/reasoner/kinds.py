@@ -96,21 +96,25 @@ class Abstraction:
         beings = {PERSON} if known else set().union(*chains) if senses else {PERSON, ANIMAL, GROUP}
         if senses and not all(chain == {PERSON} for chain in chains) and PERSON in beings:
             beings.add(ANIMAL)  # some sense is not a person, so that "it" agrees as well
+        # "The baby ... it": these persons agree with a neuter as animals do.
         if head.lemma in _NEUTER_PERSONS:
             beings.add(ANIMAL)
         if head.lemma in _AMOUNTS:  # of anything
             beings |= {PERSON, ANIMAL, GROUP}
         concepts = senses[0] if senses else ()
         genders = known or {_GENDERS[kind] for kind in concepts if kind in _GENDERS}
+        # "one of the boys": the noun's number is not that of the one who is meant.
         is_sure = bool(senses or known) and not any(
             token.lemma == "one" for token in parse[max(span.start - 4, 0) : span.start]
         )
         numbers = _numbers(parse, head, is_sure)
         if GROUP in beings and not known:
+            # "The team ... they": a group in the singular agrees with both.
             numbers |= {"singular", "plural"} if "singular" in numbers else set()
         return EntityType(concepts, frozenset(beings), numbers, frozenset(genders or ("male", "female")))
 
     def _senses(self, words: list[str], head: Token) -> list[tuple[str, ...]]:
+        # "fire engine" is listed as such, "body builder" as one word; else the head alone is looked up.
         phrases = ("_".join(words), "".join(words), head.lemma)
         return next((senses for phrase in phrases if (senses := self._wordnet.kinds(phrase))), [])
 
@@ -132,6 +136,7 @@ def _numbers(parse: Parse, head: Token, is_sure: bool) -> frozenset[str]:
     """Possible numbers; both where neither form nor sense decides. `is_sure`: a known word, not after `one of`."""
     both = frozenset(("singular", "plural"))
     joined = any(token.head == head.index and token.relation == "conj" for token in parse)
+    # "politics" looks like a plural; an adjective as a noun, "the old", has no form of number.
     if not is_sure or joined or head.lemma in _AMOUNTS or head.text.endswith("ics") or head.tag.startswith("JJ"):
         return both
     if head.tag in ("NNS", "NNPS"):

@@ -43,6 +43,7 @@ class Observation:
 
     def vector(self) -> dict[str, int]:
         """For each rule 1 if it speaks for the first reading alone, -1 for the second alone."""
+        # A rule that speaks for both readings changes nothing and is left out.
         first, second = map(set, self.evidence)
         return dict.fromkeys(first - second, 1) | dict.fromkeys(second - first, -1)
 
@@ -65,17 +66,21 @@ def fitted(observations: Sequence[Observation], priors: Mapping[str, float]) -> 
     names = list(priors)
     place = {name: number for number, name in enumerate(names)}
     start = np.array([priors[name] for name in names])
+    # The theory's rules start above 0, acquired ones at 0.
     precision = np.where(start > 0, PRECISION, INDUCED_PRECISION)
     design = np.zeros((len(observations), len(names)))
     for row, observation in enumerate(observations):
         for name, value in observation.vector().items():
+            # Turned so that a positive entry speaks for the right reading.
             design[row, place[name]] = value if observation.item.answer == 0 else -value
     if not names:
         return {}
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         margins, strayed = design @ weights, weights - start
+        # The negative log posterior; logaddexp(0, -m) is log(1 + exp(-m)) without overflow.
         value = float(np.logaddexp(0, -margins).sum() + (precision * strayed**2).sum() / 2)
+        # The second value is its gradient (`jac=True`).
         return value, -(design.T @ (1 / (1 + np.exp(margins)))) + precision * strayed
 
     found = minimize(loss, start.copy(), jac=True, method="L-BFGS-B").x
@@ -94,6 +99,7 @@ class HeldOutAnswer:
 def folds_of(observations: Sequence[Observation], share_of_families: float) -> Iterator[Fold]:
     """Folds by families: training sentences, of this share of the other families, and the sentences to test."""
     for fold in range(FOLDS):
+        # By family: the two sentences of a schema are never in different folds.
         inside = [int(_chance("fold", seen.item) * FOLDS) == fold for seen in observations]
         training = [
             seen
@@ -140,6 +146,7 @@ def least_probability(answers: Sequence[HeldOutAnswer], target: float = TARGET) 
     best, right = 1.0, 0
     for number, answer in enumerate(ranked, 1):
         right += answer.right
+        # The last place at which the target holds has the largest coverage.
         if right / number >= target:
             best = answer.sureness
     # Rounded down, so that the answer that was counted stays in.

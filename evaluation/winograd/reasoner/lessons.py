@@ -135,6 +135,7 @@ def learn(
     taught = [_held_out(observations, priors, size, review) for size in CURVE]
     # The level comes from held-out answers of the largest size, which the final weights resemble most.
     target = least_probability(taught[-1][0])
+    # A rule that the model proposed as well counts as the model's.
     known = {rule for rule, _ in proposals}
     records = judged(
         [*proposals, *((rule, by) for rule, by in _induced(observations, review) if rule not in known)], observations
@@ -167,6 +168,7 @@ def _held_out(
     for training, tested in folds_of(observations, size):
         rules = []
         if review is not None:
+            # Induced anew in each fold, so that no rule has seen the tested sentences.
             rules = [record.rule for record in judged(_induced(training, review), training) if record.accepted]
         weights = fitted(with_rules(training, rules), {**priors, **{rule.name: 0.0 for rule in rules}})
         answers += answered(with_rules(tested, rules), weights)

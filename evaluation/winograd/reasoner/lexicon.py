@@ -41,9 +41,11 @@ class WordClasses:
         """Classes of an event, each with True if its roles are exchanged. `entry`: the lemma as the lexicon has it."""
         classes = [(name, False) for name in self._events.get(entry, ())]
         classes += [(name, True) for name in self._reversed.get(entry, ())]
+        # Only single verbs: WordNet knows nothing of `look up to B`.
         if not classes and entry == lemma:
             classes = [(name, False) for name in self._by_sense(self._events, lemma, "verb")]
         if negative:
+            # A negated event states the class declared as its denial, or nothing.
             classes = [(self.denied[name], flip) for name, flip in classes if name in self.denied]
         return classes
 
@@ -56,11 +58,13 @@ class WordClasses:
 
     def _by_sense(self, listed: Mapping[str, tuple[str, ...]], lemma: str, part: str) -> list[str]:
         levels = [tuple(self.wordnet.alike(lemma, part))]
+        # Adjectives have no senses above them in WordNet.
         if part != "adj":
             levels += self.wordnet.above(lemma, part)
         for words in levels:
             near = [set(listed[word]) for word in words if word in listed]
             if near:
+                # The classes that all listed neighbours share; the nearest level with any decides.
                 return sorted(set.intersection(*near))
         return []
 

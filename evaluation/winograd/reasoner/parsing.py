@@ -58,6 +58,7 @@ class SpacyParser:
                 Token(
                     token.i,
                     token.text,
+                    # spaCy leaves the capitals of names in their lemmas.
                     token.lemma_.casefold(),
                     token.tag_,
                     token.dep_,
@@ -118,7 +119,9 @@ def _block(lines: list[str], number: int) -> tuple[str, Parse]:
             start = sentence.find(text, place)
             if start < 0:
                 raise HapaxError(f"Block {number}: {text!r} is not in its text at this place. Correct `# text`.")
+            # Searched from behind the last word, so that repeated words find their own places.
             place = start + len(text)
+            # CoNLL-U counts words from 1, and 0 is the head of the root.
             head = int(fields[6]) - 1
             tokens.append(Token(index, text, lemma, tag, relation, index if head < 0 else head, start))
     return sentence, tuple(tokens)

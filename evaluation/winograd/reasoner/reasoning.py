@@ -71,6 +71,7 @@ class AgreementCheck:
         heads = [head.index for head in schema.heads]
         if schema.pronoun.tag == "PRP" and not schema.pronoun.text.casefold().endswith(("self", "selves")):
             for event in EventReader(schema.parse).events():
+                # "A saw him": A and the pronoun are two roles of one event, so it does not mean A.
                 core = {index for role, index in event.roles.items() if role in CORE}
                 for number in (0, 1):
                     if {schema.pronoun.index, heads[number]} <= core:
@@ -157,6 +158,7 @@ class Reasoner:
         if schema is None:
             return None
         types = self._agreement.types(schema)
+        # A stand-in for a blank has no gender or number of its own to agree with.
         clashes = (None, None) if blank else self._agreement.clashes(schema, types)
         names = (entity_name(options[0]), entity_name(options[1]))
         events = EventReader(schema.parse).events()
@@ -187,6 +189,7 @@ class Reasoner:
     def _supported(self, atoms: tuple[Atom, ...], candidate: str) -> SupportedReading:
         library = within_reach(self.library, [_indicator(atom) for atom in atoms])
         provable = {rule.conclusion.atom.predicate for rule in library.rules}
+        # Kinds of reasons that no rule within reach concludes are no goals.
         goals = [Atom(name, (Constant(candidate),)) for name in READINGS if name in provable]
         if not goals:
             return SupportedReading()
@@ -196,6 +199,7 @@ class Reasoner:
             return SupportedReading()
         support = self.weights.support(rules)
         strongest = max(rules, key=lambda name: self.weights.weights.get(name, 0.0))
+        # The proof that is shown goes by the weightiest rule alone.
         others = set(evidence_priors(library)) - {strongest}
 
         def kept(instance: RuleInstance) -> bool:
@@ -222,6 +226,7 @@ def located(parse: Parse, options: tuple[str, str], pronoun: str, start: int | N
 
 
 def _span(parse: Parse, option: str) -> range:
+    # spaCy splits words at hyphens.
     words = entity_name(option).casefold().replace("-", " - ").split()
     plural = [*words[:-1], f"{words[-1]}s"] if words else []
     texts = [token.text.casefold() for token in parse]
@@ -253,6 +258,7 @@ def _pronoun(parse: Parse, spans: list[range], pronoun: str, start: int | None) 
         return next((token for token in fitting if token.start == start), None)
     if pronoun:
         fitting = [token for token in fitting if token.text.casefold() == pronoun.casefold()]
+    # A pronoun behind both entities is preferred: it can mean either.
     after = [token for token in fitting if all(token.index >= span.stop for span in spans)]
     return next(iter(after or fitting), None)
 

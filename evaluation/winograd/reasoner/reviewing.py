@@ -68,5 +68,6 @@ def review_sheet(records: Iterable[AcquiredRuleRecord], library: Library, review
             writer.writerow(
                 (rule.name, rule.words(library), record.support, record.exceptions, record.example, verdict)
             )
+    # Verdicts on rules that were not accepted this time are kept for the next.
     writer.writerows(kept.values())
     return target.getvalue()

@@ -22,6 +22,7 @@ def role_of(parse: Parse, event: ParsedEvent, index: int) -> str | None:
         return by_word[index]
     markers: list[str] = []
     token = parse[index]
+    # Up the phrase, from the word to the filler of a role or the event itself.
     while token.index not in by_word and token.index != event.place:
         if token.relation not in _WITHIN or token.head == token.index:
             return None
@@ -33,6 +34,7 @@ def role_of(parse: Parse, event: ParsedEvent, index: int) -> str | None:
     if "than" in markers:
         return "than"
     within = by_word.get(token.index)
+    # The marker nearest to the event: in "a book on the friend of B" that is `on`.
     marker = markers[-1] if markers else ""
     if within is None:
         return marker or None

@@ -81,6 +81,7 @@ class SentenceStatements:
     def _relation(self, place: int) -> ClauseRelation | None:
         """Relation of the pronoun's clause to the event: what is told, or as the connective says."""
         parse, token = self._schema.parse, self._schema.pronoun
+        # Up the tree to the clause that hangs on the event.
         while token.head not in (token.index, place):
             token = parse[token.head]
         if token.head == place and token.relation == "ccomp" and token.index > place:
@@ -93,11 +94,13 @@ class SentenceStatements:
         """Events in which both entities have roles of their own, and the roles; direct roles are preferred."""
         found = []
         for event in events:
+            # What is said of the pronoun is no event between the entities.
             if self._schema.pronoun.index in event.roles.values():
                 continue
             first, second = (role_of(self._schema.parse, event, head.index) for head in self._schema.heads)
             if first is not None and second is not None and first != second:
                 found.append((event, (first, second)))
+        # An entity inside another's phrase, as an owner, takes part less directly.
         direct = [(event, roles) for event, roles in found if not any(map(last_marker, roles))]
         return direct or found[:1] or self._loose_event(events)
 
@@ -105,6 +108,7 @@ class SentenceStatements:
         """An event with one entity as its subject, where the other one is named elsewhere, as no subject."""
         first, second = (head.index for head in self._schema.heads)
         pronoun = self._schema.pronoun.index
+        # Reversed, so that the first event of each subject is the one that stays.
         subjects = {event.roles.get("subject"): event for event in reversed(events) if event.part == "verb"}
         if (first in subjects) is (second in subjects) or (first < pronoun) is not (second < pronoun):
             return []
@@ -112,6 +116,7 @@ class SentenceStatements:
         return [(event, ("subject", ELSEWHERE) if first in subjects else (ELSEWHERE, "subject"))]
 
     def _between(self, event: ParsedEvent, roles: tuple[str, str]) -> Iterator[tuple[str, int, int]]:
+        # "refused to help" denies the help, "did not refuse to help" affirms it.
         negative = event.negative ^ ("fail" in event.under or "refuse" in event.under)
         subject = next((number for number in (0, 1) if base_role(roles[number]) == "subject"), None)
         if subject is None:
@@ -176,6 +181,7 @@ class SentenceStatements:
         better, worse = bool(qualities & _BETTER), bool(qualities & _WORSE)
         if not degrees or (better and worse):
             return
+        # "not more" and "less" point downwards, "not less" upwards.
         upward = (degrees == {"more"}) is not event.negative
         if better or worse:
             upward = upward is better
@@ -269,6 +275,7 @@ class SentenceStatements:
             for word in words
             if word.text.casefold() in self._lexicon.manners
         }
+        # "well" beside "badly" says neither.
         if len(manners) != 1:
             return []
         return ["does_well" if (manners == {"well"}) is not negative else "does_badly"]

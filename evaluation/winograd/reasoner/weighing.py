@@ -56,6 +56,7 @@ def evidence_priors(library: Library) -> Mapping[str, float]:
         grounds = [item.atom.predicate for item in rule.literals if item.atom.predicate in GROUNDS]
         for ground in grounds:
             grades[ground] = reading
+        # A rule that concludes a reading by itself is evidence of its own.
         if not grounds:
             alone[rule.name] = PRIORS.get(reading, 0.0)
     for rule in library.rules:
@@ -87,6 +88,7 @@ def evidence(derivation: EveryDerivation, goals: Iterable[Atom]) -> tuple[str, .
         for instance in derivation.instances.get(goal, ()):
             if instance.rule.name in priors:
                 found[instance.rule.name] = None
+            # One step below: the ground on which the reading rests may be concluded by several rules.
             for item in instance.rule.literals:
                 ground = instance.substitution.apply(item.atom)
                 for inner in derivation.instances.get(ground, ()):

@@ -40,6 +40,7 @@ class WordNet:
         synset = synset_at(self._data[part], senses[0])
         near = list(synset.words)
         for symbol, offset, _ in synset.pointers:
+            # `&` points from an adjective to those similar to it.
             if part == "adj" and symbol == "&":
                 near += synset_at(self._data[part], offset).words
         return [synonym for synonym in dict.fromkeys(near) if synonym != word]
@@ -60,6 +61,7 @@ class WordNet:
         if not first:
             return []
         words = [name for name in synset_at(self._data[part], first[0]).words if name.isalpha() and name.islower()]
+        # In both directions: the other word's first sense must be this one, too.
         return [name for name in dict.fromkeys(words) if name != word and self._senses(part, name)[:1] == first]
 
     def _senses(self, part: str, word: str) -> tuple[int, ...]:
@@ -68,6 +70,7 @@ class WordNet:
     def _chain(self, offset: int) -> tuple[str, ...]:
         above: dict[str, None] = {}
         waiting = [offset]
+        # The list grows while it is walked: breadth-first, so that the nearest kinds come first.
         for current in waiting:
             synset = synset_at(self._data["noun"], current)
             above.setdefault(synset.words[0])

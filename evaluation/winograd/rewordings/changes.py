@@ -112,6 +112,7 @@ def _passive(sentence: ParsedItem, event: ParsedEvent, inflector: Inflector) -> 
     particles = [token for token in sentence.reader.children(verb.index, "prt") if token.index < object_.start]
     others = [token for token in between if token not in (*auxiliaries, *negation)]
     first, *rest = forms
+    # `wasn't`: a contracted negation follows its auxiliary without a blank.
     middle = [Word(first, "" if negation and negation[0].text.startswith(("n'", "n’")) else " ")]
     middle += [Word(token.text) for token in negation]
     middle += [Word(form) for form in rest]
@@ -159,14 +160,18 @@ def _passive_forms(verb: Token, auxiliaries: Sequence[Token], plural: bool) -> l
     if not texts:
         return {"VBD": [past], "VBZ": [present], "VBP": [present]}.get(verb.tag)
     first, last = auxiliaries[0], auxiliaries[-1]
+    # `can lift` becomes `can be lifted`.
     if first.tag == "MD" and verb.tag == "VB" and len(texts) == 1:
         return [texts[0], "be"]
+    # `did lift` becomes `was lifted`.
     if verb.tag == "VB" and len(texts) == 1 and first.lemma == "do":
         return [past if texts[0] == "did" else present]
+    # `has lifted` becomes `have been lifted` for a plural patient.
     if verb.tag == "VBN" and last.lemma == "have":
         have = {"has": "have", "have": "have"} if plural else {"have": "has", "has": "has"}
         form = texts[0] if len(texts) > 1 else have.get(texts[0], texts[0])
         return [form, *texts[1:], "been"]
+    # `is lifting` becomes `is being lifted`.
     if verb.tag == "VBG" and len(texts) == 1 and first.lemma == "be":
         return [past if texts[0] in ("was", "were") else present, "being"]
     return None
@@ -295,11 +300,13 @@ def _plural_nouns(sentence: ParsedItem, inflector: Inflector) -> dict[int, str] 
     texts: dict[int, str] = {}
     for head in sentence.schema.heads:
         form = inflector.inflect(head.lemma, "NNS")
+        # `sheep` would show no plural.
         if form is None or form == head.text.casefold():
             return None
         texts[head.index] = in_case_of(head.text, form)
         for determiner in sentence.reader.children(head.index, "det", "poss", "nummod"):
             lower = determiner.text.casefold()
+            # Possessives and numbers have no plural here: `his dog`, `one dog`.
             if lower not in _PLURAL_DETERMINERS:
                 return None
             texts[determiner.index] = in_case_of(determiner.text, _PLURAL_DETERMINERS[lower])
@@ -309,6 +316,7 @@ def _plural_nouns(sentence: ParsedItem, inflector: Inflector) -> dict[int, str] 
 def clause_order(sentence: ParsedItem, sources: WordSources) -> ChangedWords | None:  # noqa: ARG001 - as all changes
     """`A because B` as `Because B, A`, and the other way round."""
     parse, words = sentence.parse, sentence.words
+    # One sentence only: clauses do not move across a full stop.
     if sum(token.relation == "ROOT" for token in parse) != 1 or parse[-1].text not in (".", "!", "?"):
         return None
     for token in parse:

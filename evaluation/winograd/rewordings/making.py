@@ -136,6 +136,7 @@ class Rewording:
 def _says_the_same(original: ParsedItem, reworded: ParsedItem, adding: bool) -> bool:
     """True if both sentences have the same events, or the second one more of them if it is `adding`."""
     before, after = _events(original), _events(reworded)
+    # Counters as multisets: what one sentence has more often than the other.
     if (before - after) or (not adding and after - before):
         return False
     return _relation(original) == _relation(reworded)

@@ -85,6 +85,7 @@ def _row(
         pairs.setdefault(answer.pair, []).append(answer.right)
     kept, test = None, None
     if rewording:
+        # Paired by the original, because McNemar's test compares answers to the same sentence.
         counterparts = [(originals[base], answer) for base, answer in reworded.items() if base in originals]
         kept = share([new.strict == old.strict for old, new in counterparts if old.strict is not None])
         test = mcnemar([old for old, _ in counterparts], [new for _, new in counterparts])

@@ -43,6 +43,7 @@ class ParsedItem:
     def words(self) -> list[Word]:
         """The words as they stand."""
         words = []
+        # What stands between two words is kept, so that unchanged parts read as before.
         ends = [token.start for token in self.parse[1:]] + [len(self.item.text)]
         for token, end in zip(self.parse, ends, strict=True):
             behind = self.item.text[token.start + len(token.text) : end]

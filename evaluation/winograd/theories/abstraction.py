@@ -20,6 +20,7 @@ CLOSE_SPELLING = 0.9
 
 _DETERMINER = re.compile(rf"^(?:{DETERMINERS})\s+", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s?$")
+# A mark, a possessive ending, a word with its hyphens and apostrophes, or a sign.
 _TOKEN = re.compile(rf"[{''.join(MARKS)}]|'s\b|\w+(?:[-']\w+)*|[.,;:!?]")
 # Irregular forms come before the rule for all others, `n't`.
 _CONTRACTIONS = (

@@ -140,6 +140,7 @@ def mapped_by(
     for item in items:
         sentence = abstracted(item.text, item.options)
         if sentence is not None:
+            # Equal for sentences that differ in their entities alone, which are asked once.
             prompts[vocabulary.prompt(sentence, item.pronoun)] = None
     parameters = GenerationParameters(temperature=0.0, max_tokens=REPLY_TOKENS, seed=seed)
     replies = generator.generate([GenerationRequest(prompt) for prompt in prompts], parameters)

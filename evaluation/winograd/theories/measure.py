@@ -185,6 +185,7 @@ def percent(estimate: Estimate) -> str:
     return f"{100 * estimate.value:.2f} % ({round(estimate.value * estimate.count)}/{estimate.count})"
 
 
+# The mark of `proof_text` at a step by rule.
 _RULE = re.compile(r"\[by rule (\w+)\]")
 
 

@@ -122,6 +122,7 @@ class PatternBook:
     def readings(self, sentence: AbstractSentence) -> list[Reading]:
         """All readings of the sentence, in the order of the patterns; one of those that state the same atoms."""
         texts = [sentence.text]
+        # Tried with and without the leading clause, which a pattern may contain itself.
         if lead := _LEAD.match(sentence.text):
             texts.append(sentence.text[lead.end() :])
         readings: dict[tuple[StatedAtom, ...], Reading] = {}
@@ -134,6 +135,7 @@ class PatternBook:
         # A link may begin after any word, so the event is tried with every length.
         ends = [match.end() for match in re.finditer(" ", text)]
         for event in self.events:
+            # A cheap test before every length is tried.
             if not event.regex.match(text):
                 continue
             for end in ends:

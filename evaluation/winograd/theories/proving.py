@@ -208,6 +208,7 @@ def within_reach(library: Library, stated: Iterable[str]) -> Library:
     needed = {}
     for rule in waiting:
         needed[rule.name] = {literal.atom.indicator for literal in rule.literals if not literal.negated}
+    # Forward to the fixed point: a rule is in reach once all its premises are.
     while ready := [rule for rule in waiting if needed[rule.name] <= reached]:
         reached |= {rule.conclusion.atom.indicator for rule in ready}
         waiting = [rule for rule in waiting if rule not in ready]
