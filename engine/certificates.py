@@ -184,6 +184,7 @@ def upper_bound(false: int, count: int, confidence: float, tail: Tail = binomial
 def least_labels(false: int, risk: float, error: float, tail: Tail = binomial_tail) -> int:
     """Smallest number of labels with which `false` false ones pass the test."""
     low, high = false, max(2 * false, 1)
+    # Doubled until it is enough, then halved towards the least.
     while tail(false, high, risk) > error:
         low, high = high, 2 * high
     while high - low > 1:
@@ -316,6 +317,7 @@ def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
     pool = sample.accepted(sample.thresholds[-1])
     for threshold in sample.thresholds:
         false, count = sample.count(threshold)
+        # Only the share of the pool above the threshold brings labels there.
         more = _lacking(false, count, risk, error, sample.tail) * pool / sample.accepted(threshold)
         options.append((more, (false + 0.5) / (count + 1), threshold))
     more, _, threshold = min(options)
@@ -353,6 +355,7 @@ def _conformal(judged: Sequence[JudgedScore], sample: _Sample, promise: Promise)
     """
     questions: dict[str, list[JudgedScore]] = {}
     for place, label in enumerate(judged):
+        # A label without a block is a question of its own.
         questions.setdefault(label.block or str(place), []).append(label)
     losses = dict.fromkeys(questions, 0.0)
     best: float | None = None
@@ -362,11 +365,13 @@ def _conformal(judged: Sequence[JudgedScore], sample: _Sample, promise: Promise)
             reached = [label.is_true for label in labels if label.score >= threshold]
             if reached:
                 losses[key] = max(losses[key], 1.0 - sum(reached) / len(reached))
+        # 1 is the largest loss that a further question can have.
         if (sum(losses.values()) + 1.0) / (number + 1) > promise.risk:
             break
         best = threshold
     if best is not None:
         return replace(sample.choice(best, promise.error), bound=promise.risk)
+    # So many questions are needed even if none has a loss.
     least = math.ceil(1.0 / promise.risk) - 1
     strictest = sample.choice(sample.thresholds[0], promise.error)
     reason = (

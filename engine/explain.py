@@ -262,6 +262,7 @@ def refuse_withdrawn(theory: Theory, text: str, session: PrologSession | None) -
         if not kept:
             continue
         part = theory.relevant_to(rule)
+        # As if the withdrawn facts still stood.
         facts = [*part.facts(), *(item.fact for item in gone.values())]
         wanted = KeptSubstitutions(rule, {Distribution.HEAD: kept}, RUN_ID)
         with open_session(session) as prolog:
@@ -455,6 +456,7 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     for candidate in story.candidates:
         yield _candidate_story(kb, candidate)
     yield from map(_decision_story, kb.decisions(subject=fact_id))
+    # Scores that were told with a candidate are not told again.
     shown: set[str] = set()
     for candidate in story.candidates:
         shown.update(assessment.id for assessment in candidate.assessments)
@@ -638,11 +640,13 @@ def _questions(library: Library, atom: Atom) -> Iterator[Question]:
     for position, declared in enumerate(signature.argument_types):
         arguments = tuple(None if i == position else value for i, value in enumerate(values))
         data_types = dict.fromkeys([declared])
+        # Rules may ask for narrower types than the declared one.
         for rule in library.rules:
             for used in rule.atoms:
                 term = used.arguments[position] if used.indicator == atom.indicator else None
                 if isinstance(term, Variable):
                     data_types[term.data_type] = None
+        # A functional predicate may be asked for samples of its last argument, or for values of another.
         for data_type, functional in product(data_types, (False, True)):
             yield Question((AtomPattern(atom.predicate, arguments),), data_type, functional)
 
@@ -698,6 +702,7 @@ class _Replay:
         """A line for each of up to `EXAMPLES` substitutions with these values: the step that cut it, if one did."""
         searched = self.rule.searched
         constraints = tuple(item for item in self.rule.premise if not self.rule.is_information(item))
+        # Nothing of such a rule is searched, so nothing was cut.
         if not searched:
             return
         head = Atom("hapax_replayed", searched)

@@ -83,6 +83,7 @@ def contradictions(library: Library, kb: KnowledgeBase, session: PrologSession) 
         prover = Prover(needed, known, instances)
         predicate, opposite = _name(indicator), _name(opposite_indicator)
         atoms = {atom for atom in instances if atom.predicate == predicate}
+        # Stored facts are conclusions of no rule.
         atoms.update(Atom(predicate, _constants(fact.arguments)) for fact in kb.facts(predicate))
         for atom in sorted(atoms, key=str):
             proof, contrary = prover.atom(atom), prover.atom(replace(atom, predicate=opposite))
@@ -259,6 +260,7 @@ def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[
             continue
         values: dict[tuple[Value, ...], list[Value]] = {}
         for fact in kb.facts(signature.name):
+            # Facts are stored by name, whatever the number of their arguments.
             if len(fact.arguments) == len(signature.argument_types):
                 values.setdefault(fact.arguments[:-1], []).append(fact.arguments[-1])
         tolerance = signature.tolerance

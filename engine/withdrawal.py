@@ -60,6 +60,7 @@ def withdraw_facts(
         by_id[fact.id] = fact
     facts = tuple(by_id.values())
     with open_session(session) as prolog, kb.transaction():
+        # What had fallen before is no effect of this change.
         before, followed = _fallen(kb), followed_rules(kb, theory.library)
         kb.withdraw([fact.id for fact in facts], reason.strip(), USER)
         change = _revised(theory, before, prolog)

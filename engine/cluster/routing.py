@@ -75,6 +75,7 @@ class Routed:
         """
         account = ACCOUNT.get()
         if self.allotted is not None and account is not None and not account.ledger.budget.is_unlimited:
+            # Otherwise the journal would count a request for each answer as well.
             account.is_metered = True
             calls = self._calls(asked, *parameters)
             yield from self.allotted.stream(account, self.role, calls, asked, parameters)

@@ -121,6 +121,7 @@ def search_spread(job: SearchJob, spread: Spread) -> tuple[SearchReport, Cluster
 
 def _check_models(owners: Owners, models: Models) -> None:
     """Raises HapaxError if a worker cannot open the models, or opens others under their names."""
+    # Begun for all first, so that they open their models side by side.
     pending = [owners.begin(number, "identities") for number in range(owners.count)]
     replies: list[OwnerReply] = [call.result() for call in pending]
     for number, reply in enumerate(replies):

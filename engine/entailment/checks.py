@@ -127,6 +127,7 @@ def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) 
         for literal in _positive(rule):
             ends += chains[literal.atom]
         opposite = library.opposite_of(rule.conclusion.atom.predicate)
+        # No atom has the predicate "", which stands for no opposite.
         contrary = replace(rule.conclusion.atom, predicate=opposite or "")
         chain = next((chain for chain in ends if chain.end == contrary), None)
         if chain is not None:

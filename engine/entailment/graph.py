@@ -55,6 +55,7 @@ class Edge:
     def of(cls, premise: str, hypothesis: str, score: float, library: Library | None = None) -> Edge:
         """Parse an entailment; types that the atoms leave out come from `library`. Raises HapaxError."""
         try:
+            # As a rule with one premise, whose faults the parser of rules reports.
             rule = parse_rule(f"{premise} -> {hypothesis}", library)
         except RulesRejected as rejected:
             first = rejected.diagnostics[0]
@@ -168,6 +169,7 @@ def read_edges(path: Path, library: Library | None = None) -> list[Edge]:
         raise HapaxError(f"{path} cannot be read as UTF-8 text: {fault}. Name a file of entailments.") from None
     found: list[Edge] = []
     faults: list[str] = []
+    # Without quoting: a stray quotation mark must not join lines.
     for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE), 1):
         if not any(cell.strip() for cell in row):
             continue

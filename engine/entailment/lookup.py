@@ -186,6 +186,7 @@ def by_types(found: Iterable[Edge], wanted: Types, library: Library) -> list[Edg
     """
     pairs: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Edge]] = {}
     for edge in found:
+        # With the names: an entailment that exchanges arguments is another one.
         pairs.setdefault((edge.premise.predicate, _names(edge.premise), _names(edge.hypothesis)), []).append(edge)
     chosen: list[Edge] = []
     for same in pairs.values():

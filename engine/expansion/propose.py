@@ -135,6 +135,7 @@ class Expander:
             if isinstance(data_type, UnusableReply):
                 left_out.append(data_type)
                 continue
+            # Where an answer will come later, the other types are asked for first.
             with deferrals:
                 before = (*earlier, *(proposal.addition for proposal in proposals))
                 result = self._proposal(meta, variable, data_type, before)
@@ -173,6 +174,7 @@ class Expander:
         reply = self._ask(types_prompt(" & ".join(literals), variable.name, variable.data_type, self._settings.types))
         kept: set[str] = set()
         for data_type in read_types(reply):
+            # A reply may be longer than was asked for.
             if len(kept) == self._settings.types:
                 break
             if isinstance(data_type, UnusableReply):
@@ -326,6 +328,7 @@ class Expander:
         rule = replace(addition.rules[0], conclusion=Literal(conclusion.atom))
         used = {atom.indicator for atom in rule.atoms}
         signatures: dict[str, PredicateSignature] = {}
+        # A declaration only for verbs that the rule has in the end.
         for signature in (*addition.signatures, conclusion.signature):
             if signature is not None and signature.indicator in used:
                 signatures[signature.indicator] = signature

@@ -113,6 +113,7 @@ def read_predicate(reply: str, arguments: Sequence[str] = ()) -> Verb | Unusable
     lines = [line for line in reply[:MAX_REPLY_CHARACTERS].splitlines() if line.strip()]
     if not lines:
         return UnusableReply("", "is not a verb")
+    # A reply in words may name the predicate: `Use cannot_drive here.`
     named = dict.fromkeys(_SNAKE.findall(lines[0].lower()))
     if len(named) > 1:
         return UnusableReply(_shown(lines[0]), "names several verbs")
@@ -159,6 +160,7 @@ def read_verb(words: str, slots: int = 0) -> Verb | None:
     for pattern, full in _CONTRACTIONS:
         plain = re.sub(pattern, full, plain, flags=re.IGNORECASE)
     found = sorted(_SLOT.findall(plain))
+    # Each slot once, or none at all.
     if found and found != [f"[{number}]" for number in range(1, slots + 1)]:
         return None
     verb = " ".join(_SLOT.sub(" ", plain).split()).lower()
@@ -175,6 +177,7 @@ def read_conclusions(reply: str, arguments: Sequence[str]) -> Iterator[Verb | Un
     `arguments`: how the prompt named the conclusion's arguments, in order.
     """
     for line in reply[:MAX_REPLY_CHARACTERS].splitlines():
+        # The second case is a line that introduces a list.
         if not line.strip() or line.strip().endswith(":"):
             continue
         verb = read_verb(_slotted(line, arguments), len(arguments))

@@ -39,6 +39,7 @@ class Sources:
         """Load the rule files, without the output of an earlier run. Raises RulesRejected for errors."""
         files = [file for file in rule_files(paths) if file.resolve() != output.resolve()]
         inside = any(file.resolve() == meta_file.resolve() for file in files)
+        # The meta-rules are among the library's files.
         if inside:
             whole = load_library(files)
             _refuse_errors(whole)
@@ -76,6 +77,7 @@ def _own_predicates(meta: Library, beside: Library) -> tuple[str, ...]:
         if namesake is None:
             continue
         pairs = zip(signature.argument_types, namesake.argument_types, strict=True)
+        # A declaration has to be the same; a use only has to fit.
         if signature.declared:
             is_covered = signature.kind is namesake.kind and all(type_key(a) == type_key(b) for a, b in pairs)
         else:

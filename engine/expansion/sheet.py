@@ -89,6 +89,7 @@ class ReviewSheet:
         )
 
     def _row(self, number: int, entries: dict[str, str]) -> ReviewedProposal:
+        # `pop` leaves the additional columns in `entries`.
         row = ReviewedProposal(**{name: entries.pop(name, "") for name in COLUMNS}, additional=entries)
         decision = _READ_AS.get(row.decision.strip().lower())
         if decision is None:

@@ -144,6 +144,7 @@ def derive_all(
     # In one transaction: a run that is killed leaves the results of the last one.
     with open_session(session) as prolog, kb.transaction(), relations.interruptible(deadline.check):
         began = time.perf_counter()
+        # Prolog derives every statement, so that it need not know what has changed.
         changes = relations.changes() if engine != "prolog" else None
         read = relations.bring_up_to_date(changes)
         seconds = time.perf_counter() - began
@@ -157,6 +158,7 @@ def derive_all(
             changes.settle()
             # After `settle`: until then the tables still have the rows that are gone.
             atoms = compiled.materialise()
+            # Of other rules nothing was brought up to date: their statements no longer count.
             if has_changed:
                 relations.retire([], compiled.derived - set(compiled.refused))
         else:
@@ -204,6 +206,7 @@ class _Deadline:
         if self.seconds is None:
             return BULK_LIMITS
         left = self.seconds - (system.monotonic() - self.began)
+        # A limit must be above 0, also when no time is left.
         return replace(BULK_LIMITS, seconds=max(0.01, left))
 
 
@@ -251,6 +254,7 @@ def _wanted_row(
     is_wanted: Callable[[str, str], bool],
 ) -> tuple[Any, ...] | None:
     sentence = sentence_pieces(rule, library)
+    # A row is the id, the variables' tags and the numbers of the joined rows.
     width = len(rule.searched) + 1
     for batch in relations.batches(derivation):
         tags = chain.from_iterable(row[1:width] for row in batch)
@@ -366,6 +370,7 @@ def joined_rows(kb: KnowledgeBase, library: Library, rule: Rule) -> JoinedRows |
             statements.extend(tuple(zip(tables, row[width:], strict=True)) for row in batch)
         derived = {compiled.tables[name]: name for name in sorted(compiled.derived & set(compiled.tables))}
         joined = JoinedRows(statements, [], [], [], derived)
+        # Where statements join stored facts alone, nothing below them is needed.
         for table, indicator in derived.items() if set(tables) & set(derived) else ():
             _add_rows(joined, compiled, table, indicator)
         return joined
@@ -733,6 +738,7 @@ class _CompiledLibrary:
             self._index(clause.body.tables, members)
             if clause not in recursive:
                 self._add(clause, clause.grouped or clause.body.select(clause.head))
+        # A transitive closure alone needs no rounds.
         step = _transitive_step(recursive[0]) if len(recursive) == 1 else None
         if step is not None:
             self._close(recursive[0], step)
@@ -770,6 +776,7 @@ class _CompiledLibrary:
     def _add_round(self, clause: _Clause, low: dict[str, int], high: dict[str, int]) -> None:
         """Add the clause's conclusions for which some literal matches a row of the last round, numbered (low, high]."""
         for number, table in enumerate(clause.body.tables):
+            # Only the layer's own tables grow from round to round.
             if high.get(table, 0) > low.get(table, 0):
                 alias = f"t{number}"
                 new = [f"{alias}.ref > {low[table]}", f"{alias}.ref <= {high[table]}"]
@@ -892,6 +899,7 @@ class _RuleDeriver:
         stored = self.relations.derivations().get(rule.name)
         if stored is None or stored.stale or stored.fingerprint != _fingerprint(self.kb, self.library, rule):
             return
+        # Statements of Prolog name no rows that could be followed.
         if stored.engine == "prolog":
             signatures = relevant_library(self.library, rule).completed().signatures
             if self.relations.changed(maintainer.changes, [signature.indicator for signature in signatures]):
@@ -937,6 +945,7 @@ class _RuleDeriver:
                         f"{rule.place}: rule {rule.name} cannot be compiled to SQL: {refusal}. Omit --engine."
                     ) from None
                 reason = str(refusal)
+                # None of the facts that it depends on has changed.
                 if rule.name in self.unaffected:
                     return DerivedRule(rule.name, self.unaffected[rule.name], "prolog", 0.0, reason)
             else:
@@ -1012,6 +1021,7 @@ def _proved_by_sql(
     for batch in batches:
         tags = chain.from_iterable(row[1 : width + 1] for row in batch)
         values = relations.symbols.values(tag for tag in tags if tag is not None)
+        # By table, the rows under the statements of the batch, which are proved together.
         rests_on: dict[str, set[int]] = {table: set() for table in tables}
         for place, table in enumerate(tables, width + 1):
             rests_on[table].update(row[place] for row in batch)

@@ -130,6 +130,7 @@ def _broken(
     roots = join.derived_goals(needed)
     prover = Prover(needed, known, derivations(session, needed, roots) if roots else {})
     for row in sorted(rows, key=repr):
+        # The first cell is the number of the kept substitution, of which there is one.
         pairs = zip(join.variables[1:], row[1:], strict=True)
         values = Substitution(tuple((name, Constant(c)) for name, c in pairs if not isinstance(c, PrologTerm)))
         proofs = tuple(prover.item(instantiated(item, values)) for item in rule.premise)

@@ -297,6 +297,7 @@ class Prover:
     def _prove_upwards(self, instances: Mapping[Atom, Sequence[RuleInstance]]) -> None:
         """Prove atoms from the facts upwards, breadth first: no proof rests on itself, and the shallowest is kept."""
         open_premises: list[int] = []  # by instance, how many of its derived premises are not proved yet
+        # By derived atom, the instances that wait for its proof.
         users: dict[Atom, list[tuple[int, RuleInstance]]] = {}
         conclusions: list[Atom] = []
         ready: deque[tuple[Atom, RuleInstance]] = deque()

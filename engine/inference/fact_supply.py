@@ -69,6 +69,7 @@ class FactSupply:
     def rows(self, call: AnswerRow) -> str:
         name, *arguments = call
         found = self._types(arguments[0]) if name == TYPES else self._matching(str(name), arguments)
+        # Prolog reads a list at a time, until the line `end.`
         lists: list[str] = []
         while batch := list(islice(found, _ROWS_PER_LIST)):
             lists.append(f"[{', '.join(batch)}].\n")
@@ -84,6 +85,7 @@ class FactSupply:
         index, refs = ArgumentIndex(self._kb), set[int]()
         for indicator in self._predicates:
             for place in range(int(indicator.rpartition("/")[2])):
+                # The index gives the rows that may match.
                 refs.update(ref for ref, cells in index.rows(indicator, {place: value}) if cells[place] == value)
         return iter(type_rows(self._library, facts_at(self._kb, refs), value))
 

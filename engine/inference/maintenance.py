@@ -123,6 +123,7 @@ class Maintainer:
 
     def _remove(self, layer: MaintainedLayer) -> None:
         """Take out all atoms of which a derivation is gone, in rounds: more than are gone, if some have another one."""
+        # Facts that are gone, and clauses whose premise may hold no longer.
         for table, change in self._facts(layer):
             self._candidates(table, f"SELECT {', '.join(change.columns)} FROM {change.gone}")  # noqa: S608  ours
         for clause in layer.clauses:
@@ -136,6 +137,7 @@ class Maintainer:
             for table, most in allowed.items():
                 if self.changes.count(self._change(table).gone) > most:
                     raise NotMaintained("what is gone may take a tenth of its atoms with it")
+            # What followed from the rows of this round may fall in the next one.
             self._recursive(layer, removing=True)
         if any(self.changes.count(self._change(table).gone) for table in allowed) and any(
             clause.premise.now.calculates for clause in layer.clauses
@@ -148,6 +150,7 @@ class Maintainer:
         for table in layer.tables.values():
             change = self._change(table)
             cells = ", ".join(f"x.{column}" for column in (*change.columns, "ref"))
+            # Only what this round moves is followed in the next one.
             self.relations.run(f"DELETE FROM temp.round_{table}")  # noqa: S608  ours
             removed += self.relations.run(
                 f"INSERT INTO temp.round_{table} SELECT {cells} FROM temp.heads_{table} AS h "  # noqa: S608  ours
@@ -219,6 +222,7 @@ class Maintainer:
         own = set(layer.tables.values())
         for place, table in enumerate(clause.premise.tables):
             change = self.changes.get(table)
+            # Changes of the layer's own tables are followed round by round instead, by `_recursive`.
             if change is not None and table not in own:
                 rows = change.gone if removing else change.new
                 yield body.select_from([f"{rows} AS t{place}"], clause.head, ())
@@ -236,6 +240,7 @@ class Maintainer:
         """Candidates that follow from a row of the last round and any rows."""
         own = set(layer.tables.values())
         for clause in layer.clauses:
+            # What may be lost held in the states before; what may be new holds in those now.
             body = clause.premise.old if removing else clause.premise.now
             for place, table in enumerate(clause.premise.tables):
                 if table in own and self.changes.count(f"temp.round_{table}"):
@@ -265,6 +270,7 @@ class Maintainer:
         typed = ", ".join([*(f"{name} INTEGER" for name in variables), numbers])
         self.relations.run("DROP TABLE IF EXISTS temp.matched")
         self.relations.run(f"CREATE TEMP TABLE matched ({typed}, PRIMARY KEY ({key})) WITHOUT ROWID")
+        # An instance may be found by a new row and by a negation as well.
         for select in self._found(premise, [*values, *premise.now.references]):
             self.relations.run(f"INSERT OR IGNORE INTO temp.matched {select}")
         difference += self.relations.run(f"INSERT INTO {table} ({cells}) SELECT {cells} FROM temp.matched")  # noqa: S608

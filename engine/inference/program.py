@@ -211,6 +211,7 @@ class _Writer:
             if indicator in self.signatures:
                 cells = ", ".join(map(self.value, arguments))
                 name = self._stored_name(predicate, indicator)
+                # `p()` is another term than `p` in SWI-Prolog.
                 lines.setdefault(indicator, []).append(f"{name}({cells})." if cells else f"{name}.")
         for group in lines.values():
             yield from group
@@ -252,6 +253,7 @@ class _Writer:
             for data_type in signature.argument_types:
                 spelling.setdefault(type_key(data_type), data_type)
         pairs = dict.fromkeys(self._typed(known, wanted))
+        # Values that a critic accepted under a type, also those without a fact so far.
         for found in type_facts:
             pairs[self.value(found.constant), found.data_type] = None
         for value, data_type in pairs:
@@ -317,6 +319,7 @@ class _Writer:
         # Mostly one order suits every call, and tests would only cost time.
         if set(branches.values()) <= {body}:
             return clause
+        # What is open in every variable is the last branch, without a test.
         tested = "".join(f"{test} -> {branch}\n    ; " for test, branch in branches.items() if test != "true")
         return f"{head}{turnstile}( {tested}{body} )."
 
@@ -340,6 +343,7 @@ class _Writer:
         for indicator in sorted(self.asked):
             spelling |= {type_key(data_type): data_type for data_type in self.signatures[indicator].argument_types}
         for data_type in spelling.values():
+            # The first one is the type itself.
             for wider in self._with_supertypes(data_type, spelling)[1:]:
                 yield f"hapax_above({prolog_atom(data_type)}, {prolog_atom(wider)})."
         for pattern in state.asked:

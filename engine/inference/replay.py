@@ -62,6 +62,7 @@ class Replay:
                 group, reason = misfit
                 misfits.setdefault(group, []).append(Damage("proofs", str(identity), reason, sentence))
         for group, found in misfits.items():
+            # Where other steps of the run fit the rule, it was not rewritten: these are damages.
             if group in checker.fitting or checker.is_certain(group[1]):
                 yield from found
             else:
@@ -71,6 +72,7 @@ class Replay:
         """The statements in batches, also those without a proof."""
         columns = "key, id, rule, run_id, premise, conclusion, substitution, proof"
         select = f"SELECT {columns} FROM statements LEFT JOIN proofs USING (key)"  # noqa: S608  ours
+        # By key instead of OFFSET, which would pass over all earlier rows each time.
         batch = self.kb.query(f"{select} ORDER BY key LIMIT {BATCH}")
         while batch:
             yield from batch
@@ -124,6 +126,7 @@ class _StepChecker:
             raise StepFault(f"its proof cannot be read ({fault})") from None
         if root.by is not By.RULE or root.rule != rule:
             raise StepFault(f"its proof ends with {_named(root)}, not with a step of rule {rule}")
+        # Goes on after the first misfit: further steps may show that other rules fit.
         found = None
         for part in root.parts():
             self._check_leaf(part)

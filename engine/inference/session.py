@@ -351,6 +351,7 @@ def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> GoalAns
         raise _exceeded(reply["kind"], limits)
     rows, end = _decoded(text)
     if reply["kind"] == "cancelled" or end is None:
+        # The kernel's limit of processor time ended it.
         if reply.get("signal") == signal.SIGXCPU:
             raise _exceeded("seconds", limits)
         # Prolog aborts when an allocation fails outside its stacks, and where it finds a fault of its own.

@@ -311,6 +311,7 @@ class _PremiseCompiler:
             self.conditions.append(f"NOT EXISTS (SELECT 1 FROM {table} AS n WHERE {same})")  # noqa: S608  ours
             is_covered = closedness is Closedness.CLOSED_FOR_FIRST and bool(cells)
             self.absent.append(AbsentAtom(literal.atom.indicator, tuple(cell.text for cell in cells), is_covered))
+            # Closed for each first argument: some row must have this one.
             if is_covered:
                 covered = f"SELECT 1 FROM {table} AS k WHERE k.a1 = {cells[0].text}"  # noqa: S608  ours
                 self.conditions.append(f"EXISTS ({covered})")
@@ -381,6 +382,7 @@ class _PremiseCompiler:
 
     def tag_of(self, number: _NumberExpression) -> TagExpression:
         """The tag of a calculated number. Raises NotCompiled if it may be too long for one."""
+        # `largest` bounds the numerator; the value is at most this, rounded up.
         places, largest = _decimal_places(number.over), number.largest // number.over + 1
         if places is None or largest >= 1 << TAGGED_BITS:
             raise NotCompiled("it calculates a value that may not be a decimal, or a number of 60 bits")

@@ -43,6 +43,7 @@ def statement_lines(kb: KnowledgeBase, library: Library, rule: Rule, line_of: Li
     with relations.snapshot():
         stored = fact_tables(kb, relations, library, rule)
         sheet = _Sheet.of(rule, relevant_library(library, rule), line_of, stored[1]) if stored else None
+        # Else the statements rest on more than facts, or their lines have another form.
         if stored is not None and sheet is not None:
             yield from _filled_batches(relations, stored[0], sheet)
             return
@@ -182,6 +183,7 @@ def _lines(
         template = sheet.template(same)
         assert template is not None  # noqa: S101  that of distinct facts had all its slots
         chosen = [columns[slot] for slot in template.slots]
+        # All rows have this template, so that none has to be put in its place.
         if len(places) == count:
             return list(map(template.text.__mod__, zip(*chosen, strict=True)))
         for place in places:
@@ -199,6 +201,7 @@ def _by_equal_facts(
     groups: dict[tuple[int, ...], Any] = {}
     for place, row in enumerate(zip(*refs, strict=True)):
         facts = list(zip(tables, row, strict=True))
+        # For each literal the first one that has the same fact.
         same = tuple(map(facts.index, facts))
         groups.setdefault(same, []).append(place)
     return groups

@@ -146,6 +146,7 @@ class Theory:
         library, assumed = patterns.library, self.assumed
         supplied = supplied_predicates(self.kb, patterns) if self.known is None else frozenset()
         facts = list(self.facts(supplied))
+        # Only where facts are fetched does the order of a premise depend on the call.
         bound = (
             {number: patterns.bound_variables(rule) for number, rule in enumerate(library.rules)} if supplied else {}
         )

@@ -45,6 +45,7 @@ class Prolog:
         core = self._core
         frame = core.PL_open_foreign_frame()
         try:
+            # Consecutive references: the C interface takes the first and their number.
             first = core.PL_new_term_refs(len(texts))
             for offset, text in enumerate(texts):
                 data = text.encode("utf-8")
@@ -54,6 +55,7 @@ class Prolog:
             flags = core.PL_Q_NODEBUG | core.PL_Q_CATCH_EXCEPTION
             return bool(core.PL_call_predicate(None, flags, found, first))
         finally:
+            # Also undoes the bindings of the call, which nobody reads.
             core.PL_discard_foreign_frame(frame)
 
 

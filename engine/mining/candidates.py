@@ -47,6 +47,7 @@ def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTabl
     constants = sum(atom.second == CONSTANT and atom.node != NOTHING for atom in (head, *premises))
     if constants > MOST_CONSTANTS[len(premises)]:
         return None
+    # One spelling of a rule, whatever the order of its premises.
     spelled = tuple(sorted(_spelled(atom, tables) for atom in premises))
     if len(set(spelled)) < len(spelled) or _spelled(head, tables) in spelled:
         return None
@@ -89,6 +90,7 @@ def is_not_conclusion(
     """
     code, first, second = atom
     head, subject, value = conclusion
+    # The conclusion as an edge, and mirrored.
     ways = [(head, subject, value), (head ^ 1, value, subject)]
     if symmetric:
         ways += [(head, value, subject), (head ^ 1, subject, value)]

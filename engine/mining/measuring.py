@@ -131,6 +131,7 @@ class RuleMeasuring:
             found = self._instances(rule, pairs, self._is_rejected(rule, pairs), most)
         if len(found) < most:
             against = f"NOT {is_fact} AND {self._counts(rule, pairs, is_unary)}"
+            # The second SELECT may find the rejected ones again.
             known = {instance[: len(_head_names(rule))] for instance in found}
             more = self._instances(rule, pairs, against, most)
             found += [instance for instance in more if instance[: len(_head_names(rule))] not in known]
@@ -247,6 +248,7 @@ class _Join:
         first = self.columns.get(f"v{atom.first}")
         second = str(atom.node) if atom.second == CONSTANT else self.columns.get(f"v{atom.second}")
         code, start, end = atom.code, first, second
+        # If only its second node is bound, an edge is looked up by its mirror.
         is_mirrored = first is None and second is not None
         if is_mirrored:
             code, start, end = atom.code ^ 1, second, first

@@ -169,6 +169,7 @@ class _Miner:
         """The rules that are left of those with enough support and confidence. `worded`: has the templates."""
         measured: dict[RuleCandidate, RuleMeasures] = {}
         conclusions = list(self._conclusions())
+        # The short rules first: one that never fails makes its longer special cases superfluous.
         for premises in range(1, self._options.premises + 1):
             for number, conclusion in enumerate(conclusions, 1):
                 text = f"{conclusion.text(self._tables)}, {counted(premises, 'premise')}"
@@ -195,6 +196,7 @@ class _Miner:
                 yield Conclusion(code, True)
                 continue
             is_functional = self._tables.library.kind(predicate.indicator) is PredicateKind.FUNCTIONAL
+            # The argument with more values is the one that determines the other more nearly.
             if predicate.symmetric or is_functional or predicate.subjects >= predicate.objects:
                 yield Conclusion(code, False)
             else:
@@ -338,6 +340,7 @@ class _Miner:
                 terms.append(Variable(_NAMES[atom.second], types[atom.second]))
             elif atom.node:
                 terms.append(constants[atom.node])
+            # An odd code stands for the mirrored predicate.
             return Literal(Atom(predicate.name, tuple(reversed(terms) if atom.code & 1 else terms)))
 
         premise = tuple(literal(atom) for atom in _in_order(candidate))

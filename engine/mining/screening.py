@@ -123,6 +123,7 @@ class Screening:
         for number, way in enumerate(ways):
             for row in self._tables.rows(self._select(shape, way, number)):
                 *key, hits = row
+                # A fact is looked up in one way, so that the hits of all ways add up.
                 totals[tuple(key)] = totals.get(tuple(key), 0) + hits
         found: dict[RuleCandidate, None] = {}
         for (label, *codes), hits in totals.items():

@@ -96,6 +96,7 @@ class MiningTables:
         self._kinds: dict[str, int] = {}
         tables = self._source_tables(sources.derived)
         self._types = self._argument_types(tables)
+        # Tables of an earlier mining on this connection.
         self.drop()
         try:
             with translated(kb.place), self._relations.interruptible(check_time):
@@ -167,6 +168,7 @@ class MiningTables:
                 for term in rule.conclusion.atom.arguments
             ]
             named = ", ".join(f"{cell} AS a{place}" for place, cell in enumerate(cells, 1))
+            # A value that Prolog calculated may have no tag.
             known = " AND ".join(f"{cell} IS NOT NULL" for cell in cells) or "true"
             select = f"(SELECT {named} FROM {stored.table} WHERE {known})"  # noqa: S608  ours
             tables.setdefault(rule.conclusion.atom.indicator, []).append(select)
@@ -187,6 +189,7 @@ class MiningTables:
                 if any(self._clash(declared, types) for types in observed.get(indicator, ())):
                     self.clashes.append(indicator)
                 continue
+            # The types that searches stored with the predicate, else those of its facts.
             stated = [recorded[indicator]] if indicator in recorded else observed.get(indicator, [])
             columns = zip(*(types for types in stated if len(types) == arity), strict=True)
             common = tuple(self._common(column) for column in columns)

@@ -137,6 +137,7 @@ class Evaluator:
             try:
                 value = exact(self.program, node, options.nodes)
                 return Probability(value, value, "exact")
+            # With `auto`, the bounds below take the place of a number that is too large to compute.
             except TooLarge:
                 if options.method == "exact":
                     raise HapaxError(
@@ -178,6 +179,7 @@ def probable_answers(
     pairs: list[tuple[Probability, tuple[AnswerCell, ...]]] = []
     for node, atom in nodes:
         probability = evaluator.probability(node)
+        # What holds in no world is no answer.
         if probability.upper > 0 and probability.lower >= options.at_least:
             values = (term.value for term in atom.arguments if isinstance(term, Constant))
             pairs.append((probability, tuple(values)))

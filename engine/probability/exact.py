@@ -56,6 +56,7 @@ def _single_proof(program: GroundProgram, nodes: Sequence[int]) -> float | None:
 
 def _is_cyclic(program: GroundProgram, nodes: Sequence[int]) -> bool:
     """True if nodes with at most one instance each rest on each other."""
+    # Topological sorting: what never becomes ready rests on a cycle.
     waits_for = {node: sum(len(reason.positive) for reason in program.instances.get(node, ())) for node in nodes}
     users = program.users(nodes)
     ready = [node for node, count in waits_for.items() if count == 0]
@@ -84,6 +85,7 @@ class _Diagrams:
         literals = {node: number for number, node in enumerate(self.events, 1)}
         for node in nodes:
             weight = self.program.weights.get(node, 0.0)
+            # An event that is certain or impossible needs no variable.
             certain = self.manager.true() if weight >= 1.0 else self.manager.false()
             self.diagrams[node] = self.manager.literal(literals[node]) if node in literals else certain
         for layer in self.program.by_layer(nodes):
@@ -109,6 +111,7 @@ class _Diagrams:
             new = self.manager.disjoin(known, self._premise(instance))
             if self.manager.count() > self.most_nodes:
                 raise TooLarge
+            # Diagrams are canonical: the same function is the same node.
             if new.id == known.id:
                 continue
             self.diagrams[instance.head] = new

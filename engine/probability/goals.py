@@ -103,6 +103,7 @@ class _GoalReader:
     def premises(self, term: GoalTerm) -> list[tuple[BodyLiteral, ...]]:
         if not isinstance(term, Compound):
             raise _no_probability("this goal")
+        # Each part may go several ways by its disjunctions: every combination is a premise.
         if term.functor == ",":
             ways = product(*map(self.premises, term.arguments))
             return [tuple(chain.from_iterable(way)) for way in ways]

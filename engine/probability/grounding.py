@@ -136,6 +136,7 @@ class _Builder:
         signed: dict[bool, list[int]] = {False: [], True: []}
         for literal in rule.literals:
             atom = instance.substitution.apply(literal.atom)
+            # Arithmetic is the same in every world.
             if self.library.kind(atom.indicator) is PredicateKind.COMPUTED:
                 continue
             if not atom.is_ground:
@@ -143,6 +144,7 @@ class _Builder:
                     f"{literal} in rule {rule.name} has no probability: nothing gives {atom.variables[0].name} "
                     "a value. Run `hapax check`: it names the rule."
                 )
+            # A critic's sure no is an event, and the literal needs that it happens.
             if literal.negated and self.library.is_open(atom.indicator):
                 self._denied.add(atom)
                 signed[False].append(self.program.node(("denial", atom)))

@@ -29,6 +29,7 @@ def best_proofs(program: GroundProgram) -> dict[int, float]:
     a proof uses twice counts twice, so that the product is a lower bound of the node's probability.
     """
     best: dict[int, float] = {}
+    # Negated weights, because the heap gives the smallest first.
     heap = [(-weight, node) for node, weight in program.weights.items() if weight > 0]
     missing: dict[int, int] = {}
     users: dict[int, list[GroundInstance]] = {}
@@ -148,6 +149,7 @@ def bounds(program: GroundProgram, root: int, most: int) -> tuple[float, float]:
 def _any_of(program: GroundProgram, found: Sequence[Support]) -> float:
     """The probability that one of these proofs holds, or of fewer of them where that is too much to compute."""
     while found:
+        # A program of their events alone, with an instance of the root for each proof.
         small = GroundProgram()
         root = small.node("root", layer=1)
         for support in found:

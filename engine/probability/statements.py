@@ -96,6 +96,7 @@ def _products(joined: JoinedRows, weights: Mapping[int, float], options: Probabi
     """Probabilities of statements with a single proof: a product over distinct facts."""
     found: list[Probability] = []
     for premises in joined.statements:
+        # A fact that the statement joins twice counts once.
         value = math.prod(weights[row] for row in {row for _, row in premises})
         exact = options.method != "best"
         found.append(Probability(value, value if exact else 1.0, "exact" if exact else "best proof"))

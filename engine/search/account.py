@@ -318,6 +318,7 @@ def shortage(account: Sequence[StepAccount], compat: str | None = None) -> Short
     """Where the rule of this account ran out of values; None if nothing was recorded."""
     if not account:
         return None
+    # The last step is the one that left nothing.
     row = account[-1]
     if row.kept:
         fact = f"{counted(row.kept, 'substitution')} went through all steps, but Prolog derives no statement from them."

@@ -160,6 +160,7 @@ class RuleSearch:
         step = self._now()
         literals = self._asked_with(step)
         claimed = [literal for literal in literals if self._is_claimed(literal)]
+        # Each distribution asks for its own beams.
         if self._is_asked_anew:
             self.beams = self._by_distribution()
         inquiries: dict[Beam, Inquiry] = {}
@@ -175,11 +176,13 @@ class RuleSearch:
         """The inquiry as LINK's released code puts it. `askings`: how often this step has put each question so far."""
         variable = self._now().variable.name
         if inquiry.question.functional:
+            # Each beam that asks the question again gets samples of its own.
             askings[inquiry.question] += 1
             return replace(inquiry, variable=variable, repeat=askings[inquiry.question] - 1)
         prior = ((CRITIC.name, beam.facts), (TYPE.name, beam.types))
         if self.step_number > 0:
             return replace(inquiry, prior=prior, variable=variable)
+        # About the first variable: fewer calls, each for more values.
         values = FIRST_VALUES * self.settings.values_per_call
         calls = first_calls(self.settings.calls_per_question)
         return replace(inquiry, variable=variable, values=values, calls=calls)
@@ -389,6 +392,7 @@ class RuleSearch:
         if self.facts is None:
             return False
         following, names = self.plan.steps[self.step_number + 1], self.names
+        # An equation gives each beam one value at most.
         if following.assignment is not None:
             return True
         literal = following.generators[0]
@@ -497,6 +501,7 @@ class RuleSearch:
 
     def _narrowed(self, scores: Mapping[Beam, float]) -> _Kept:
         """The beams of a wide pool from which both ends can still be cut: its likeliest and its least likely."""
+        # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`.
         sides = kept_at_ends(dict.fromkeys(Distribution, scores), self._chance, 1.0, self.settings.width)
         by_side: dict[Beam, Distribution] = {}
         for side, chosen in sides.items():

@@ -117,6 +117,7 @@ def ends_of(values: Sequence[ScoredValue], choice: ThresholdChoice, promise: Pro
     threshold = choice.threshold
     by_end: dict[str, list[ScoredValue]] = {}
     for value in values:
+        # A value at both ends counts at each of them.
         for end in value.ends or (NO_END,):
             by_end.setdefault(end, []).append(value)
     counts: dict[str, dict[str, Any]] = {}

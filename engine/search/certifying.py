@@ -145,6 +145,7 @@ class Certifier:
         if denied:
             groups[DENIALS] = [self._denial(fact) for fact in denied]
         choices = choose_for_groups(groups, promise, self._drawn.reach)
+        # Without a promise on denials the search can go on: then nothing counts as denied.
         affirming = {group: choice for group, choice in choices.items() if group in affirmed}
         refuse_without_promise(affirming, promise, REMEDY.format(options="--precision and --confidence"))
         return Certificates(tuple(certificates_of_groups(groups, choices, promise, self._basis)))
@@ -233,6 +234,7 @@ def certificates_of(kb: KnowledgeBase, facts: Iterable[FactRecord]) -> list[Stor
     covered: dict[str, set[str]] = {}
     for fact in facts:
         if fact.source is not Source.GIVEN and not fact.basis and fact.run_id is not None:
+            # A promise on all facts covers a fact as well as one on its predicate does.
             covered.setdefault(fact.run_id, {ALL_FACTS}).add(f"{fact.predicate}/{len(fact.arguments)}")
     stored = stored_certificates(kb, covered)
     return [

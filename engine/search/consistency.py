@@ -131,6 +131,7 @@ class Consistency:
         decisions: list[Decision] = []
         stored: dict[FactRecord, str] = {}
         for fact in chain.from_iterable(item.lost for item in settled):
+            # A proposal is not stored yet, and a given fact stays.
             current = self.known.of(_indicator(fact)).get(fact.arguments)
             if current is not None and current.source is not Source.GIVEN:
                 stored[current] = reasons[fact.id]

@@ -214,6 +214,7 @@ class PartTest:
     def passes(self, values: Mapping[str, Value], lookups: Lookups) -> bool:
         """True if the part holds for some values of its other variables, or if no lookup is left to find that out."""
         key = tuple(values[name] for name in self.part.keys)
+        # Substitutions that agree in these values pass or fail together.
         if key not in self._known:
             bindings = dict(zip(self.part.keys, key, strict=True))
             self._known[key] = self._holds(0, bindings, lookups) or lookups.left <= 0

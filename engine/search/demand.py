@@ -208,6 +208,7 @@ class _Loop:
             rounds += 1
             self._ask(missing)
             missing = self._missing()
+        # A further fact could falsify what rests on the absence of facts.
         withheld = bool(missing) and uses_closed_world(self.goal, self.theory.library)
         result = QueryResult(self.goal.variables) if withheld else self._answer()
         return DemandResult(

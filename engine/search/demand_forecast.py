@@ -82,6 +82,7 @@ def forecast_demand(
     """
     budget = DemandBudget(limits=limits)
     with KnowledgeBase(None) as scratch:
+        # With no calls allowed the journal answers what it knows, and everything else is cut.
         journal = Journal(theory.kb, Budget(max_calls=0))
         oracle = Oracle(scratch, theory.library, journaled(models, journal), settings.oracle, journal=journal)
         oracle.finished = theory.kb
@@ -162,6 +163,7 @@ class _ExpectedAnswers:
         """The answer with invented values, whose number is the usual one on average over the questions of a kind."""
         kind = _kind(inquiry)
         wanted = self._owed.get(kind, 0.0) + max(0.0, self.experience.of(kind).accepted - len(answer.accepted))
+        # What is invented above the usual number for one question is owed by the next ones.
         self._owed[kind] = wanted - ceil(wanted)
         values = [self._value(inquiry.question.data_type) for _ in range(ceil(wanted))]
         return replace(answer, accepted={**answer.accepted, **dict.fromkeys(values)}, complete=True)

@@ -124,6 +124,7 @@ def _unreadable(candidate: Candidate, _: QuestionGates) -> str | None:
 def _disagreeing(candidate: Candidate, question: QuestionGates) -> str | None:
     if not question.agreed:
         return "the answers to a question with one right value differ"
+    # Only numbers can agree without being equal.
     if question.taken is not None and candidate.value != question.taken and type(candidate.value) is not str:
         return f"agrees within the tolerance with {question.taken}, which came first and is taken"
     return None

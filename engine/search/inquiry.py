@@ -122,6 +122,7 @@ class AskedQuestion:
         """The question's row in the journal."""
         # Disagreement of the samples has no column: it is stored as two calls without acceptance, and read back so.
         empty = self.empty if self.gates.agreed else FUNCTIONAL_SAMPLES
+        # Agreement must not look like two calls without acceptance.
         if self.inquiry.question.functional and self.gates.agreed:
             empty = min(empty, FUNCTIONAL_SAMPLES - 1)
         return QuestionState(self.calls, empty, exhausted=self.finished)

@@ -75,6 +75,7 @@ class FactClosure:
     def values(self, atom: Atom, name: str) -> list[Value]:
         """Values of the variable `name` for which the atom holds, whatever its other variable is."""
         first, second = atom.arguments
+        # p(X, X): the values that the predicate joins with themselves.
         if first == second:
             return [_shortest(value) for value in self._other[0] if self.holds((value, value))]
         wanted = 0 if isinstance(first, Variable) and first.name == name else 1

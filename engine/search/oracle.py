@@ -445,6 +445,7 @@ class Oracle:
         answers = measured(_WithinBudget(self), unique, measures) if unique else []
         known: dict[str, TextMeasures] = {}
         for ranked, answer in zip(unique, answers, strict=True):
+            # The count of a name that was refused is NaN.
             if answer is not None and all(map(math.isfinite, answer.scores.values())):
                 known[ranked.text] = answer
         name = model_name(self.models.likelihood)
@@ -668,6 +669,7 @@ class Oracle:
         The assessment keeps the critic's own score.
         """
         settings, probability, maps = self.settings, score.probability, self.settings.maps
+        # What a source states or nobody covers is not a score that could be calibrated.
         if score.basis or not score.covered:
             return probability
         critic = score.judge or model_name(self.models.critic)
@@ -771,6 +773,7 @@ class Oracle:
             for candidate in question.gates.accepted:
                 score = question.gates.scores[candidate].get(CRITIC.name)
                 facts = self._facts(question.inquiry, candidate, score)
+                # What the user withdrew comes back by the user alone.
                 withdrawn = next(filter(None, map(self.known.withdrawn, facts)), None)
                 if withdrawn is not None:
                     question.gates.inconsistent[candidate] = f"the user withdrew this fact: {withdrawn}"

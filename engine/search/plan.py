@@ -244,6 +244,7 @@ def _common(
     """The data of an estimate. The oracle stores facts as it goes, in `scratch`, because an estimate writes nothing."""
     # With no calls allowed the journal answers what it knows and cuts everything else.
     journal = Journal(kb, Budget(max_calls=0))
+    # Facts of models come from the stored answers, as they do in a search.
     scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
     worthy = worthy_settings(kb, library, models.critic, settings)
     oracle = Oracle(scratch, library, journaled(models, journal), worthy, journal=journal)
@@ -497,6 +498,7 @@ class _RuleEstimator:
         """Upper limit of a question's values, if models return no more than they are asked for."""
         if self.search.is_functional:
             return self.oracle.most_samples
+        # LINK's released code asks for twice as many values about the first variable.
         doubled = 2 if self.settings.compat == "released" and self.search.step_number == 0 else 1
         return max(doubled * self.settings.calls_per_question * self.settings.values_per_call, self.common.most_stored)
 
@@ -522,6 +524,7 @@ class _RuleEstimator:
         self.search.test()
         self.rows.compare(step)
         for literal in self.search.checked():
+            # The test above has decided it for known beams; of the expected ones a share passes.
             if self.common.facts is not None and self.common.facts.is_tabled(literal):
                 self.rows.pass_through(VERIFIED)
                 continue

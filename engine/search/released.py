@@ -114,6 +114,7 @@ def released_literals(rule: Rule, names: Iterable[str]) -> list[Literal]:
 
     `names`: the variables with values, in the order of the search.
     """
+    # Generic variables count as known before all others.
     step = {name: number for number, name in enumerate((*rule.generic, *names))}
 
     def is_complete(literal: Literal) -> bool:

@@ -30,6 +30,7 @@ class WatchedSearch:
         self._files, self._journal, self._display = files, journal, display
         self._paused_seconds = 0.0
         self._counter = ProgressCounter(clock=lambda: system.monotonic() - self._paused_seconds)
+        # The first state is written at once.
         self._written = self._looked = float("-inf")
         self._wanted = False
         self._paces: deque[tuple[float, int]] = deque()

@@ -146,6 +146,7 @@ def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None
     def probability(fact: FactRecord) -> float | None:
         if fact.source is Source.GIVEN:
             return 1.0
+        # The probability of a fact that a source states is no critic's score.
         if fact.probability is None or fact.basis:
             return fact.probability
         return calibrated(fact.run_id, fact.probability, f"{fact.predicate}/{len(fact.arguments)}")

@@ -163,6 +163,7 @@ def worthy_settings(kb: KnowledgeBase, library: Library, critic: Critic, wanted:
     """
     critics = critic_names(critic)
     maps = ScoreMaps.stored(kb) if wanted.calibrated else None
+    # The last critic of a chain gives the scores; those before it decide by their sources.
     if maps is not None and critics[-1] not in maps.maps:
         raise HapaxError(
             f"{kb.place}: {short_model_name(critics[-1])} is not calibrated. Run `hapax calibrate` first, or leave "
@@ -398,6 +399,7 @@ class _SearchRun:
                     rule_search.compute()
                 case Origin.GIVEN:
                     name, atoms = rule_search.names[-1], rule_search.open_atoms()
+                    # Many beams have the same atom.
                     given = {atom: self.oracle.known.given(atom, name) for atom in dict.fromkeys(atoms.values())}
                     rule_search.extend_with({beam: given[atom] for beam, atom in atoms.items()})
                 case Origin.DERIVED:
@@ -608,6 +610,7 @@ class _SearchRun:
         rule, counts, settings = rule_search.plan.rule, self._counts[rule_search], self.job.settings
         for gate, count in counts.verdicts.by_gate(self.oracle.settings.gates).items():
             rule_search.count(gate, count)
+        # A search that ran out of beams stopped at an earlier step.
         is_complete = rule_search.step_number == len(rule_search.plan.steps)
         statements = self._statements(rule_search) if is_complete else []
         kept: dict[Distribution, list[StatementRecord]] = {}

@@ -123,6 +123,7 @@ class Threshold:
             return self._after_released(max(scores), rule)
         if self.is_set:
             raised = round(self.value + rule.step, _DIGITS)
+            # It rises only if the best score reaches the higher threshold and the cap allows it.
             return Threshold(raised, is_set=True) if max(scores) >= raised <= rule.cap else self
         best = max((*scores, *earlier))
         if best >= self.value:

@@ -122,6 +122,7 @@ class QuestionWording:
         mentioned = set(map(value_key, known))
         for indicator in self._indicators(pattern, place):
             yield from self._examples_of(indicator, place, mentioned, answers)
+        # A value of the question anywhere in a general example would give an answer away.
         texts = [str(value).casefold() for value in known]
         for example in self.general:
             whole = " ".join((example.sentence, *example.values)).casefold()
