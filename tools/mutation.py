@@ -4,7 +4,7 @@ A mutant is a module with a single change to its syntax tree, such as `<` for `<
 survives otherwise. A seed draws the mutants, because all of them would take days. The tests run in a temporary copy of
 the working tree. Neither mutmut nor cosmic-ray draws a sample or selects tests for each mutant.
 
-By default the nearest test files run: those that import the mutated module, the most specific first. More precise, and
+By default the nearest test files run: those that import the mutated module or have its name. More precise, and
 faster for a large sample, is a record of the tests that execute each line:
 
     python -m tools.mutation --record build/mutation.coverage
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -150,7 +150,11 @@ def all_mutants(rooms: Sequence[str] = ROOMS) -> list[Mutant]:
 
 
 def nearest_tests(path: Path, most: int) -> list[str]:
-    """The test files that import a module, directly or through others; those with the fewest imports between first."""
+    """The test files for a module, the nearest first.
+
+    These are the files that import it, directly or through others, in the order of the imports between; then those
+    with words of its name in theirs, for tests of the command line and of `import hapax` name no module.
+    """
     imports: dict[str, set[str]] = {}
     for file in chain.from_iterable((ROOT / folder).rglob("*.py") for folder in (*ROOMS, "llm_oracle", "tests")):
         names = re.findall(r"^\s*(?:from|import) ([\w.]+)", file.read_text("utf-8"), re.M)
@@ -160,11 +164,20 @@ def nearest_tests(path: Path, most: int) -> list[str]:
     while level:
         level = {module for module, used in imports.items() if used & level} - reached
         reached = reached | level
-        tests = [module for module in level if module.startswith("tests.test_")]
-        # Among files at the same distance, those whose name has more words of the module's come first.
-        tests.sort(key=lambda module: (-len(_words(module) & _words(_module(path))), module))
-        found += (f"{module.replace('.', '/')}.py" for module in tests)
-    return found[:most]
+        found += _by_name(path, (module for module in level if module.startswith("tests.test_")))
+    others = (module for module in imports if module.startswith("tests.test_") and module not in reached)
+    found += _by_name(path, (module for module in others if _likeness(path, module)))
+    return [f"{module.replace('.', '/')}.py" for module in found[:most]]
+
+
+def _by_name(path: Path, tests: Iterable[str]) -> list[str]:
+    return sorted(tests, key=lambda test: (-_likeness(path, test), test))
+
+
+def _likeness(path: Path, test: str) -> int:
+    """Words that the name of a test shares with a module; those of its file count more than those of its folders."""
+    own = _words(test)
+    return 3 * len(own & _words(path.stem)) + len(own & _words(_module(path.parent)))
 
 
 def _module(path: Path) -> str:
@@ -172,7 +185,7 @@ def _module(path: Path) -> str:
 
 
 def _words(module: str) -> set[str]:
-    return set(re.split(r"[._]", module))
+    return {word.rstrip("s") for word in re.split(r"[._]", module)}
 
 
 def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
