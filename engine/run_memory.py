@@ -55,6 +55,7 @@ def _signature(record: PredicateRecord) -> PredicateSignature:
 def last_account(kb: KnowledgeBase, rule: str) -> tuple[RunRecord, list[StepAccount]] | None:
     """The last complete search of the rule with the account of its steps; None without such a search."""
     runs = [run for run in kb.runs() if run.command == "search" and run.finished]
+    # Times in ISO notation sort as texts; the newest run comes first.
     for run in sorted(runs, key=lambda run: run.finished or "", reverse=True):
         lines = run.summary.get("rules", ())
         try:

@@ -179,6 +179,7 @@ def _atom(fact: FactRecord) -> Atom:
 def _fact_id(theory: Theory, text: str) -> str:
     """The id that a fact, named by atom or id, has."""
     text = text.strip()
+    # An id is 32 hexadecimal digits.
     if len(text) == 32 and set(text) <= set("0123456789abcdef"):
         return text
     atom = with_stored_predicates(theory).atom(text)

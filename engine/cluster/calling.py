@@ -82,6 +82,7 @@ class AllottedCalls:
         Raises BudgetReached when all that is left of the budget is too little for the next request.
         """
         waiting, under_way = deque(calls), deque[tuple[int, list[int], tuple[Any, ...], Allotment, Any]]()
+        # As many calls as there are workers; one at a time once a part was too small.
         most = self._owners.count
         while waiting or under_way:
             while waiting and len(under_way) < most:

@@ -24,6 +24,7 @@ def audited_margin(kb: KnowledgeBase) -> float | None:
     audits = [run for run in kb.runs() if run.command == COMMAND and run.finished]
     if not audits:
         return None
+    # Times in ISO notation sort as texts.
     audits.sort(key=lambda run: str(run.finished))
     margin = audits[-1].summary.get("margin")
     return NEVER if margin is None else float(margin)

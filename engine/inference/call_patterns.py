@@ -17,6 +17,7 @@ from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Variabl
 MOST_PATTERNS = 16
 """Patterns of a predicate that are followed into its rules; further ones count as calls with nothing bound."""
 
+# By built-in, the places of its arguments that are goals.
 _INNER = {
     "\\+/1": (0,),
     "forall/2": (0, 1),

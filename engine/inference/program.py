@@ -164,6 +164,7 @@ class _Writer:
     def __post_init__(self) -> None:
         indicators = [signature.indicator for signature in self.library.completed().signatures]
         self.signatures = {indicator: self.library.signature(indicator) for indicator in indicators}
+        # Prolog lets no program define the former; the latter begin the names of the program's helpers.
         taken = sorted(name for name in self.signatures if name in SYSTEM_NAMES or name.startswith(OWN_NAMES))
         if taken:
             raise HapaxError(f"Prolog reserves the name {', '.join(taken)}. Rename the predicate.")

@@ -331,6 +331,7 @@ class _Miner:
     def _rule(self, candidate: RuleCandidate) -> Rule:
         nodes = [atom.node for atom in (candidate.head, *candidate.premises) if atom.second == CONSTANT]
         constants = self._tables.constants([node for node in nodes if node])
+        # A variable without a known type at any place may be any object.
         types = [variable_type(candidate, number, self._tables)[1] or OBJECT for number in range(candidate.variables)]
 
         def literal(atom: MinedAtom) -> Literal:

@@ -143,6 +143,7 @@ class DistinctStatements:
         stored = [record for record in kb.statements() if record.rule in rules]
         first: dict[str, str] = {}
         for record in stored:
+            # The smallest id, so that the order of the records decides nothing.
             first[record.text] = min(record.id, first.get(record.text, record.id))
         rows = {record.id: first[record.text] for record in stored}
         ends: dict[str, set[str]] = {}

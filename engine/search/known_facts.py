@@ -305,6 +305,7 @@ def _shortest(value: Value) -> Value:
     """The value as inference writes it: 2 for 2.0."""
     if not isinstance(value, Decimal):
         return value
+    # `assigned` writes whole decimals as integers.
     written = assigned(Constant(value), {})
     return value if written is None else written
 

@@ -163,6 +163,7 @@ class RuleReport:
         # Without an evaluator's score the order of derivation decides.
         scored = [statement for statement in statements if statement.log_likelihood is not None]
         sign = -1.0 if distribution is Distribution.HEAD else 1.0
+        # The text decides between equal scores.
         scored.sort(key=lambda statement: (sign * (statement.log_likelihood or 0.0), statement.text))
         # Different substitutions may read the same.
         texts = dict.fromkeys(statement.text for statement in scored or statements)

@@ -73,6 +73,7 @@ class ScoreMap:
             return sigmoid(self.slope * logit(score) + self.intercept)
         scores, probabilities = self.points
         place = bisect_right(scores, score)
+        # Below the first point and above the last one the map is level.
         if place == 0:
             return probabilities[0]
         if place == len(scores):

@@ -138,6 +138,7 @@ def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
     votes = _fact_votes(kb)
     weighed = weigh_shared(votes)
     if weighed is not None:
+        # At one half the votes decide nothing.
         return {fact: chance > 0.5 for fact, chance in weighed.probabilities.items() if chance != 0.5}
     balance: Counter[str] = Counter()
     for vote in votes:

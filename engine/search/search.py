@@ -616,6 +616,7 @@ class _SearchRun:
         kept: dict[Distribution, list[StatementRecord]] = {}
         for distribution in settings.distributions:
             own = [statement for statement in statements if statement.distribution is distribution]
+            # Without a limit, which is None, all are kept.
             kept[distribution] = own[: settings.max_statements]
         self.job.kb.add_statements(chain.from_iterable(kept.values()))
         head = {statement.id for statement in kept.get(Distribution.HEAD, ())}
