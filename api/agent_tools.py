@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 1_000
 """Most answers or statements of one call: more would fill a model's context."""
 
+# A client gives these to its model together with the list of tools.
 INSTRUCTIONS = (
     "A knowledge base of facts, rules and derived statements about rare things. Call list_predicates first: goals can "
     "use no other predicates. Goals are Prolog: is_made_from(Dish, butter), names of more than one word in quotes."

@@ -82,6 +82,7 @@ def browser_server(
     token = "" if host in LOOPBACK else secrets.token_urlsafe(24)
     # A file that cannot be opened is refused now, and not on the first page.
     KnowledgeBase(database, read_only=True).close()
+    # Of addresses only those of IPv6 have colons.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     # Else the port of a server that has just ended would be refused for a minute or so (TIME_WAIT).
@@ -92,10 +93,10 @@ def browser_server(
         listening.close()
         reason = fault.strerror or str(fault)
         raise HapaxError(f"hapax cannot listen on {host}:{port}: {reason}. Choose another --port.") from None
-    # Behind the token any name may lead here; without one, only the names of this machine.
     allowed = allowed or Allowed()
     tools = None if allowed.asking is None else AgentTools(database, rules, asking=allowed.asking)
     browser = Browser(Path(database), tuple(rules), token, allowed.judging, allowed.control, tools)
+    # Behind the token any name may lead here; without one, only the names of this machine.
     return BrowserServer(browser_app(browser, ["*"] if token else LOOPBACK), listening, host, token)
 
 

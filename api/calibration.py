@@ -27,6 +27,7 @@ def calibrate(
     from hapax.evaluation.calibration.run import CalibrationOptions, Calibrator
     from hapax.llm_oracle.backend import OpeningOptions
 
+    # A simulated model makes its world from the rules.
     opening = replace(opening or OpeningOptions(), library=rules)
     measured = Calibrator(kb, rules, options or CalibrationOptions(), opening).run()
     return Evaluation(measured, measured.to_result())

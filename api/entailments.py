@@ -165,6 +165,7 @@ def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_lea
 
     edges = [edge for edge in probable_edges(audit.pairs, audit.probabilities.values) if edge.score >= at_least]
     stored = store_entailments(kb, edges)
+    # From this lead on `check --db` takes a direction for sure.
     keep_margin(kb, audit.scorer, audit.lead.threshold)
     return stored
 
@@ -394,6 +395,7 @@ def train_entailment(
 
     say = progress or (lambda _: None)
     splits = read_pairs(Path(train)), read_pairs(Path(dev))
+    # Pairs of train that are in dev, too, would make the measures too good.
     warning = leak_warning(*splits)
     if warning:
         say(warning)

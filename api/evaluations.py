@@ -385,6 +385,7 @@ METHODS = ("patterns", "reasoner")
 PARTS = ("read", "unread")
 """Halves of the schemas: the reasoner was written with `read` in view; `unread` was only counted."""
 
+# Fixed for good: another seed would put schemas that were read among the unread ones.
 _SPLIT_SEED = 7
 
 
@@ -491,6 +492,7 @@ def resolve_pronoun(
     `method`: as `resolve_schemas` takes it. `pronoun`: the pronoun to resolve, if the sentence has more.
     `.lines(options)` of the result is the proof in words.
     """
+    # A text of two letters has the length 2 as well.
     if isinstance(options, str) or len(options) != 2:
         raise HapaxError('Give two options, such as ("ant", "crumb").')
     method, least = _named_method(method, theories, None)

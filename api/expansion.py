@@ -71,6 +71,7 @@ def expand_rules(
     from hapax.engine.expansion.review import ExpansionReview
     from hapax.engine.expansion.sheet import ReviewSheet
 
+    # First, so that faulty rules or an output with other content end it before anything is paid.
     sources = files.read()
     # `grown.rules` has its sheet in `grown.decisions.csv`.
     sheet = ReviewSheet(files.sheet or files.output.with_suffix(".decisions.csv"))

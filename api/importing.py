@@ -61,6 +61,7 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
 
     constrained = constrained_predicates(library)
 
+    # The import calls it when all facts are read.
     def conflicts(facts: Iterable[FactRecord]) -> list[FactsInConflict]:
         return _conflicts(kb, library, list(facts))
 

@@ -119,6 +119,7 @@ def _read(records: Iterable[RuleTextRecord]) -> ReadRules:
     sources = []
     for record in records:
         if not record.text and record.name.split("/")[0] == SHIPPED:
+            # The shipped rules as this version of Hapax has them.
             sources += [(str(file), _decoded(file)) for file in rule_files(rule_paths([record.name]))]
         else:
             sources.append((record.name, record.text))

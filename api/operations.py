@@ -306,6 +306,7 @@ def add_facts(
         raise HapaxError(
             f"{predicate} is not declared in these rules. Add a line such as `given {predicate}(Type, Type)`."
         )
+    # One name may be declared with several arities.
     by_arity = {len(signature.argument_types): signature for signature in signatures}
     expected = " or ".join(map(str, sorted(by_arity)))
     facts = []
@@ -324,6 +325,7 @@ def add_facts(
                 raise HapaxError(f"{place}: {reason}. Nothing was stored.")
         facts.append(FactRecord(predicate, values, by_arity[len(values)].argument_types, Source.GIVEN))
     added = kb.add_facts(facts)
+    # The new facts may refute stored statements, or let others hold again.
     _revised(kb, rules)
     return added
 
@@ -371,6 +373,7 @@ def import_facts(
         from hapax.kb.tables import import_table
 
         report = import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
+    # A data frame, told by its method, so that pandas is not imported.
     elif hasattr(source, "itertuples"):
         raise HapaxError("A data frame needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
     else:
@@ -458,6 +461,7 @@ def open_models(
     from hapax.llm_oracle.registry import open_models as open_by_name
 
     known = [field.name for field in fields(OpeningOptions)]
+    # `OpeningOptions` itself would raise a TypeError, without the names of its options.
     if unknown := sorted(options.keys() - set(known)):
         raise HapaxError(f"open_models has no option {', '.join(unknown)}. Its options are {', '.join(known)}.")
     opening = OpeningOptions(**options)
@@ -559,6 +563,7 @@ def plan(
 
     refuse_faulty(rules)
     settings = settings or SearchSettings()
+    # A profile that is not chosen yet is probed by the search; the plan counts these requests.
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
     chosen = chosen_rules(rules, only)
     prices = price_table(models)
@@ -669,6 +674,7 @@ def derive(
         raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
     refuse_faulty(rules)
     chosen = chosen_rules(rules, only)
+    # With the rules that derive premises of the chosen ones.
     library = relevant_library(rules, *chosen) if only else rules
 
     # Read when they are asked for, and not before: there may be millions.

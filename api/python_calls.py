@@ -260,12 +260,15 @@ OPERATION_OF_COMMAND = {
 }
 """Functions of the package by command. Other commands, such as `hapax doctor`, have none and stay shell commands."""
 
+# `hapax import FILE --db my.db`, between backticks: the command's name.
 _COMMAND = re.compile(r"`hapax ([a-z-]+)[^`]*`")
+# `--skip-faulty`, and `-m` alone; not the middle of a word such as `a-m`.
 _OPTION = re.compile(r"(?<![\w-])(?:--([a-z][a-z-]*)|-(m)\b)")
 
 
 def in_python(message: str) -> str:
     """A message whose remedies name operations and arguments in place of commands and options."""
+    # Commands first, which takes their own options away with them.
     text = _COMMAND.sub(_operation, message)
     text = _OPTION.sub(_argument, text)
     return text.replace("the same command", "the same call").replace("the command with", "the call with")
@@ -277,6 +280,7 @@ def _operation(match: re.Match[str]) -> str:
 
 
 def _argument(match: re.Match[str]) -> str:
+    # `-m` is short for --knowledge.
     name = "knowledge" if match[2] else ARGUMENT_OF_OPTION.get(match[1])
     return f"`{name}`" if name else match[0]
 

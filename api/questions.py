@@ -110,6 +110,7 @@ def answer_questions(
     chosen = options or answering.AnswerOptions()
     opening, _ = with_journal(kb, opening, None)
     session = ScorerSession(kb, chosen, opening)
+    # Each scorer once, in the order in which they are named.
     methods = [answering.answer_scorer(name, session, chosen) for name in dict.fromkeys(chosen.scorers)]
     answers = tuple(scoring.measure(methods, sets, opening.seed))
     return Evaluation(AnsweredQuestions(answers, sets), scoring.experiment_result(answers, sets))

@@ -36,6 +36,9 @@ PROBABILITY = "probability"
 """The column of an answer's probability; no variable of a goal begins with a small letter."""
 
 
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
 class Answers(Tabular, Sequence[dict[str, Any]]):
     """The answers of a goal: a sequence of dicts, one for each distinct answer, by the goal's variables.
 
@@ -214,6 +217,9 @@ class Statements(Tabular, Sequence[Statement]):
         return f"<{counted(len(self), 'statement')}>"
 
 
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+
 class SearchResult(Tabular):
     """The outcome of a search: its statements, and its table with a row for each rule.
 
@@ -318,6 +324,7 @@ class SearchAccount(Tabular, Sequence["StepAccount"]):
             beams = (step.extended, step.failed_count, step.unranked, step.cut, step.kept)
             identity = (rule, step.step, step.variable, step.origin)
             unread = (reason, step.repeated, step.unjudged)
+            # In the order of `columns`.
             rows.append((*identity, *asked, *unread, *below, step.accepted, step.given, *beams))
         return rows
 
@@ -371,11 +378,13 @@ class Derivation(Tabular):
         self.lines = lines
         self._chances = chances
         if chances is not None:
+            # Of this object alone; the class keeps its columns.
             self.columns = (*self.columns, "expected")
 
     @cached_property
     def by_rule(self) -> list[list[Probability]]:
         """The probability of each statement of each rule, in the order of `read`; empty without probabilities."""
+        # Cached: to compute them takes long, and several properties need them.
         return [] if self._chances is None else list(self._chances.read())
 
     @property
@@ -388,6 +397,7 @@ class Derivation(Tabular):
         """The number of true statements that is expected of each rule: the sum of (lower bounds of) probabilities."""
         sums = []
         for probabilities in self.by_rule:
+            # Without the rounding of a long sum.
             sums.append(math.fsum(probability.lower for probability in probabilities))
         return sums
 

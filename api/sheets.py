@@ -56,6 +56,7 @@ def next_options(kind: str, count: int, precision: float, anew: bool) -> NextOpt
     from hapax.engine.certificates import Promise
     from hapax.evaluation.votes.next_items import NextOptions
 
+    # The kinds of sheets on which facts and statements are judged.
     return NextOptions("predicates" if kind == "facts" else "soundness", count, Promise(precision), anew)
 
 

@@ -173,6 +173,7 @@ def reconcile(kb: KnowledgeBase, path: str | Path, *, since: str = "", until: st
     ours = ledger(kb, since=since, until=until).spending
     names = {row.model: _exported_name(row.model, provider) for row in ours}
     comparisons = []
+    # A model on several servers may have one name in the export.
     for model in sorted(set(names.values())):
         spending = [row for row in ours if names[row.model] == model]
         # A model that the export lacks was not billed at all.
@@ -226,6 +227,7 @@ def _exported(path: Path) -> dict[str, dict[str, float]]:
                 )
             sums: dict[str, dict[str, float]] = {}
             for row in reader:
+                # Several rows, one for each period, belong to one model.
                 figures = sums.setdefault(row[model_column] or "", dict.fromkeys(columns, 0.0))
                 for figure, column in columns.items():
                     figures[figure] += _number(row[column], f"{path}:{reader.line_num}: {column}")
@@ -236,6 +238,7 @@ def _exported(path: Path) -> dict[str, dict[str, float]]:
 
 def _number(cell: str | None, place: str) -> float:
     try:
+        # An empty cell counts as 0.
         return float(cell or 0)
     except ValueError:
         raise HapaxError(f"{place} is {cell!r}, which is not a number. Correct the file, or export it again.") from None

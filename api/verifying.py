@@ -96,6 +96,7 @@ def _checked_seal(kb: KnowledgeBase, roots: Roots, signers: Path | None) -> tupl
 
     path = seal_path(kb.path) if kb.path else None
     if path is None or not path.exists():
+        # Who names signers expects a seal.
         missing = "it has no seal" if signers is not None else ""
         return None, [Damage("seal", "", missing)] if missing else []
     try:

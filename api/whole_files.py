@@ -36,6 +36,7 @@ def atomic_text_file(name: str) -> Iterator[IO[str]]:
 def _exact_output() -> Iterator[None]:
     """Raise HapaxError for text that the encoding of standard output does not have, in place of any substitute."""
     stream = sys.stdout
+    # A notebook or a test may have put another stream there, which takes every text.
     if not isinstance(stream, TextIOWrapper):
         yield
         return
@@ -44,6 +45,7 @@ def _exact_output() -> Iterator[None]:
     stream.reconfigure(errors="strict")
     try:
         yield
+        # A text that is still waiting may be the one that cannot be encoded.
         stream.flush()
     except UnicodeEncodeError as fault:
         raise HapaxError(
@@ -58,6 +60,7 @@ def _exact_output() -> Iterator[None]:
 def atomic_path(name: str | Path) -> Iterator[Path]:
     """Temporary path with the same suffix, whose file takes this name if the block ends without an error."""
     with _translated_errors(name):
+        # A symbolic link stays, and the file that it names is replaced.
         path = Path(name).resolve()
         if path.exists() and not path.is_file():  # a device such as /dev/null must not be replaced
             yield path

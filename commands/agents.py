@@ -67,6 +67,7 @@ def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any
 
     if all(options[name] is None for name in ("max_calls", "max_tokens", "max_cost")):
         raise click.UsageError("--ask needs a budget: --max-calls, --max-tokens or --max-cost.")
+    # The rules in which a simulated model has its world.
     library = read_library(paths, database)
     with open_kb(database) as kb:
         # This journal stores the probes of servers; each call of `ask` gets one of its own.

@@ -51,6 +51,7 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 @click.option(
     "--values",
     "values_per_call",
+    # Replies are numbered lists, read with numbers of up to four digits.
     type=click.IntRange(1, 9_999),
     default=50,
     show_default=True,
@@ -147,4 +148,5 @@ def grid(config: Path, **options: Any) -> None:
                 progress=lambda number, total, cell: status.update(f"Cell {number} of {total}: {cell}"),
             )
     print_result(evaluation.result, options["as_json"])
+    # A cell that could not run makes the command fail, unless a budget ended it.
     sys.exit(BUDGET_REACHED if evaluation.value.budget else evaluation.value.exit_code)

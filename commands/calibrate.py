@@ -65,6 +65,7 @@ def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     hapax calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
     """
     library = read_library(paths, database)
+    # An option that may be repeated is empty if it is not given.
     chosen = hapax.CalibrationOptions(
         options["critic"], options["labels"] or ("votes", "given"), options["reserve"], options["figure"]
     )

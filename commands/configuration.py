@@ -47,6 +47,7 @@ class _ConfigurationReader:
             self._check_names(table, _options(command), place)
             # Inherited names were checked where they stand; a command takes those that it has.
             return self._values(command, {**inherited, **table}, place)
+        # Values beside the tables hold for all commands of the group.
         shared = {name: value for name, value in table.items() if not isinstance(value, dict)}
         self._check_names(shared, {name for below in _commands(command) for name in _options(below)}, place)
         tables = {name: value for name, value in table.items() if isinstance(value, dict)}

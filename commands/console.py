@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
 
 
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
 class Screen(Console):
     """A console that escapes control characters: a terminal would obey them, or reorder the text."""
 
@@ -103,6 +106,9 @@ SECONDS_BETWEEN_LINES = 10
 """Interval of progress lines where there is no terminal for a bar."""
 
 
+# --- errors, signals and the log --------------------------------------------------------------------------------------
+
+
 class Commands(click.Group):
     """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
 
@@ -110,6 +116,7 @@ class Commands(click.Group):
         from hapax.llm_oracle.budget import BudgetReached
 
         try:
+            # A missing library becomes an error that names the extra which brings it.
             with _ended_by_signals(), extras_named():
                 return super().invoke(ctx)
         except RulesRejected as rejected:
@@ -197,6 +204,9 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
 def print_diagnostics(
     diagnostics: Iterable[Diagnostic],
     as_json: bool = False,
@@ -214,6 +224,7 @@ def print_diagnostics(
     # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
     for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
         same_kind = list(group)
+        # Errors and warnings are never left out.
         most = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
         for diagnostic in same_kind[:most]:
             out.print(escape(str(diagnostic)))
@@ -285,6 +296,9 @@ def counts_text(counts: Mapping[str, int]) -> str:
 def number_text(value: float | None) -> str:
     """Two decimals, or `n/a`."""
     return "n/a" if value is None else f"{value:.2f}"
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
 
 
 class _Display:

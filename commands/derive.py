@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--seconds",
+    # The default is that of `BULK_LIMITS` in engine/inference/derive.py.
     type=Finite(0, MOST_SECONDS, min_open=True),
     help="Time limit of the derivation. [default: 600 for each rule]",
 )
@@ -90,6 +91,7 @@ def derive(  # noqa: PLR0917  one parameter an option
     # Before the derivation, which can take long.
     outputs.check_derivation_outputs(output, tables)
     with open_kb(database, existing=True) as kb:
+        # The rules of the stored statements, by which later commands prove them.
         keep_rules(kb, paths, "derive")
         derivation = operations.derive(
             library, kb, only=chosen, engine=engine, probability=probability, seconds=seconds

@@ -123,6 +123,7 @@ class _EditorService:
         elif place.end_line is not None and place.end_column is not None:
             end = self._types.Position(place.end_line - 1, place.end_column - 1)
         else:
+            # The text may have become shorter since the place was found.
             line = lines[place.line - 1] if place.line <= len(lines) else ""
             words = line[place.column - 1 :].split(maxsplit=1)
             end = self._types.Position(place.line - 1, place.column - 1 + (len(words[0]) if words else 1))
@@ -214,6 +215,7 @@ class _EditorService:
                         self._types.CodeActionKind.QuickFix,
                         [self._diagnostic(diagnostic)],
                         edit=self._edit(diagnostic.fix),
+                        # A single remedy, which the editor may apply without asking.
                         is_preferred=True,
                     )
                 )
@@ -255,6 +257,7 @@ class _EditorService:
         try:
             documents.check_new_name(name, params.new_name)
         except HapaxError as fault:
+            # The editor shows the message to the person who renames.
             raise JsonRpcInvalidParams(str(fault)) from None
         changes: dict[str, list[types.TextEdit]] = {}
         for use in documents.uses(name):

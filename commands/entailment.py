@@ -88,6 +88,7 @@ def with_training_pairs(description: str) -> Callable[[F], F]:
     return click.option("--train", multiple=True, type=FILE, help=description)
 
 
+# The default is `STRONG` of the API.
 with_at_least = click.option(
     "--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Ignore entailments with a lower score."
 )
@@ -239,6 +240,7 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
 @click.option(
     "--completed",
     type=click.IntRange(0),
+    # As in `ConsistencyOptions`.
     default=200,
     show_default=True,
     help="Most chains, and most negated hypotheses, that are made from the pairs and scored beside them.",
@@ -283,6 +285,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
 @click.option(
     "--sheet", default="links.csv", show_default=True, type=FILE_TO_WRITE, help="Sheet of links, CSV or JSONL."
 )
+# Defaults as in `LinkOptions`. A cosine may be negative.
 @click.option("--encoder", default="", help="Also propose names with near vectors, by a checkpoint: hf:NAME_OR_PATH.")
 @click.option(
     "--at-least", type=Finite(-1, 1), default=0.6, show_default=True, help="Lowest cosine that an encoder proposes."
@@ -381,6 +384,7 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
     """
     import hapax
 
+    # The options that remain are its fields.
     chosen = hapax.GraphImportOptions(**options)
     with open_kb(database) as kb, err.status("Importing"):
         report = entailments.import_entailment_graphs(kb, *paths, options=chosen)
@@ -501,6 +505,7 @@ def train(train_file: Path, dev_file: Path, as_json: bool, **options: Any) -> No
     hapax evaluate entailment test gauge test.txt
     """
     out, device = options.pop("out"), options.pop("device")
+    # The options that remain are its fields.
     training = entailments.TrainingOptions(**options)
     draws = entailments.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
     if as_json:

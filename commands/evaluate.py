@@ -133,6 +133,7 @@ def likelihood(
     """
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
+    # Figures that were asked for by number.
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
     # Without a model nothing is stored, so the file is opened for reading only and needs no rules.
     asks_models = bool(options["evaluators"] or options["rerank"])

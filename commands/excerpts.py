@@ -31,6 +31,7 @@ class Excerpts:
     def of(self, diagnostic: Diagnostic) -> Iterator[str]:
         """Lines of console markup; none where the source cannot be read as a rule file."""
         colour = _COLOURS[diagnostic.severity]
+        # Place, style, sign and label of each excerpt.
         marks = [(diagnostic.place, f"[{colour}]", "^", "")]
         for place in diagnostic.related[:MARKED_PLACES]:
             marks.append((place, "[blue]", "-", f" see also {place}"))

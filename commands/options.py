@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DATABASE = "hapax.db"
 
+# Upper limits of options: a day, and numbers far above what a goal takes.
 MOST_SECONDS = 86_400
 MOST_INFERENCES = 10**15
 MOST_MEGABYTES = 1_000_000
@@ -82,6 +83,7 @@ _RULES_OPTION = "hapax.commands.rules"
 
 
 def _note_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> None:
+    # click shares `meta` among the contexts of one call of the program.
     context.meta[_RULES_OPTION] = paths
 
 
@@ -144,6 +146,9 @@ with_runs = click.option(
 )
 
 
+# --- models: prices, opening, budget and queue ------------------------------------------------------------------------
+
+
 class PriceOf(click.ParamType[tuple[str, "Price"]]):
     """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
 
@@ -193,6 +198,7 @@ def _named(options: Mapping[str, Any]) -> set[str]:
     found: set[str] = set()
     for parameter in NAMING:
         names = options.get(parameter) or ()
+        # An option that may be repeated gives a tuple.
         found.update(names if isinstance(names, tuple) else (names,))
     return found
 
@@ -360,8 +366,11 @@ def _profile_name(ctx: click.Context, param: click.Parameter, name: str) -> str 
     return None if name == "auto" else name
 
 
+# --- goals ------------------------------------------------------------------------------------------------------------
+
 with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
 
+# Defaults as in `ProbabilityOptions`; written out, so that `--help` does not import the engine.
 with_probability = together(
     click.option(
         "--probability",
@@ -400,6 +409,7 @@ with_at_least = click.option(
     "--at-least", type=Finite(0, 1), metavar="P", help="Leave out what is less probable, by the lower bound."
 )
 
+# The default of `operations.why` and `why_not`.
 with_goal_seconds = click.option(
     "--seconds",
     type=Finite(0, MOST_SECONDS, min_open=True),
@@ -408,6 +418,7 @@ with_goal_seconds = click.option(
     help="Time limit of each goal that the explanation needs.",
 )
 
+# Defaults as in `QueryLimits`; written out, so that `--help` does not import the engine.
 with_limits = together(
     click.option(
         "--seconds",
@@ -434,6 +445,9 @@ with_limits = together(
         "--answers", type=click.IntRange(1), default=10_000, show_default=True, help="Limit of printed answers."
     ),
 )
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
 
 
 class ThresholdRule(click.ParamType["CriticRule"]):
@@ -517,6 +531,7 @@ with_profile = click.option(
     "that bring the most known answers, which are probed once per model.",
 )
 
+# Defaults as in `SearchSettings`; written out, so that `--help` does not import the engine.
 with_search_settings = together(
     click.option(
         "--distribution",
@@ -527,6 +542,7 @@ with_search_settings = together(
     ),
     click.option(
         "--beam",
+        # LINK keeps at most 200 as well.
         type=NumberOrAll(1),
         default=200,
         show_default=True,
@@ -554,6 +570,7 @@ with_search_settings = together(
         "--calls",
         "calls_per_question",
         type=click.IntRange(1),
+        # LINK's number of calls; each asks for 50 values.
         default=4,
         show_default=True,
         help="Limit of calls per question.",
@@ -561,6 +578,7 @@ with_search_settings = together(
     click.option(
         "--values",
         "values_per_call",
+        # Replies are numbered lists, read with numbers of up to four digits.
         type=click.IntRange(1, 9_999),
         help="Values asked for in one call.  [default: 50; 10 of smollm2 and gguf models; with --compat 50]",
     ),
@@ -584,6 +602,9 @@ with_search_settings = together(
 )
 
 
+# --- what options make ------------------------------------------------------------------------------------------------
+
+
 def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
     """The rules of these files and folders; without any, those that the knowledge base keeps, or the shipped ones.
 
@@ -595,6 +616,7 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
 
     with open_kb(database, read_only=True) as kb:
         kept = kept_rules(kb)
+        # The options that read all files again, ready for a shell.
         again = " ".join(f"--rules {shlex.quote(record.name)}" for record in kb.rule_texts())
         for name in changed_files(kb):
             err.print(
@@ -607,6 +629,7 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
 
 def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str) -> None:
     """Keep these rule files in the knowledge base for later commands, and say what they replace."""
+    # Without paths the rules are the shipped ones, or are kept already.
     if not paths:
         return
     from hapax.api import kept_rules
@@ -632,6 +655,7 @@ def open_kb(database: str | None, read_only: bool = False, existing: bool = Fals
     return kb
 
 
+# Only the opening that has migrated the file has something to say.
 def _say_what_fell(kb: KnowledgeBase) -> None:
     notice = kb.opening_notice()
     if notice:
@@ -727,6 +751,7 @@ def _list_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
     # The kind of the model: `hf` of `hf:NAME`.
     backend = None if options["compat"] else find_backend(options["knowledge"].partition(":")[0])
     if backend is not None and backend.values_per_call is not None:
+        # The user's own numbers stay.
         sizes.setdefault("values_per_call", backend.values_per_call)
         sizes.setdefault("answer_tokens", TOKENS_PER_VALUE * sizes["values_per_call"])
     return sizes
@@ -783,6 +808,7 @@ def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 
+    # In the order of the fields of `Budget`; a command without such options has no limits.
     return Journal(kb, Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost"))))
 
 

@@ -82,6 +82,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     hapax query 'is_ingredient_in(butter, Dish)' --probability --at-least 0.9
     """
     library = read_library(paths, database)
+    # Options that contradict each other end the command here.
     limits, probability = query_limits(options), probability_options(options)
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
@@ -90,6 +91,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             rules = _entailing(library, kb, options["entail"], goal)
             asked = hapax.QueryOptions(limits, probability)
             answers = operations.query(goal, rules, kb, assume=assume, options=asked)
+            # Hints are for people.
             has_none = not answers.rows and not answers.holds and not options["as_json"]
             near = operations.near_misses(goal, rules, kb, assume=assume) if has_none else []
         _print_answers(answers, options)
@@ -110,6 +112,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     _print_answers(answers, options)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
+    # Facts are still missing, as where a budget was reached.
     sys.exit(DONE if answers.complete else BUDGET_REACHED)
 
 

@@ -120,6 +120,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
         with err.status("Asking"):
             opening = opening_options(sources.whole, options, open_journal(kb, options))
             expanded = expansion.expand_rules(files, kb, options["model"], settings, opening)
+        # All questions are asked by now; deciding costs nothing.
         review, left_out = expanded.review, expanded.left_out
         if not options["as_json"]:
             for reply in left_out:
@@ -220,6 +221,7 @@ def _ask(review: Review, rows: Sequence[ReviewedProposal], by: str) -> None:
         _print_proposal(row, review.checked(row))
         while not row.decision:
             try:
+                # On stderr, as stdout may go to a file. `e is fond of` is the answer `e` with words.
                 answer, _, words = click.prompt(f"{number} of {len(rows)}: {ANSWERS}", err=True).strip().partition(" ")
             except click.Abort:
                 return
@@ -250,6 +252,7 @@ def _apply_answer(review: Review, row: ReviewedProposal, by: str, answer: str, w
 
 
 def _print_proposal(row: ReviewedProposal, checked: CheckedProposal) -> None:
+    # `accepted` or `rejected`.
     decided = f", {row.decision}ed" if row.decision else ""
     origin = f"[bold]{escape(row.type)}[/] in {escape(row.meta)}" if row.meta else f"[bold]{escape(row.model)}[/]"
     out.print(f"\n{origin}, proposal {escape(row.proposal)}{decided}")
@@ -307,6 +310,7 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
 
 @rules.command()
 @with_rules
+# Defaults as in `MiningOptions`. The measures are those of AMIE; docs/mining.md has their formulas.
 @click.option("--premises", type=click.IntRange(1, 3), default=3, show_default=True, help="Most premises of a rule.")
 @click.option(
     "--support", type=click.IntRange(1), default=10, show_default=True, help="Fewest facts that a rule must predict."

@@ -116,6 +116,7 @@ def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
     hapax fmt rules/ --check
     """
     changed = 0
+    # All files are read before the first is written, so that a fault anywhere changes none.
     formatted = list(operations.formatted_files(paths))
     for path, text, result in formatted:
         if text == result:
@@ -175,4 +176,5 @@ def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None
     hapax compile > program.pl && swipl program.pl
     hapax compile rules.json --format rules
     """
+    # `echo` ends the text with a line break.
     click.echo(operations.compile_rules(read_library(paths), form, only=chosen).rstrip())

@@ -112,6 +112,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     if graph:
         click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
         return
+    # All orders of all rules would fill many screens.
     estimate, orders = estimate_run(library, rules, options, with_orders=bool(chosen))
     for rule in rules if chosen else ():
         print_plans(rule, orders[rule.name], options["as_json"])
@@ -170,6 +171,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     # A withdrawn rule that is named is searched.
     if not chosen:
         _print_withdrawn(library, rules)
+    # Options that contradict each other end the command here, before a model is loaded.
     settings = search_settings(options)
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
@@ -179,6 +181,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         keep_rules(kb, paths, "search")
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
+        # With the journal of the search, so that a probe counts against its budget.
         settings = choose_profile(settings, kb, library, models, options)
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
@@ -187,6 +190,9 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     _print_search(report, library, options)
     executor.print_report()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
+
+
+# --- the estimate -----------------------------------------------------------------------------------------------------
 
 
 def estimate_run(
@@ -291,6 +297,9 @@ def _total(ranges: Iterable[Range]) -> str:
     return f"{sum(item.expected for item in summands)}, at most {sum(item.most for item in summands)}"
 
 
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
 def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
@@ -334,8 +343,12 @@ def _print_promises(report: SearchReport) -> None:
         out.print(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
 
 
+# --- the embedded model as the default --------------------------------------------------------------------------------
+
+
 def _is_default_model() -> bool:
     """True if no knowledge model was named."""
+    # A default in hapax.toml or in the environment names a model, too.
     source = click.get_current_context().get_parameter_source("knowledge")
     return source is click.core.ParameterSource.DEFAULT
 
@@ -348,6 +361,7 @@ def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
     if critic or options["compat"] or options["no_critic"] or not _is_default_model():
         return critic
     references = covering_references(library)
+    # The first critic that covers a claim decides, so the model comes last.
     return f"reference:{','.join(references)},{options['knowledge']}" if references else None
 
 
@@ -387,6 +401,9 @@ def _explain_default(options: dict[str, Any]) -> None:
     err.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
+# --- warnings and remarks ---------------------------------------------------------------------------------------------
+
+
 def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
     """Warn of settings under which false values are stored as facts, which every later query uses."""
     reasons = []
@@ -406,6 +423,7 @@ def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
 
 def _warn_of_no_bias(models: Models) -> None:
     """Warn if --compat wanted a logit bias that could not be sent."""
+    # Only models on servers have it.
     reason = getattr(models.knowledge, "bias_refused", "")
     if reason:
         message = f"no logit bias was sent to {models.knowledge.identity.name}: {reason}"
@@ -604,8 +622,10 @@ def _print_conflicts(report: SearchReport) -> None:
 def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
     from hapax.kb.records import Distribution
 
+    # A gate that is switched off has judged nothing.
     shares = (rule.gates[gate].share if gate in rule.gates else None for gate in gates)
     return (
+        # A budget ended the search before the rule was through.
         rule.rule + (" (cut)" if rule.cut else ""),
         str(rule.count(Distribution.HEAD)),
         str(rule.count(Distribution.LONG_TAIL)),

@@ -79,6 +79,7 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
     """
     if options["out"] is not None and (files or options["model"]):
         raise click.UsageError("--out writes sheets and measures nothing. Leave out the files and --model.")
+    # Checked before anything is opened or written.
     measured = hapax.SoundnessOptions.of(options)
     if options["out"] is not None:
         with open_kb(database, read_only=True) as kb:
@@ -92,6 +93,7 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
         print_foreseen(foreseeing, options["as_json"])
         return
     with open_kb(database, existing=True) as kb:
+        # First, so that their votes count.
         if files:
             sheets.import_sheets(kb, files)
         journal = open_journal(kb, options)

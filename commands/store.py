@@ -194,6 +194,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     hapax import world.sqlite --table airports --map mapping.yaml
     hapax import visits.csv --rules my.rules --names reference:geo
     """
+    # Before the file of the knowledge base is made.
     mapping = _mapping(options)
     rules = hapax.FactRules(operations.load_rules(*paths) if paths else None, options["names"])
     with open_kb(database) as kb:
@@ -214,6 +215,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     if len(report.predicates) > PREDICATES_SHOWN:
         err.print(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
     if report.renamed:
+        # One spelling stands for all.
         written, name = next(iter(report.spellings.items()))
         example = f"such as {written} as {name}; hapax why shows the spelling of the file"
         err.print(escape(f"{counted(report.renamed, 'row')} under canonical names, {example}"), soft_wrap=True)
@@ -303,6 +305,7 @@ def merge(path: Path, database: str, as_json: bool) -> None:
         print_json(asdict(report))
         return
     for name, count in report.added.items():
+        # Names of tables are plurals.
         click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
     for conflict in report.conflicts:
         err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")

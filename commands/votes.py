@@ -37,6 +37,7 @@ def votes() -> None:
 @click.option("--head", type=click.IntRange(0), help="Head statements to draw; with --long-tail, instead of --sample.")
 @click.option("--long-tail", type=click.IntRange(0), help="Long-tail statements to draw.")
 @click.option(
+    # LINK, too, had facts judged for 3 rules (its table 6).
     "--draw-rules",
     type=click.IntRange(0),
     help="Rules to draw before their statements; 0: all.  [default: 3 for predicates, else all]",

@@ -246,6 +246,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     help="Prompting method for the base model; critic: it judges claims, as Flan-T5 can.",
 )
 @click.option(
+    # Defaults as in `SchemaGenerationOptions`.
     "--threshold",
     type=Finite(-1000, 1000),
     default=0.0,

@@ -81,5 +81,6 @@ def robustness(paths: tuple[Path, ...], methods: tuple[str, ...], asked: bool, *
         with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
             evaluation = schemas.measure_robustness(items, methods, kb=kb)
     else:
+        # Something must resolve the pronouns: the patterns need neither a model nor an extra.
         evaluation = schemas.measure_robustness(items, methods or evaluations.METHODS[:1])
     print_result(evaluation.result, options["as_json"])

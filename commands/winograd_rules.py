@@ -148,6 +148,7 @@ def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[
     if options["method"] == "reasoner" and (options["mapper"] or options["folder"]):
         raise click.UsageError("--method reasoner takes neither --mapper nor --theories.")
     method = _method(options)
+    # Only a model's answers are stored.
     if options["mapper"] is None:
         return evaluations.resolve_schemas(items, options["folder"], method=method)
     with open_kb(options["database"]) as kb:
@@ -225,6 +226,7 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
     """
     from hapax.api import schemas
 
+    # The folder of an earlier lesson has the sheet on which a person answered.
     review = folder if folder.is_dir() else None
     items = [item for item in _read_items(paths, sources, options) if options["part"] in (None, part_of(item))]
     if options["proposer"] is None:

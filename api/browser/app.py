@@ -141,6 +141,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
     guard = Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts, "testserver"] if "*" not in hosts else ["*"])
     handlers: Mapping[Any, Any] = {HapaxError: views.fault, 404: views.absent}
     app = Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
+    # For tests, which look into the file that the application shows.
     app.state.database = browser.database
     return app
 
@@ -191,6 +192,7 @@ class _Views:
 
     def _refused(self, request: Request) -> Response | None:
         token = self._browser.token
+        # A token in the address comes first: the cookie may be of an earlier server.
         brought = request.query_params.get("token") or request.cookies.get(TOKEN, "")
         # In constant time, so that a token cannot be guessed bit by bit; as bytes, since texts must be ASCII for this.
         if token and not secrets.compare_digest(brought.encode(), token.encode()):
@@ -266,6 +268,7 @@ class _Views:
         return Page(rows=tables.MOST_ROWS) if request.query_params.get("format") else pages.FEW
 
     def style(self, _: Request) -> Response:
+        # Of two rules of CSS the later one holds, so the pages' own come behind those of reports.
         own = resources.files("hapax.api.browser").joinpath("static/style.css").read_text("utf-8")
         return self._secured(Response(report_style() + own, media_type="text/css"))
 
@@ -344,6 +347,7 @@ class _Views:
         with self._open(request) as kb:
             labels = pages.labels(kb, self._browser.library(kb))
             known = tables.facts(kb, wanted, Page(number, order=request.query_params.get("order", "")))
+            # Claims are found by the name of a predicate, whatever its arity.
             stopped = tables.claims(kb, Wanted(predicate=name, verdict="rejected"), pages.FEW)
             count = kb.fact_counts().get(indicator, 0)
         if indicator not in labels and not known.rows:
@@ -379,6 +383,7 @@ class _Views:
     async def ask(self, request: Request) -> Response:
         """A goal with its answers; a POST asks models for what it lacks."""
         if request.method != "POST":
+            # Starlette would run a plain function in a thread; this one must await its form.
             return await run_in_threadpool(self._goal, request)
         if (refused := self._refused(request) or self._foreign(request)) is not None:
             return refused

@@ -30,6 +30,7 @@ class Facet:
 def wanted_of(asked: Mapping[str, str]) -> Wanted:
     """The conditions in an address. Raises HapaxError for a number that is none."""
     values: dict[str, Any] = {name: asked.get(name, "") for name in _TEXTS}
+    # Each number is None without a condition, each text empty.
     return Wanted(**values | {name: _number(name, asked.get(name, "")) for name in _NUMBERS})
 
 
@@ -37,6 +38,7 @@ def _number(name: str, text: str) -> float | None:
     try:
         number = float(text) if text else None
     except ValueError:
+        # Refused below, like infinity, with one message.
         number = math.nan
     if number is not None and not math.isfinite(number):
         raise HapaxError(f"{name} is {text!r}. Give a number.")
@@ -104,6 +106,7 @@ class Facets:
 
     def _choice(self, name: str, label: str, values: Iterable[str]) -> Facet:
         chosen = self._asked.get(name, "")
+        # A choice that no row has any more stays in the form that it came from.
         listed = dict.fromkeys([*map(str, values), *([chosen] if chosen else [])])
         choices = [("", "all"), *((value, value.replace("_", " ") if name == "end" else value) for value in listed)]
         return Facet(name, label, chosen, tuple(choices))

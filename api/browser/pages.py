@@ -85,6 +85,7 @@ class EntityPage:
 def entity_page(kb: KnowledgeBase, name: str, few: Page = FEW) -> EntityPage:
     """The page of a value, with so many statements and rejected claims. Raises NotStored if nothing mentions it."""
     known = tables.facts(kb, Wanted(about=name), Page(rows=max(few.rows, 200)))
+    # In the order of `ENDS`.
     head, tail, derived = (tables.statements(kb, Wanted(about=name, end=end), few) for end in tables.ENDS)
     stopped = tables.claims(kb, Wanted(about=name, verdict="rejected"), few)
     types = tables.types_of(kb, name)
@@ -457,5 +458,6 @@ def labels(kb: KnowledgeBase, library: Library) -> Mapping[str, str]:
     for record in kb.predicates():
         known[record.indicator] = record.affirmative or ""
     for signature in library.signatures:
+        # Stored declarations come first, since statements were worded by them.
         known.setdefault(signature.indicator, signature.templates.affirmative if signature.templates else "")
     return known

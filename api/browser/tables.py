@@ -189,6 +189,7 @@ def know_popularity(kb: KnowledgeBase) -> None:
     kb.database.conn.create_function(POPULARITY, 1, _popularity, deterministic=True)
 
 
+# SQLite calls it for the same cell in conditions, order and columns.
 @lru_cache(maxsize=200_000)
 def _popularity(cell: object) -> float | None:
     """Zipf frequency of the rarest word of the values in a cell of arguments, or of pairs of variables and values."""
@@ -208,6 +209,7 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if wanted.end == DERIVED:
         return _derived(kb, wanted, page)
     found = _searched(kb, wanted, page)
+    # Statements of `derive` follow behind the last ones of searches, in the stored order only.
     if found.more or wanted.end or page.order or not has_derived(kb):
         return found
     start = (page.number - 1) * page.rows
@@ -332,6 +334,7 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
         "predicate, arguments, probability, source, basis" + (f", {popularity}" if is_ranked else "") + ", id",
         "facts",
         "predicate, facts.rowid",
+        # The columns of the table itself order it by their names.
         {name: name for name in columns[:5]} | {"popularity": popularity},
     )
     name, slash, arity = wanted.predicate.rpartition("/")
@@ -449,6 +452,7 @@ def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()
     listed = [(name, labels.get(name, ""), counts.get(name, 0)) for name in sorted({*counts, *labels})]
     if page.column in columns:
         place = columns.index(page.column)
+        # In Python: the labels come from the rules, not from a table.
         listed.sort(key=lambda row: row[place], reverse=page.is_descending)
     elif page.column:
         raise HapaxError(f"There is no order {page.order!r}. Choose one of {', '.join(columns)}.")
