@@ -498,6 +498,10 @@ class Progress(ProgressCounter):
         super().searching(rules, calls)
         self._callback(self)
 
+    def expecting(self, calls: int) -> None:
+        super().expecting(calls)
+        self._callback(self)
+
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         super().advanced(calls, hits, accepted, rejected)
         self._callback(self)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from benchmarks.common import FACTS, LIBRARY, machine, simulated, write_figures
@@ -34,9 +35,13 @@ DEVELOPED = 24
 
 @dataclass(frozen=True, slots=True)
 class ForecastBenchmark:
-    """Settings of the comparison. `facts`: mean number of right values of a question in the world."""
+    """Settings of the comparison. `facts`: mean number of right values of a question in the world.
+
+    `drawn`: seed by which the rules are drawn at random from those outside the development set; None: the rule set.
+    """
 
     rule_set: str = "evaluation"
+    drawn: int | None = None
     worlds: tuple[int, ...] = (1,)
     beam: int = 200
     facts: float = FACTS
@@ -53,10 +58,17 @@ def rules_of(library: Library, rule_set: str) -> list[Rule]:
     return [others[(2 * place + 1) * len(others) // (2 * DEVELOPED)] for place in range(DEVELOPED)]
 
 
+def drawn_rules(library: Library, seed: int) -> list[Rule]:
+    """Rules drawn at random from those that are not in the development set."""
+    developed = {rule.name for rule in rules_of(library, "development")}
+    rules = [rule for rule in library.rules if not library.is_definition(rule) and rule.name not in developed]
+    return Random(seed).sample(rules, EVALUATED)  # noqa: S311 (not for secrets)
+
+
 def compared(bench: ForecastBenchmark) -> dict[str, Any]:
     """Expected and actual calls of a run over all rules of the set, by world and role."""
     library = load_library([LIBRARY])
-    rules = rules_of(library, bench.rule_set)
+    rules = rules_of(library, bench.rule_set) if bench.drawn is None else drawn_rules(library, bench.drawn)
     worlds = []
     for seed in bench.worlds:
         model = simulated(library, seed, bench.facts)
@@ -77,7 +89,8 @@ def compared(bench: ForecastBenchmark) -> dict[str, Any]:
 def lines(figures: dict[str, Any]) -> Iterator[str]:
     """The figures as lines of text."""
     bench = figures["bench"]
-    yield f"{len(figures['rules'])} rules of the {bench['rule_set']} set, beam {bench['beam']}"
+    origin = f"of the {bench['rule_set']} set" if bench["drawn"] is None else f"drawn by seed {bench['drawn']}"
+    yield f"{len(figures['rules'])} rules {origin}, beam {bench['beam']}"
     for world in figures["worlds"]:
         for role, count in world["roles"].items():
             yield (
@@ -93,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     sets = ("evaluation", "development")
     parser.add_argument("--set", dest="rule_set", choices=sets, default=sets[0], help="(default: %(default)s)")
+    parser.add_argument("--drawn", type=int, metavar="SEED", help="rules drawn at random in place of a set")
     parser.add_argument("--worlds", type=int, nargs="+", default=[1], help="seeds of simulated worlds (default: 1)")
     parser.add_argument("--beam", type=int, default=200, help="(default: %(default)s)")
     parser.add_argument("--facts", type=float, default=FACTS, help="right values of a question (default: %(default)s)")

@@ -314,6 +314,9 @@ class _Display:
         self._tally.searching(rules, calls)
         self._show(self._tally)
 
+    def expecting(self, calls: int) -> None:
+        self._tally.expecting(calls)
+
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         self._tally.advanced(calls, hits, accepted, rejected)
         self._show(self._tally)

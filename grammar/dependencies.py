@@ -99,6 +99,17 @@ class SearchPlan:
         return (*self.rule.generic, *(step.variable.name for step in self.steps))
 
 
+def cost_from(plan: SearchPlan, library: Library, beam: int, rows: int, distinct: Mapping[str, int]) -> PlanCost:
+    """Expected cost of the steps that are left of a plan, from `rows` partial substitutions on.
+
+    `distinct`: number of values of each variable that has values already. `beam`: partial substitutions kept at most.
+    """
+    partial = _PartialPlan(_Planner(plan.rule, library), rows=rows, distinct=distinct, beam=beam)
+    for step in plan.steps[len(distinct) :]:
+        partial = partial.taking(step)
+    return partial.cost
+
+
 # Plans
 
 
@@ -358,6 +369,7 @@ class _PartialPlan:
     rows: int = 1
     distinct: Mapping[str, int] = field(default_factory=dict)
     """Expected number of values of each bound variable."""
+    beam: int = BEAM
 
     @property
     def bound(self) -> frozenset[str]:
@@ -368,16 +380,19 @@ class _PartialPlan:
         return SearchPlan(self.planner.rule, self.steps, self.cost)
 
     def extended(self, name: str) -> _PartialPlan:
-        step = self.planner.step(name, self.bound)
+        return self.taking(self.planner.step(name, self.bound))
+
+    def taking(self, step: SearchStep) -> _PartialPlan:
+        """The plan with this step as its next one."""
         sources = step.assignment.variables if step.assignment else step.generators[0].variables
         keys = [variable.name for variable in sources if variable.name in self.distinct]
         # One question per distinct key, and never more than there are rows.
-        questions = min(self.rows, prod(self.distinct[key] for key in keys), BEAM)
+        questions = min(self.rows, prod(self.distinct[key] for key in keys), self.beam)
         values = self._values(step, keys)
-        rows = min(BEAM, self.rows * values)
+        rows = min(self.beam, self.rows * values)
         cost = self.cost + self._asking(step, questions) + PlanCost(checks=rows * self._verifying(step))
-        distinct = {**self.distinct, name: min(BEAM, questions * values)}
-        return _PartialPlan(self.planner, (*self.steps, step), cost, rows, distinct)
+        distinct = {**self.distinct, step.variable.name: min(self.beam, questions * values)}
+        return _PartialPlan(self.planner, (*self.steps, step), cost, rows, distinct, self.beam)
 
     def _values(self, step: SearchStep, keys: list[str]) -> int:
         if step.assignment or step.functional:

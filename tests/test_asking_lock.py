@@ -12,9 +12,20 @@ from typing import Any
 
 import pytest
 
+from hapax.engine.search.plan import plan_run
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
 from hapax.kb import asking
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld
+
+RULES = """
+oracle lies_in(City, Country): "[1] lies in [2]" / "[1] does not lie in [2]" / "does [1] lie in [2]?"
+@name town
+tours(Person X, Country A) & lies_in(City B, Country A) -> may_see(Person X, City B).
+"""
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o660, 0o666])
@@ -57,6 +68,21 @@ def test_who_waits_too_long_is_told_of_the_lock(tmp_path: Path, monkeypatch: pyt
             with pytest.raises(HapaxError, match=r"another process.*hapax\.db-asking"):
                 thread.submit(other).result()
         thread.submit(other).result()
+
+
+def test_a_plan_needs_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a search would cost can be estimated while another search asks models for the same file."""
+    monkeypatch.setattr(asking, "WAIT_SECONDS", 0.0)
+    library = parse_library([("test.rules", RULES)])
+    model = SimulatedModel(SimulatedWorld(library, 1))
+    models = Models(model, model, model, model)
+
+    def planned() -> int:
+        with KnowledgeBase(tmp_path / "hapax.db") as its_own:
+            return plan_run(library, library.rules, its_own, models).calls.expected
+
+    with KnowledgeBase(tmp_path / "hapax.db") as kb, ThreadPoolExecutor(1) as thread, kb.asking():
+        assert thread.submit(planned).result() > 0
 
 
 def test_a_lock_that_cannot_be_opened_is_told(tmp_path: Path) -> None:

@@ -222,12 +222,12 @@ lives_in(Person X, Country A) & feeds(Country B, Country A) -> eats_food_of(Pers
 
 
 def asked_about(
-    answers: dict[str, list[str]], scores: dict[str, float], kb: KnowledgeBase, **settings: object
+    answers: dict[str, list[str]], scores: dict[str, float], kb: KnowledgeBase, rules: str = BORDERS, **settings: object
 ) -> Oracle:
     """An oracle whose model answers questions by their words; the critic says .9 to all other claims."""
     script = {"generate": answers, "critic": scores, "likelihood": {}, "defaults": {"critic": 0.9, "likelihood": -10}}
     model = ScriptedModel(script)
-    library = parse_library([("f.rules", BORDERS)])
+    library = parse_library([("f.rules", rules)])
     return Oracle(kb, library, Models(model, model, model, model), OracleSettings(**settings), "run")  # type: ignore[arg-type]
 
 
@@ -287,6 +287,22 @@ def test_the_question_about_a_conflict_is_its_own(
     assert (conflict.declaration, conflict.lost) == (declaration, (f'{predicate}("a", "b")',))
     assert "P(true) 0.300 is the lowest" in conflict.reason
     assert [stated_claim(text) for text in map(without_conflict, scores)] == [*claims, *claims]
+
+
+def test_a_conflict_that_another_settles_is_not_asked_about(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
+    """Of conflicts that share a fact the smallest is judged first, and its loser settles the larger ones unasked."""
+    round_trip = "never feeds(Country A, Country B) & feeds(Country B, Country C) & feeds(Country C, Country A)"
+    smaller = ["A feeds b.", "B feeds a."]
+    scores = {"C feeds a.": 0.9, conflict_question(smaller[0], smaller): 0.2}
+    answers = {"a feeds": ["b"], "b feeds": ["a", "c"], "c feeds": ["a"]}
+    oracle = asked_about(answers, scores, fresh_kb, rules=f"{BORDERS}{round_trip}\n")
+    oracle.consistency.session = prolog
+    asked = [question("feeds", name, None) for name in "abc"]
+
+    assert oracle.answer(asked) == {asked[0]: [], asked[1]: ["a", "c"], asked[2]: ["a"]}
+    judged = [str(call.request["claim"]) for call in fresh_kb.calls().values() if "claim" in call.request]
+    together = [claim for claim in judged if without_conflict(claim) != claim]
+    assert sorted(together) == sorted(conflict_question(claim, smaller) for claim in smaller)
 
 
 def test_a_given_fact_never_loses(fresh_kb: KnowledgeBase) -> None:

@@ -436,6 +436,24 @@ def test_tally_tells_the_time_left_by_the_rules_that_are_over():
     assert tally.counts == "279 calls, 1 hit, 21 accepted, 6 rejected"
 
 
+def test_what_is_left_is_corrected_by_the_answers_so_far():
+    """Once a step's questions are known, the calls expected of its rules are near those that they take."""
+
+    class Listening(ProgressCounter):
+        expected = 0
+
+        def expecting(self, calls):
+            super().expecting(calls)
+            self.expected = self._expected
+
+    library, tally = library_of(ALLERGY, OLDER), Listening()
+    settings = SearchSettings(beam=3, calls_per_question=1, values_per_call=5)
+    search(SearchJob(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=tally))
+
+    asked = tally.calls + tally.hits
+    assert asked / 2 <= tally.expected <= 2 * asked
+
+
 def test_statements_in_both_distributions_are_counted():
     """Where a pool is small, overlapping ends keep its middle: the report says how many statements they share."""
     small, _, _ = searched(ALLERGY, beam=12, ends="overlapping")

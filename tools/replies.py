@@ -16,7 +16,7 @@ from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read
 
 CORPUS = Path(__file__).parent.parent / "tests" / "replies"
 SETS = ("development", "evaluation", "unseen", "unseen2")
-"""The unseen sets are for measuring alone: no change of the reader follows from them, and their misses are not listed."""
+"""The unseen sets are for measuring alone: no change of the reader follows from them; their misses are not listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,9 @@ class Watched:
         self.walking.reached(rules)
         self.display.searching(rules, calls)
 
+    def expecting(self, calls: int) -> None:
+        self.display.expecting(calls)
+
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         self.display.advanced(calls, hits, accepted, rejected)
 

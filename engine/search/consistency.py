@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -104,20 +104,30 @@ class Consistency:
 
     def _decided(self, found: Sequence[FactConflict]) -> list[Settlement]:
         """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
+        decided: list[Settlement] = []
+        lost: set[str] = set()
+        undecided = list(found)
+        # Where facts break a declaration in many ways, few decisions settle all of them: asking about every conflict
+        # at once would ask about many that an earlier one has settled.
+        while undecided:
+            independent, others = _independent(undecided)
+            for item in self._settled(independent):
+                decided.append(item)
+                lost.update(fact.id for fact in item.lost)
+            undecided = [conflict for conflict in others if lost.isdisjoint(_ids(conflict))]
+        return decided
+
+    def _settled(self, found: Sequence[FactConflict]) -> Iterator[Settlement]:
+        """Decide conflicts that share no fact, by one batch of questions."""
         # A fact that breaks a declaration alone loses, whatever a critic says.
         asked = [conflict for conflict in found if len(conflict.facts) > 1]
         scores = self.judge([[_atom(fact) for fact in conflict.facts] for conflict in asked]) if asked else []
         by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
-        decided: list[Settlement] = []
-        lost: set[str] = set()
         for conflict in found:
-            if lost.isdisjoint(fact.id for fact in conflict.facts):
-                by_atom = by_conflict.get(_key(conflict), {})
-                probabilities = {fact.id: by_atom.get(_atom(fact)) for fact in conflict.facts}
-                covered = [fact.id for fact in conflict.facts if self.covers(_atom(fact))]
-                decided.append(settlement(conflict, probabilities, covered))
-                lost.update(fact.id for fact in decided[-1].lost)
-        return decided
+            by_atom = by_conflict.get(_key(conflict), {})
+            probabilities = {fact.id: by_atom.get(_atom(fact)) for fact in conflict.facts}
+            covered = [fact.id for fact in conflict.facts if self.covers(_atom(fact))]
+            yield settlement(conflict, probabilities, covered)
 
     def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
         """Mark and retract the facts that lost, and store the conflicts with their decisions."""
@@ -145,6 +155,22 @@ class Consistency:
     def _record(self, item: Settlement) -> ConflictRecord:
         facts, lost = map(fact_text, item.conflict.facts), map(fact_text, item.lost)
         return ConflictRecord(item.conflict.declaration, tuple(facts), tuple(lost), item.reason, self.run_id)
+
+
+def _independent(found: Sequence[FactConflict]) -> tuple[list[FactConflict], list[FactConflict]]:
+    """The conflicts that share no fact with an earlier one, whose decisions do not depend on others, and the rest."""
+    independent: list[FactConflict] = []
+    others: list[FactConflict] = []
+    earlier: set[str] = set()
+    for conflict in found:
+        ids = _ids(conflict)
+        (independent if earlier.isdisjoint(ids) else others).append(conflict)
+        earlier |= ids
+    return independent, others
+
+
+def _ids(conflict: FactConflict) -> set[str]:
+    return {fact.id for fact in conflict.facts}
 
 
 def _key(conflict: FactConflict) -> tuple[str, tuple[str, ...]]:

@@ -40,7 +40,7 @@ from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.calls import TokenReserving
-from hapax.llm_oracle.journal import PROBE, Journal
+from hapax.llm_oracle.journal import PROBE, Journal, ReadOnlyCallStore
 from hapax.llm_oracle.measures import Measure, TextMeasures, measures_of
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.profile_probing import PROBED_TOKENS, PROBED_VALUES
@@ -242,8 +242,9 @@ def _common(
     library: Library, kb: KnowledgeBase, scratch: KnowledgeBase, models: Models, settings: SearchSettings
 ) -> _Common:
     """The data of an estimate. The oracle stores facts as it goes, in `scratch`, because an estimate writes nothing."""
-    # With no calls allowed the journal answers what it knows and cuts everything else.
-    journal = Journal(kb, Budget(max_calls=0))
+    # With no calls allowed the journal answers what it knows and cuts everything else. A store that is only read needs
+    # no lock on asking, which a running search holds.
+    journal = Journal(ReadOnlyCallStore(kb), Budget(max_calls=0))
     # Facts of models come from the stored answers, as they do in a search.
     scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
     worthy = worthy_settings(kb, library, models.critic, settings)

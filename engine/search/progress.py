@@ -23,6 +23,9 @@ class SearchProgress(Protocol):
     def searching(self, rules: Sequence[str], calls: int) -> None:
         """The search of the next rules begins, side by side; `calls` of the expected calls are theirs."""
 
+    def expecting(self, calls: int) -> None:
+        """The current rules are expected to need `calls` more calls, as follows from the answers so far."""
+
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         """Numbers of new calls to the knowledge model, answers from the journal, accepted and rejected values."""
 
@@ -34,8 +37,8 @@ class SearchProgress(Protocol):
 class ProgressCounter:
     """A `SearchProgress` that counts, for displays of every kind.
 
-    Rules take fewer or more calls than expected. Therefore finished rules count as expected, and only the share of the
-    current rules follows from their calls.
+    Rules take fewer or more calls than expected. Therefore finished rules count as expected, the share of the current
+    rules follows from their calls, and what these are expected to take is corrected at each of their steps.
     """
 
     clock: Callable[[], float] = system.monotonic
@@ -61,6 +64,11 @@ class ProgressCounter:
         self._rules_over += len(self._current)
         self._expected_over += self._expected_now
         self._current, self._expected_now, self._asked_now = tuple(rules), calls, 0
+
+    def expecting(self, calls: int) -> None:
+        now = self._asked_now + calls
+        self._expected += now - self._expected_now
+        self._expected_now = now
 
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         self.calls += calls

@@ -44,6 +44,10 @@ class WatchedSearch:
             display.searching(rules, calls)
         self._write()
 
+    def expecting(self, calls: int) -> None:
+        for display in self._displays():
+            display.expecting(calls)
+
     def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
         for display in self._displays():
             display.advanced(calls, hits, accepted, rejected)

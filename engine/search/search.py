@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from math import ceil
 
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
@@ -42,7 +43,7 @@ from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, Se
 from hapax.engine.search.running import WatchedSearch
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.dependencies import Preset, SearchPlan, plan
+from hapax.grammar.dependencies import CALLS, Preset, SearchPlan, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
@@ -268,6 +269,7 @@ class _SearchRun:
     job: SearchJob
     oracle: Oracle
     session: PrologSession
+    progress: SearchProgress = field(default_factory=ProgressCounter)
     _sent: set[Inquiry] = field(default_factory=set)
     _counts: dict[RuleSearch, _Counts] = field(default_factory=dict)
 
@@ -304,12 +306,13 @@ class _SearchRun:
                 reports[rule.name] = RuleReport(rule.name, rule.domain, skipped=reason)
         # Under a budget rules go one by one, so that some are complete when it is reached.
         together = settings.rules_together if self.oracle.journal.budget.is_unlimited else 1
-        with _reported_to(self.job.progress, self.oracle) as progress:
-            progress.started(len(plans), _expected_calls(plans))
+        with _reported_to(self.job.progress, self.oracle) as self.progress:
+            self.progress.started(len(plans), _expected_calls(plans, library, settings))
             uses = _Uses([rule_plan.rule for rule_plan in plans], library)
             for start in range(0, len(plans), together):
                 group = plans[start : start + together]
-                progress.searching([rule_plan.rule.name for rule_plan in group], _expected_calls(group))
+                names = [rule_plan.rule.name for rule_plan in group]
+                self.progress.searching(names, _expected_calls(group, library, settings))
                 for report in self._search_together(group):
                     reports[report.rule] = report
                 self._free(uses, start + len(group))
@@ -364,6 +367,8 @@ class _SearchRun:
         searches = [RuleSearch(rule_plan, library, settings, run_id, facts=facts) for rule_plan in plans]
         self._counts = {rule_search: _Counts() for rule_search in searches}
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
+            if any(rule_search.step_number for rule_search in active):
+                self.progress.expecting(sum(map(_calls_left, active)))
             self._extend(active)
             self._close(active)
             self._rank(active)
@@ -723,8 +728,20 @@ class _CountingOracle:
         return self.oracle.verify(atoms)
 
 
-def _expected_calls(plans: Sequence[SearchPlan]) -> int:
-    return sum(rule_plan.cost.calls for rule_plan in plans)
+def _expected_calls(plans: Sequence[SearchPlan], library: Library, settings: SearchSettings) -> int:
+    return sum(_calls_left(RuleSearch(rule_plan, library, settings, "")) for rule_plan in plans)
+
+
+def _calls_left(rule_search: RuleSearch) -> int:
+    """The calls that a rule is expected to need from its current step on."""
+    settings, names = rule_search.settings, rule_search.names[:-1]
+    values: dict[str, set[Value]] = {name: set() for name in names}
+    for beam in rule_search.beams:
+        for name, value in zip(names, beam.values, strict=True):
+            values[name].add(value)
+    distinct = {name: len(found) for name, found in values.items()}
+    cost = cost_from(rule_search.plan, rule_search.library, settings.pool, len(rule_search.beams), distinct)
+    return ceil(cost.calls * settings.calls_per_question / CALLS)
 
 
 @contextmanager
