@@ -736,7 +736,7 @@ def search_settings(options: dict[str, Any]) -> Any:
         critic=not options.get("no_critic"),
         likelihood="random" if options.get("no_likelihood") else "model",
         # LINK's ways include its order of variables.
-        plan=options["plan"] or ("link" if options["compat"] else "cheapest"),
+        plan=options["plan"] or ("link" if options["compat"] else None),
         **_list_sizes(options),
         **{name: options[name] for name in (*same, *THRESHOLDS)},
     )

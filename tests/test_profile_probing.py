@@ -92,6 +92,21 @@ def test_the_profile_that_the_model_understands_is_chosen_and_kept(
         assert searched == find_profile(profile).word(known_questions()[0].question).split()[0]
 
 
+@pytest.mark.parametrize(("known", "plan", "note"), [(3, "premise-first", True), (4, "cheapest", False)])
+def test_a_model_that_knows_little_is_searched_premise_first(
+    known: int, plan: str, note: bool, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Below three quarters of the known answers the order changes, also when the choice is stored; --plan goes first."""
+    script = knowing("plain")
+    script["generate"] = dict(list(script["generate"].items())[:known])
+    with FakeServer(script=script) as server:
+        results = [run(server), run(server), run(server, "--plan", "conclusion-first")]
+    assert [result.exit_code for result in results] == [0, 0, 0]
+    assert ["rules are searched premise first" in result.stderr for result in results[:2]] == [note, note]
+    with KnowledgeBase(tmp_path / "a.db") as kb:
+        assert {str(run.settings["plan"]) for run in kb.runs()} == {plan, "conclusion-first"}
+
+
 def test_few_shot_is_chosen_for_a_model_that_needs_examples(run: Callable[..., Any]) -> None:
     """A model that answers only after worked examples is asked with them."""
     script = {"generate": {}, "defaults": {"generate": "no", "critic": 0.9}}

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_fixture import EVERY_END, invoke
@@ -17,7 +18,7 @@ from hapax.engine.search.account import EXAMPLE_WIDTH, StepAccount, equal_scores
 from hapax.engine.search.gates import CRITIC, QuestionGates
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.ranking import keep_count, kept, kept_at_ends, random_score
-from hapax.engine.search.report import SearchReport
+from hapax.engine.search.report import RuleReport, SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import FACT_FLOOR, CriticRule
@@ -237,6 +238,39 @@ def test_an_empty_rule_names_the_first_remedy(script: dict[str, object], fact: s
     assert lost is not None
     assert fact in lost.fact
     assert remedy in lost.remedy
+
+
+COMES_FROM = """
+functional comes_from(Dish, Country): "[1] comes from [2]" / "[1] does not come from [2]" / "does [1] come from [2]?".
+@name abroad
+eats_in(Person X, Country A) & comes_from(Dish B, Country A) -> can_try(Person X, Dish B).
+"""
+
+
+class Wavering(Noise):
+    """A model that lists dishes of a country, but names another country of a dish in each sample."""
+
+    def _reply(self, request: GenerationRequest) -> str:
+        if request.prompt.startswith("Name the country"):
+            return f"Country{request.sample_index} {request.prompt[-60:-50]!r}".replace("'", "")
+        kind = "Country" if "of a country" in request.prompt else "Dish"
+        return "\n".join(f"{number}. {kind} {number}{chr(96 + number)}" for number in range(1, 5))
+
+    def _number(self, text: str) -> float:
+        return 1.0 if text.endswith(".") else random_score(self._seed, text)
+
+
+def test_samples_that_differ_have_another_order_as_remedy() -> None:
+    """Where a single right value is asked for and samples differ, the remedy is the order that asks for lists."""
+    library, model = parse_library([("food.rules", COMES_FROM)]), Wavering(1)
+
+    def report(**options: Any) -> RuleReport:
+        settings = SearchSettings(beam=4, values_per_call=4, profile="plain", **options)
+        models = Models(model, model, model, model)
+        return search(SearchJob(library, library.rules, KnowledgeBase(), models, settings)).rules[0]
+
+    assert "samples of one question differ. Search with --plan premise-first" in str(report().shortage())
+    assert not report(plan="premise-first").is_empty
 
 
 def test_a_premise_that_fails_everywhere_is_named() -> None:

@@ -96,7 +96,7 @@ def search_spread(job: SearchJob, spread: Spread) -> tuple[SearchReport, Cluster
         remote = routed(models, owners)
         given = tuple(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
         walkers = spread.cluster.walkers(Ahead(job.library, given, remote, job.settings))
-        preset = job.settings.plan
+        preset = job.settings.order
         searched = [rule.name for rule in job.rules if unanswerable(rule, job.library, remote, preset) is None]
         walking = Walking(searched if journal.budget.is_unlimited else [], job.settings.rules_together, walkers)
         # SQLite connections belong to one thread, so everything about the shards happens in this one.

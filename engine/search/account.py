@@ -130,12 +130,22 @@ class StepAccount:
 
     `step` counts from 1; `variable`: the variable that gets values, with its type; `origin`: where they come from.
     `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
+<<<<<<< HEAD
     `losses`: rejected values by gate, and `unjudged` those that a budget left without a score. `given`: values by
     given facts, which need no line. `extended`: partial substitutions with a value for the variable; `failed`: those
     that fail a premise; `unranked`: those that a budget left without a likelihood; `cut`: those that the likelihood
     gate keeps in no distribution; `kept`: those that go on. `texts`: different texts that were ranked; `equal`: those
     whose score another of them has, too. `cuts`: by distribution, what was ranked and kept; a substitution that one
     distribution cuts may stay in the other.
+=======
+    `losses`: rejected values by gate, and
+    `unjudged` those that a budget left without a score. `given`: values by given facts, which need no line. `extended`:
+    partial substitutions with a value for the variable; `failed`: those that fail a premise; `unranked`: those that a
+    budget left without a likelihood; `cut`: those that the likelihood gate keeps in no distribution; `kept`: those that
+    go on. `texts`: different texts that were ranked; `equal`: those whose score another of them has, too. `cuts`: by
+    distribution, what was ranked and kept; a substitution that one distribution cuts may stay in the other.
+    `listable`: the values are asked for one by one, each with a single right answer, but as lists premise first.
+>>>>>>> 68e63f3 (A model that knows little is searched premise first, and a rule whose samples differ names that order)
     """
 
     step: int
@@ -157,6 +167,7 @@ class StepAccount:
     texts: int = 0
     equal: int = 0
     cuts: dict[str, DistributionCut] = field(default_factory=dict)
+    listable: bool = False
 
     @property
     def dropped_count(self) -> int:
@@ -225,6 +236,7 @@ class StepAccount:
         account.losses = {str(gate): GateLoss(**loss) for gate, loss in stored["losses"].items()}
         # Older versions stored each beam's verdict instead.
         account.cuts = {str(name): DistributionCut(**cut) for name, cut in stored.get("cuts", {}).items()}
+        account.listable = bool(stored.get("listable", False))
         account.failed = {str(premise): PremiseLoss(**loss) for premise, loss in stored["failed"].items()}
         return account
 
@@ -343,6 +355,8 @@ _FACT_REMEDIES = {
 _REPEATS = ("repeats an earlier", "repeats line", "excludes")
 """Words of the reasons to drop a line whose value is known already."""
 
+_LIST_REMEDY = "Search with --plan premise-first, which asks for lists where this order needs one right answer."
+
 _REPEAT_REMEDY = "Raise --temperature, or choose another model with --knowledge."
 
 _DROP_REMEDIES = {
@@ -366,6 +380,7 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
     if row.commonest_drop and is_unread:
         reason, lines = row.commonest_drop
         remedy = next((text for word, text in _DROP_REMEDIES.items() if word in reason), "")
+        remedy = remedy or (_LIST_REMEDY if row.listable else "")
         fact = f"{row.dropped_count} of {counted(row.lines, 'line')} hold no value ({_drop_text(reason, lines)})."
         return Shortage(fact, remedy or "Choose another model with --knowledge; `hapax why-not` shows its replies.")
     if row.repeated and not (row.losses or row.unjudged):
@@ -375,7 +390,8 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
     loss = row.losses[gate]
     if gate == AGREEMENT.name:
         fact = f"{counted(loss.count, 'value was', 'values were')} rejected because samples of one question differ."
-        return Shortage(fact, "Lower --temperature, or choose another model with --knowledge.")
+        other = "Lower --temperature, or choose another model with --knowledge."
+        return Shortage(fact, _LIST_REMEDY if row.listable else other)
     fact = f"{loss.count} of {counted(row.judged, 'value')} were rejected by the {gate} gate{_score_text(loss)}."
     return Shortage(fact, _threshold_remedy(gate, loss.highest, compat))
 

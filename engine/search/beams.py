@@ -30,7 +30,7 @@ from hapax.engine.search.ranking import (
 from hapax.engine.search.released import FIRST_VALUES, first_calls, released_literals, released_text
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
-from hapax.grammar.dependencies import SearchPlan, SearchStep
+from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Term, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text, statement_text
@@ -127,8 +127,16 @@ class RuleSearch:
         number = self.step_number + 1
         if not self.account or self.account[-1].step != number:
             variable = self._now().variable
-            self.account.append(StepAccount(number, f"{variable.data_type} {variable.name}", self.origin.value))
+            typed = f"{variable.data_type} {variable.name}"
+            self.account.append(StepAccount(number, typed, self.origin.value, listable=self._is_listable(variable)))
         return self.account[-1]
+
+    def _is_listable(self, variable: Variable) -> bool:
+        """True if the variable's single right values would be asked for as lists, premise first."""
+        if not self.is_functional:
+            return False
+        steps = plan(self.plan.rule, self.library, "premise-first").steps
+        return not any(step.functional for step in steps if step.variable == variable)
 
     # -- asking
 

@@ -205,11 +205,11 @@ def plan_run(
         common = _common(library, kb, scratch, models, settings)
         estimates = []
         for rule in rules:
-            reason = unanswerable(rule, library, models, settings.plan)
+            reason = unanswerable(rule, library, models, settings.order)
             if reason is not None:
                 estimates.append(RuleEstimate(rule.name, rule.generic_text, skipped=reason))
                 continue
-            estimate = _RuleEstimator(common, plan(rule, library, settings.plan)).estimate()
+            estimate = _RuleEstimator(common, plan(rule, library, settings.order)).estimate()
             texts = {statement.text for statement in kb.statements(rule=rule.name)}
             scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
             estimates.append(replace(estimate, scored=scored))

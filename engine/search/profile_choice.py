@@ -11,6 +11,7 @@ from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.oracle import model_name, short_model_name
 from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.wording import QuestionWording
+from hapax.grammar.dependencies import Preset
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.words import counted
@@ -31,6 +32,10 @@ from hapax.llm_oracle.profiles import FEW_SHOT, HAPAX, PROFILES
 from hapax.llm_oracle.prompts import read_prompt
 from hapax.llm_oracle.protocols import Generator, Structuring
 
+WEAK_SHARE = 0.75
+"""Share of the known answers below which a model is searched premise first: one that knows little lists members of what
+it has named, but seldom gives the same single answer twice, on which the cheapest order often rests."""
+
 GIVEN_QUESTIONS = 2
 """Questions about given facts of the user that a probe adds to the general ones."""
 
@@ -39,12 +44,14 @@ GIVEN_QUESTIONS = 2
 class ProfileChoice:
     """The prompt profile of a run. `message` says how it was chosen; empty if there was no choice.
 
-    `probes`: requests by which a search will choose another one, where this choice could ask nothing.
+    `probes`: requests by which a search will choose another one, where this choice could ask nothing. `order`: in which
+    the variables of rules are searched unless the settings say so; None: there is no reason to depart from the usual.
     """
 
     profile: str
     message: str = ""
     probes: int = 0
+    order: Preset | None = None
 
 
 @dataclass(frozen=True)
@@ -91,9 +98,9 @@ class ProfileChooser:
         name = model_name(self.model)
         record = None if self.again else self.kb.profile(name)
         if record is not None:
-            return ProfileChoice(
-                record.profile, f"profile {record.profile}, as chosen before for {short_model_name(name)}"
-            )
+            order = _order(record.scores.get(record.profile, 0))
+            message = f"profile {record.profile}, as chosen before for {short_model_name(name)}"
+            return ProfileChoice(record.profile, message + _order_note(order), order=order)
         call = None if self.again else self.kb.first_knowledge_call(name)
         prompt = call.request.get("prompt") if call is not None else None
         # Older versions had one profile. With another one, their answers would be paid for a second time.
@@ -135,7 +142,9 @@ class ProfileChooser:
         sent = counted(self.journal.total.calls - sent_before, "call")
         note = self._fallback(best.profile.name).removeprefix(": ")
         report = _report(best, by_profile, sent)
-        return ProfileChoice(best.profile.name, f"{report}; {note}" if note else report)
+        order = _order(best.known)
+        message = f"{report}; {note}" if note else report
+        return ProfileChoice(best.profile.name, message + _order_note(order), order=order)
 
     def _fallback(self, profile: str) -> str:
         """A note if the profile asks for JSON, and the model cannot be held to it."""
@@ -171,8 +180,19 @@ def settled_job(job: SearchJob, journal: Journal) -> SearchJob:
 
 
 def settled(settings: SearchSettings, choice: ProfileChoice) -> SearchSettings:
-    """The settings with the chosen profile."""
-    return replace(settings, profile=choice.profile)
+    """The settings with the chosen profile, and the order that suits the model unless they state one."""
+    return replace(settings, profile=choice.profile, plan=settings.plan or choice.order or settings.order)
+
+
+def _order(known: int) -> Preset | None:
+    """The order of variables for a model that gave so many known answers; None for one that knows the most of them."""
+    # A model that knows none is a stand-in, which answers other questions than general ones.
+    most = sum(question.most for question in known_questions())
+    return "premise-first" if 0 < known < WEAK_SHARE * most else None
+
+
+def _order_note(order: Preset | None) -> str:
+    return "; it knows few of them, so rules are searched premise first (--plan)" if order else ""
 
 
 def _report(best: ProfileScore, by_profile: Mapping[str, int], sent: str) -> str:

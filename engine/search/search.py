@@ -299,9 +299,9 @@ class _SearchRun:
         plans: list[SearchPlan] = []
         reports: dict[str, RuleReport] = {}
         for rule in self.job.rules:
-            reason = unanswerable(rule, library, self.oracle.models, settings.plan)
+            reason = unanswerable(rule, library, self.oracle.models, settings.order)
             if reason is None:
-                plans.append(plan(rule, library, settings.plan))
+                plans.append(plan(rule, library, settings.order))
             else:
                 reports[rule.name] = RuleReport(rule.name, rule.domain, skipped=reason)
         # Under a budget rules go one by one, so that some are complete when it is reached.
