@@ -18,8 +18,12 @@ _UNITS = {
     "feet": "foot", "metre": "meter", "kilometre": "kilometer", "centimetre": "centimeter", "litre": "liter",
     "percent": "percentage", "sq": "square", "c": "celsius", "f": "fahrenheit",
 }  # fmt: skip
+<<<<<<< HEAD
 # `12 345 678`, whatever kind of blank separates the groups.
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)")
+=======
+_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ '’\u00a0\u2009\u202f]\d{3})+(?!\d)")
+>>>>>>> b5f28f2 (Replies are read by clauses that repeat the template, further sentences, and places behind names)
 _SIGNS = {
     "km/h": " kilometers per hour",
     "mph": " miles per hour",
@@ -105,7 +109,7 @@ _MEASURED = re.compile(
 _ASIDE = re.compile(r",?\s+(?:while|whereas|but|although|though|compared)\s.*$", re.DOTALL)
 """The clause of a sentence that states another number, for something else."""
 _ABOUT = re.compile(
-    r"^(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|exactly|just|nearly|almost)\s+)+", re.IGNORECASE
+    r"^(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|exactly|just|nearly|almost|up\s+to)\s+)+", re.IGNORECASE
 )
 _STATED = re.compile(rf"^[^\d]{{3,150}}\b(?:is|was|are|were|equals)\s+(?P<number>{_SIZE})\W*$")
 """A sentence that ends in its only number: `The number of faces is 6.`"""
@@ -117,7 +121,7 @@ _RANGE = re.compile(
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 # `more than 5`, `at least 3`, `> 4`, `over 9`.
 _BOUND = re.compile(
-    r"[<>≥≤]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|older|longer|taller)\s+than|at\s+(?:least|most)|up\s+to|"
+    r"[<>≥≤]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|older|longer|taller)\s+than|at\s+(?:least|most)|"
     r"(?:over|under|above|below|beyond)\s+(?=\d)|between)\b",
     re.IGNORECASE,
 )
@@ -154,8 +158,9 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
     stated = _STATED.search(_PARENTHESES.sub("", first))
     if stated and not _BOUND.search(first):
         return parse_number(stated["number"])
-    years = _YEAR.findall(first) if "year" in question.type_words else []
-    return parse_number(years[0]) if len(years) == 1 else None
+    # Years of birth and death in parentheses are of another statement.
+    years = _YEAR.findall(_PARENTHESES.sub("", first)) or _YEAR.findall(first)
+    return parse_number(years[0]) if "year" in question.type_words and len(set(years)) == 1 else None
 
 
 def _signed(text: str) -> str:
@@ -182,7 +187,7 @@ def _slot_readings(text: str, question: ReplyQuestion) -> list[str]:
     readings: list[str] = []
     slot = in_template(text, question)
     if slot is not None:
-        measured = _MEASURED.match(_spelled(slot))
+        measured = _MEASURED.match(_ABOUT.sub("", _spelled(slot)))
         if measured and _names(measured["unit"].casefold()) & _wanted(question) and not _RANGE.match(slot):
             readings.append(measured.group())
         leading = _LEADING.match(slot)
@@ -231,7 +236,7 @@ def _spelled(text: str) -> str:
     """The text with the names of signs, and with digits if its only numbers are words: `eight legs`."""
     if not any(map(str.isdigit, _PARENTHESES.sub("", text))):
         text = _WORDS.sub(_from_words, _PARENTHESES.sub("", text))
-    text = _THOUSANDS.sub(lambda match: re.sub(r"\s", "", match.group()), text)
+    text = _THOUSANDS.sub(lambda match: re.sub(r"[\s'’]", "", match.group()), text)
     for sign, word in _SIGNS.items():
         text = text.replace(sign, word)
     return text

@@ -162,6 +162,28 @@ class ReplyQuestion:
         return tuple(patterns)
 
     @cached_property
+    def shortened_predicate(self) -> re.Pattern[str] | None:
+        """Pattern of a name behind which the template goes on as a clause: `linen woven from fibres`, `bats that fly`.
+
+        None if the template does not begin with its slot.
+        """
+        head, tail = self._sides or ([], [])
+        if len(tail) < 2 or not all(map(_is_article, head)):
+            return None
+        verb, *rest = tail
+        if verb.casefold() in _COPULAS:
+            if len(rest) < 2 or _is_article(rest[0]):
+                return None
+            clause = rf"(?:(?:that|which|who)\s+(?:{'|'.join(_COPULAS)})\s+)?{_word(rest[0])}"
+            following = rest[1]
+        else:
+            base = verb.removesuffix("s").removesuffix("e")
+            clause = rf"(?:(?:that|which|who)\s+(?:can\s+)?{_word(verb)}|{re.escape(base)}\w?ing)"
+            following = rest[0]
+        behind = r"\b" if _is_article(following) else rf"\s+{_word(following)}\b"
+        return re.compile(rf"(?P<name>\S+(?:\s+\S+){{0,4}}?),?\s+{clause}{behind}.*", re.IGNORECASE | re.DOTALL)
+
+    @cached_property
     def is_of_titles(self) -> bool:
         """True if the data type has titles as values, which may hold colons and commas."""
         return bool(self._head_words & (_TITLES | _PHRASES))
@@ -175,6 +197,11 @@ class ReplyQuestion:
     def has_compounds(self) -> bool:
         """True if names of the data type often hold `and`."""
         return bool(self.type_words & _COMPOUNDS)
+
+    @cached_property
+    def may_be_of_people(self) -> bool:
+        """True if the data type may be of people, by its ending as in `Composer` or `Scientist`."""
+        return any(map(_PEOPLE.search, self._head_words))
 
     @cached_property
     def _head_words(self) -> frozenset[str]:
@@ -224,10 +251,12 @@ _PRONOUNS = "it|they|he|she|this|these"
 _ARTICLE_BEFORE, _ARTICLE_AFTER = r"(?:(?:an?|the)\s+)?", r"(?:\s+(?:an?|the))?"
 """Articles of a template may be absent."""
 _FILLING = (
-    r"(?:(?:also|commonly|often|typically|usually|frequently|generally|widely|sometimes|regularly|can|may|their|its|his|"
-    r"her|own)\s+)?"
+    r"(?:(?:also|commonly|often|typically|usually|frequently|generally|widely|sometimes|regularly|(?:most\s+)?likely|"
+    r"probably|originally|mainly|mostly|primarily|can|may|their|its|his|her|own)\s+)?"
 )
 """A word that a sentence may have more than the template."""
+_PEOPLE = re.compile(r"(?:er|or|ist|ian|ess)$|^(?:person|king|queen|president|poet|saint)")
+_COPULAS = ("is", "are", "was", "were")
 _SAME_FORMS = ({"is", "are"}, {"was", "were"}, {"has", "have"}, {"does", "do"})
 
 
@@ -461,7 +490,7 @@ _OPENING = re.compile(
     r"(?:(?:i\s+(?:think|believe|guess)|i['’]?\s?a?m\s+(?:fairly|quite|pretty|very)\s+(?:sure|certain|confident)),?\s+(?:that\s+)?|"
     r"it\s+is\s+(?:\w+ly\s+)?(?:believed|known|said|thought|considered|accepted|assumed)\s+that\s+|"
     r"(?:as\s+far\s+as\s+i\s+know|to\s+(?:the\s+best\s+of\s+)?my\s+knowledge|if\s+i\s+recall\s+correctly),?\s+|(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
-    r"hence|indeed|overall|in\s+(?:short|summary|conclusion)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
+    r"hence|indeed|overall|in\s+(?:short|summary|conclusion|this\s+case)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
     r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also)[,.!:]+\s*)+",
     re.IGNORECASE,
 )
@@ -470,7 +499,7 @@ _RELATIVE = re.compile(r"\b(?:that|which|who)$|\b(?:that|which|who|whose|where|w
 DATED = re.compile(
     r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b.*$|"
     r"\s+(?:in|during)\s+the\s+(?:(?:early|mid|late)[\s-]+)?\w+\s+century\b.*$|"
-    r",?\s+(?:because|which|where|when|who|since|although|while|though)\s.*$",
+    r",?\s+(?:because|which|where|when|who|since|(?:even\s+)?though|although|while)\s.*$",
     re.DOTALL,
 )
 """The time and the clause behind a value."""
@@ -631,6 +660,33 @@ def novel_name(text: str, question: ReplyQuestion) -> str | None:
         ):
             names.append(name)
     return names[0] if len(names) == 1 and names[0] != text.strip(". ") else None
+
+
+_SO_DO = re.compile(r"so\s+(?:do|does|did|is|are|was|were|can)\s+(?P<names>[^.]+?)\W*$", re.IGNORECASE)
+_ALSO = re.compile(
+    r"(?P<names>\S[^.;:]{1,120}?)\s+(?:(?:is|are|was|were|can|may)\s+)?(?:also\s+(?:\w+ly\s+)?(?P<verb>\w+)\b|do(?:es)?\s+so\b|"
+    r"(?P<again>\w+)\s+(?:there|here),?\s+(?:too|as\s+well)\b)"
+)
+_POINTING = re.compile(r"(?:it|this|that|these|those|they|he|she|we|i|you|there|here|which|who)\b", re.IGNORECASE)
+
+
+def also_named(sentence: str, question: ReplyQuestion) -> list[str]:
+    """The names of which a sentence says what the one before it says of others: `So does rhubarb`."""
+    if not question.sentence.startswith(f"[{question.variable}]") or question.numeric or question.is_of_titles:
+        return []
+    plain = _plain(sentence)
+    match = _SO_DO.fullmatch(plain) or _ALSO.match(plain)
+    subject = "" if match is None else _THE.sub("", match["names"])
+    if match is None or _POINTING.match(subject) or _VAGUE.match(subject):
+        return []
+    verb = "" if match.re is _SO_DO else match["verb"] or match["again"] or ""
+    if verb and not stems(verb) & question.known_stems:
+        return []
+    names = [_THE.sub("", name) for name in listed(subject, question)]
+    return names if are_names(names, 4) else []
+
+
+_THE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
 
 
 # --- lists in a line

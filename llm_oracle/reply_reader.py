@@ -21,6 +21,7 @@ from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
     DATED,
     ReplyQuestion,
+    also_named,
     are_names,
     in_template,
     is_titled,
@@ -31,7 +32,16 @@ from hapax.llm_oracle.reply_prose import (
     stems,
     without_opening,
 )
-from hapax.llm_oracle.reply_values import OPENING_ARTICLE, broken, is_refusal, is_sentence, style_of, tidy, values_of
+from hapax.llm_oracle.reply_values import (
+    OPENING_ARTICLE,
+    broken,
+    denies_all,
+    is_refusal,
+    is_sentence,
+    style_of,
+    tidy,
+    values_of,
+)
 
 __all__ = [
     "READER_VERSION",
@@ -43,7 +53,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 6
+READER_VERSION = 7
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -184,7 +194,8 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
     pieces = _pieces(text[:MOST_CHARACTERS], question, finish_reason == LENGTH)
     if len(pieces) > MOST_LINES:
         pieces = [*pieces[:MOST_LINES], replace(pieces[MOST_LINES], dropped=DropReason.NOT_READ)]
-    style = style_of([piece.body for piece in pieces if piece.dropped is None])
+    items = [piece for piece in pieces if piece.dropped is None]
+    style = style_of([item.body for item in items], question, all(item.marked for item in items))
     forbidden = {_key(value) for value in question.forbidden}
     seen: set[object] = set()
     entries: list[ParsedValue] = []
@@ -571,13 +582,17 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
     if len(own) > 2 and are_names(names, 3) and not question.numeric and not any(map(_PRONOUN.match, names)):
         return [ReplyPart(name, name, marked=False) for name in names if name.casefold() not in _VERDICTS]
     for position, sentence in enumerate(own):
+        more = also_named(sentence, question) if has_values else []
+        if more:
+            parts += [ReplyPart(sentence, name, marked=False) for name in more]
+            continue
         is_direct = in_template(without_opening(tidy(sentence)), question, whole=has_values) is not None
         if is_denied or (has_values and not is_direct and not _ORDINAL.match(sentence)):
             parts.append(ReplyPart(sentence, sentence, DropReason.EXPLANATION))
-        elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence) or _denies_all(sentence, question)):
+        elif not is_direct and (is_refusal(sentence) or _DECLINES.search(sentence) or denies_all(sentence, question)):
             refused = True
             # `None. Mercury is the closest planet.`
-            is_denied = position == 0 and (len(sentence.split()) == 1 or _denies_all(sentence, question))
+            is_denied = position == 0 and (len(sentence.split()) == 1 or denies_all(sentence, question))
             parts.append(ReplyPart(sentence, sentence, DropReason.REFUSAL))
         else:
             stated_here = _stated_parts(sentence, question, refused)
@@ -592,12 +607,6 @@ def _without_reservation(sentence: str) -> str:
     """The part of a sentence that follows its reservation, unless that is a refusal."""
     rest = _BUT.sub("", sentence)
     return sentence if is_refusal(rest) else rest
-
-
-def _denies_all(sentence: str, question: ReplyQuestion) -> bool:
-    """True if a sentence says that no entity of the question is an answer: `No mammals breathe through gills.`"""
-    match = re.match(r"no\s+(?P<what>\w+(?:\s+\w+)?)", sentence, re.IGNORECASE)
-    return match is not None and bool(stems(match["what"]) & question.known_stems)
 
 
 def _bold_names(text: str, question: ReplyQuestion) -> list[str]:
@@ -702,7 +711,7 @@ def _is_told(text: str, question: ReplyQuestion) -> bool:
 
 _QUOTED_LINE = re.compile(r"[\"“«„][^\"“”«»]{2,}[\"”»“][.,;]?")
 _CLOSED = re.compile(r"[.!]\W*$")
-_CROSSED_ITEM = re.compile(r"\s*(?:[❌✗✘❎🚫]|[-*+]\s+\[ \]\s)")
+_CROSSED_ITEM = re.compile(r"\s*(?:[❌✗✘✖❎🚫]|[-*+]\s+\[ \]\s)")
 """Bullets of items that are none of the values, beside others that are."""
 _CROSSED_CELL = re.compile(r"[❌✗✘✖]|\|\s*no\s*(?:\||$)", re.IGNORECASE)
 _TICKED_CELL = re.compile(r"[✅✓✔]|\|\s*yes\s*(?:\||$)", re.IGNORECASE)
@@ -805,7 +814,7 @@ def _item_positions(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[
     heads = [position for position in range(len(lines) - 1) if _heads_details(lines, position)]
     if len(heads) > 1 and heads[0] < marked[0]:
         inner = [lines[position].body for position in marked]
-        if len(inner) == len(heads) or _are_explanations(inner):
+        if len(inner) == len(heads) or _are_explanations(inner, question):
             return set(heads)
     bulleted = all(lines[position].mark is Mark.BULLET for position in marked)
     is_described = len(names) == 1 and all(_PRONOUN.match(lines[position].body) for position in marked)
@@ -814,7 +823,7 @@ def _item_positions(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[
         and names
         and (len(names) > 1 or is_described)
         and names[0] < marked[0]
-        and _are_explanations([lines[p].body for p in marked])
+        and _are_explanations([lines[p].body for p in marked], question)
     ):
         return {position for position in names if _heads_marked(lines, position)}
     items = _outer_items(lines, marked, question)
@@ -931,7 +940,7 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int], question: Re
     if (
         groups
         and len(groups) >= 0.5 * len(outer)
-        and not _are_explanations([lines[position].body for position in below])
+        and not _are_explanations([lines[position].body for position in below], question)
     ):
         singles = [position for position in outer if position not in groups]
         return sorted([*_outer_items(lines, below, question), *singles])
@@ -952,9 +961,9 @@ def _are_group_names(
     return len(outer) > 1
 
 
-def _are_explanations(bodies: Sequence[str]) -> bool:
+def _are_explanations(bodies: Sequence[str], question: ReplyQuestion) -> bool:
     """True if most of these lines are sentences, or parts under labels that recur, instead of names."""
-    labels = style_of(list(bodies)).labels
+    labels = style_of(list(bodies), question).labels
     telling = 0
     for body in bodies:
         plain = body.replace("*", "").replace("_", " ").strip()

@@ -145,7 +145,7 @@ _DECLINED = re.compile(
 """Words that tell a refusal from a title such as `i don't wanna be you anymore`."""
 _DENIED = re.compile(r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+not|n['’]t|\s+never)\b", re.IGNORECASE)
 """A negated verb behind the value."""
-_CROSSED = re.compile(r"~~|[❌✗✘]")
+_CROSSED = re.compile(r"~~|[❌✗✘✖]")
 _RETRACTED = re.compile(
     r"(?:[(:,;—–]|\s-)\s*(?:oops|wait|no,|sorry|correction|scratch)\b|\b(?:ignore|disregard|skip)\s+(?:this|that|it)\b|"
     r"(?:\bnot|n['’]t)\s+(?:count|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
@@ -292,8 +292,8 @@ class ListStyle:
     mapped: bool = False
 
 
-def style_of(bodies: list[str]) -> ListStyle:
-    """The style of a list with these items."""
+def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -> ListStyle:
+    """The style of a list with these items. `marked`: each has a list mark of its own."""
     plain = [body.strip().rstrip("*_\"'”’»` ") for body in bodies if body.strip()]
     stops = sum(text.endswith(".") for text in plain)
     lefts: dict[str, int] = {}
@@ -313,7 +313,7 @@ def style_of(bodies: list[str]) -> ListStyle:
         stops > 1 and stops >= 0.6 * len(plain),
         bylines > 1 and bylines >= 0.5 * len(plain),
         short > 1 and short >= 0.5 * len(plain),
-        _are_placed(plain),
+        _are_placed(plain, question.may_be_of_people or not marked),
         sum(text.startswith("The ") for text in plain) >= max(2, 0.6 * len(plain)),
         sum(text.endswith("!") for text in plain) >= max(2, 0.6 * len(plain)),
         labels if len(rights) > 1 else frozenset(),
@@ -332,11 +332,13 @@ def _are_mapped(items: list[tuple[str, str, str]]) -> bool:
     return len(items) > 1
 
 
-def _are_placed(texts: list[str]) -> bool:
+def _are_placed(texts: list[str], may_be_people: bool) -> bool:
     """True if nearly all texts are a name and its place, not a surname and first names."""
     matches = [match for text in texts if (match := _PLACED.fullmatch(_PARENTHESES.sub("", text).rstrip(".")))]
     if len(matches) < max(3, 0.8 * len(texts)):
         return False
+    if not may_be_people:
+        return True
     recurs = len({match["place"] for match in matches}) < len(matches)
     return recurs or sum(" " in match["name"] for match in matches) >= 0.5 * len(matches)
 
@@ -413,6 +415,9 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
     slot = in_template(text, question)
     if slot is not None:
         return _checked(_cleaned(_leading(slot, question, style), question, style), question, style)
+    clause = question.shortened_predicate
+    described = clause.fullmatch(text) if clause and not question.is_of_titles else None
+    text = described["name"] if described else text
     text = _assigned(text, question)
     if f"[{question.variable}]" in text.removeprefix(f"[{question.variable}]"):
         return DropReason.SLOT  # the question again
@@ -431,7 +436,15 @@ def _no_value(text: str, question: ReplyQuestion, marked: bool) -> DropReason | 
     denied = _DENIED.search(text) and not is_titled(text) and not question.is_of_phrases
     if denied or (_RETRACTED.search(text) and not question.is_of_titles):
         return DropReason.REMARK
+    if denies_all(text, question) and not question.is_of_titles:
+        return DropReason.REFUSAL
     return DropReason.SLOT if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text) else None  # the slot of any variable
+
+
+def denies_all(text: str, question: ReplyQuestion) -> bool:
+    """True if a text says that no entity of the question is an answer: `No mammals breathe through gills.`"""
+    match = re.match(r"no\s+(?P<what>\w+(?:\s+\w+)?)", text, re.IGNORECASE)
+    return match is not None and bool(stems(match["what"]) & question.known_stems)
 
 
 def _assigned(text: str, question: ReplyQuestion) -> str:
