@@ -18,12 +18,8 @@ _UNITS = {
     "feet": "foot", "metre": "meter", "kilometre": "kilometer", "centimetre": "centimeter", "litre": "liter",
     "percent": "percentage", "sq": "square", "c": "celsius", "f": "fahrenheit",
 }  # fmt: skip
-<<<<<<< HEAD
 # `12 345 678`, whatever kind of blank separates the groups.
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)")
-=======
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ '’\u00a0\u2009\u202f]\d{3})+(?!\d)")
->>>>>>> b5f28f2 (Replies are read by clauses that repeat the template, further sentences, and places behind names)
 _SIGNS = {
     "km/h": " kilometers per hour",
     "mph": " miles per hour",

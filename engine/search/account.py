@@ -130,22 +130,13 @@ class StepAccount:
 
     `step` counts from 1; `variable`: the variable that gets values, with its type; `origin`: where they come from.
     `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
-<<<<<<< HEAD
     `losses`: rejected values by gate, and `unjudged` those that a budget left without a score. `given`: values by
     given facts, which need no line. `extended`: partial substitutions with a value for the variable; `failed`: those
     that fail a premise; `unranked`: those that a budget left without a likelihood; `cut`: those that the likelihood
     gate keeps in no distribution; `kept`: those that go on. `texts`: different texts that were ranked; `equal`: those
     whose score another of them has, too. `cuts`: by distribution, what was ranked and kept; a substitution that one
     distribution cuts may stay in the other.
-=======
-    `losses`: rejected values by gate, and
-    `unjudged` those that a budget left without a score. `given`: values by given facts, which need no line. `extended`:
-    partial substitutions with a value for the variable; `failed`: those that fail a premise; `unranked`: those that a
-    budget left without a likelihood; `cut`: those that the likelihood gate keeps in no distribution; `kept`: those that
-    go on. `texts`: different texts that were ranked; `equal`: those whose score another of them has, too. `cuts`: by
-    distribution, what was ranked and kept; a substitution that one distribution cuts may stay in the other.
     `listable`: the values are asked for one by one, each with a single right answer, but as lists premise first.
->>>>>>> 68e63f3 (A model that knows little is searched premise first, and a rule whose samples differ names that order)
     """
 
     step: int

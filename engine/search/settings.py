@@ -42,7 +42,6 @@ LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
 class SearchSettings:
     """Settings of a search. The defaults are Hapax's own; `compat` follows LINK's paper or LINK's released code.
 
-<<<<<<< HEAD
     `beam`: partial substitutions kept at each step and distribution; None: all, and then the share cuts nothing
     either. `likelihood`: who ranks; `random` and `none` are for ablations. `measure`: by which it ranks (`Measure`);
     None: the first of `PREFERRED` that the ranker gives, and LINK's under `compat`. `ends`: None: `disjoint`, where
@@ -57,23 +56,7 @@ class SearchSettings:
     `promise`: on the precision of the accepted facts, whose thresholds labelled facts decide; `statement_promise`: on
     that of the kept statements, by judged statements; `certify_by`: for all facts or statements together, or for each
     predicate or rule.
-=======
-    `beam`: partial substitutions kept at each step and distribution; None: all, and then the share cuts nothing either.
-    `likelihood`: who ranks; `random` and `none` are for ablations. `measure`: by which it ranks (`Measure`); None: the
-    first of `PREFERRED` that the ranker gives, and LINK's under `compat`. `ends`: None: `disjoint`, where head and long
-    tail are cut once from the complete substitutions and share none; LINK's `overlapping` ones are cut at each step,
-    and are the default under `compat`. `keep_share`: share at each end; None: a third, or 75 % of overlapping ends.
-    `max_statements`: limit per
-    rule and distribution; None: no limit. `threshold_cap`: the critic's threshold never rises above it.
-    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included.
-    `rules_together`: number of rules that share batches, and so are cut together when a budget ends. `fact_threshold`,
-    `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own. `profile`:
-    name of the prompt profile that words the questions; None: that of `compat`, or the one that suits the model best.
     `plan`: None: the cheapest order, or the one that suits a model of which probing shows that it knows little.
-    `calibrated`: the critic's scores are those of the knowledge base's calibration. `promise`: on the precision of the
-    accepted facts, whose thresholds labelled facts decide; `statement_promise`: on that of the kept statements, by
-    judged statements; `certify_by`: for all facts or statements together, or for each predicate or rule.
->>>>>>> 68e63f3 (A model that knows little is searched premise first, and a rule whose samples differ names that order)
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
