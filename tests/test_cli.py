@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -584,6 +585,18 @@ def test_models_and_doctor_print_json() -> None:
     """Both listings can be read by a program."""
     assert "embedded" in [one["name"] for one in json.loads(invoke("models", "--json").stdout)]
     assert "SWI-Prolog" in [one["name"] for one in json.loads(invoke("doctor", "--json").stdout)]
+
+
+@pytest.mark.parametrize(("version", "code"), [((3, 36, 9), 1), ((3, 37, 0), 0)])
+def test_doctor_refuses_an_sqlite_without_strict_tables(
+    version: tuple[int, int, int], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has STRICT tables from 3.37 on; an older one is told with a remedy and exit code 1."""
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    result = invoke("doctor")
+
+    assert result.exit_code == code, result.output
+    assert ("install a Python built with SQLite 3.37" in result.output) == bool(code)
 
 
 def test_commands_without_a_model_import_no_torch() -> None:
