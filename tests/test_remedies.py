@@ -166,6 +166,23 @@ has_pass(Person X, Country A) & lets_in(Country B, Country A) -> can_visit(Perso
 FREE = "can_visit(Person X, Country A) & lets_in(Country A, Country B) -> is_free_in(Person X, Country B)\n"
 
 
+@pytest.mark.parametrize(("count", "named"), [(5, "r1, r2, r3, r4, r5."), (6, "r1, r2, r3, r4, r5 ....")])
+def test_the_first_five_rules_with_derived_statements_are_named(place: Path, count: int, named: str) -> None:
+    """More rules than five are told by dots."""
+    rules = "given has(Person, Thing)\n" + "".join(
+        f"@name r{number}\n@generic none\nhas(Person X, Thing Y) -> may{number}(Person X, Thing Y)\n"
+        for number in range(1, count + 1)
+    )
+    (place / "many.rules").write_text(rules, "utf-8")
+    (place / "facts.csv").write_text("predicate,argument1,argument2\nhas,Ada,pen\n", "utf-8")
+    run("import", "facts.csv", "--db", "own.db")
+    run("derive", "many.rules", "--db", "own.db")
+
+    printed = run("query", "holds(Who, Where)", "--db", "own.db", "--rules", "my.rules", code=1).output
+
+    assert f"derived statements of rules {named} If one concludes" in printed
+
+
 def test_a_goal_about_derived_statements_names_the_option_that_asks_for_them(place: Path) -> None:
     """A predicate whose derived atoms are stored is known of; otherwise the derived rules are, beside the guesses."""
     (place / "facts.csv").write_text("predicate,argument1,argument2\nhas_pass,Ada,UK\nlets_in,France,UK\n", "utf-8")
