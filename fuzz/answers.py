@@ -27,6 +27,7 @@ SEEDS = (
     b'```json\n["a", "b"]\n```\nSure! Here are the values of A:\n1. the year 1,876 BC.',
     b"Yes, it isn't wrong.",
     "1. ‘Über’ — “quoted”.\n2. \u202eevil.\n3. −1876.\n4. ½.".encode(),
+    b"<![if x]><li>asthma</li><item>hay fever</item><!-- x -->\nName,Kind\nasthma,lung",
 )
 
 

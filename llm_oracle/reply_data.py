@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import yaml
@@ -217,14 +217,10 @@ def _repaired(text: str) -> list[Any] | dict[str, Any] | None:
 def _values(node: Any, wanted: WantedName) -> list[str]:
     """The values in a list or an object."""
     if isinstance(node, list):
-        rows = [
-            part
-            for part in node
-            if isinstance(part, list) and all(isinstance(cell, str | int | float) for cell in part)
-        ]
+        rows = list(filter(_is_row, node))
         # Lists of two or three cells are rows such as number and name; other lists in a list are joined.
         if len(rows) > 1 and len(rows) == len(node) and {len(row) for row in rows} in ({2}, {3}):
-            cells = [[str(cell) for cell in row] for row in rows]
+            cells = [list(map(str, row)) for row in rows]
             column = _value_column([], cells, wanted)
             return [row[column] for row in cells]
         values: list[str] = []
@@ -235,6 +231,11 @@ def _values(node: Any, wanted: WantedName) -> list[str]:
     if isinstance(node, dict):
         return _values_of_object(node, wanted)
     return [] if node is None or isinstance(node, bool) else [str(node)]
+
+
+def _is_row(part: Any) -> bool:
+    """True for a list of texts and numbers."""
+    return isinstance(part, list) and all(isinstance(cell, str | int | float) for cell in part)
 
 
 def _values_of_object(node: Mapping[str, Any], wanted: WantedName) -> list[str]:
@@ -274,19 +275,22 @@ def _list_in(node: Mapping[str, Any], wanted: WantedName) -> list[Any] | None:
     ranked: list[tuple[int, str, list[Any]]] = []
     level = [node]
     for depth in range(4):
+        below: list[Mapping[str, Any]] = []
         for part in level:
             for name, inner in part.items():
                 if isinstance(inner, list):
                     # The fit of the name decides; of equal ones the outer list.
                     ranked.append((10 * wanted.fit(str(name)) - depth, str(name), inner))
-        level = [inner for part in level for inner in part.values() if isinstance(inner, dict)]
+                elif isinstance(inner, dict):
+                    below.append(inner)
+        level = below
     if not ranked:
         return None
     best = max(ranked, key=lambda entry: entry[0])
     if best[0] >= 10 or len(ranked) == 1:
         return best[2]
     main = [inner for _, name, inner in ranked if not _SIDE_NAMES.search(name)]
-    return [part for inner in main for part in inner]
+    return list(chain.from_iterable(main))
 
 
 def _named_values(node: Mapping[str, Any], wanted: WantedName) -> list[str]:
@@ -367,7 +371,10 @@ def read_elements(text: str, wanted: WantedName) -> DataPart | None:
     if not closed:
         return None
     parser = _Elements()
-    parser.feed(folded)
+    try:
+        parser.feed(folded)
+    except AssertionError:  # html.parser's, for a declaration that it does not know: `<![foo[`
+        return None
     names = Counter(name for name, inside in parser.leaves if inside.strip())
     if not names:
         return None
@@ -440,9 +447,7 @@ def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
     for delimiter in (",", ";", "\t", ""):
         if len(lines) < 2 or not all(delimiter in line for line in lines):
             continue
-        rows = [row for line in lines for row in csv.reader([line], delimiter=delimiter or ",", skipinitialspace=True)]
-        if not delimiter:  # columns of fixed width
-            rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
+        rows = [_csv_cells(line, delimiter) for line in lines]
         if len(rows) != len(lines) or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
             continue
         has_header = any(wanted.fit(_bare(cell)) > 1 and len(cell.split()) <= 3 for cell in rows[0])
@@ -459,6 +464,17 @@ def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
     return None
 
 
+def _csv_cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a line in CSV, or of columns of fixed width without a delimiter; none of a line that is no CSV."""
+    if not delimiter:
+        return re.split(r"\s{2,}", line.strip())
+    try:
+        # Line by line, so that an open quotation mark does not swallow the lines below.
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:  # a cell is longer than the module's limit
+        return []
+
+
 def _row_lines(lines: Sequence[str], begin: int) -> list[str]:
     """The lines from `begin` on that form a table: a run with pipes, with a rule or with pipes at both ends."""
     end = begin
@@ -471,9 +487,7 @@ def _row_lines(lines: Sequence[str], begin: int) -> list[str]:
 
 
 def _table(rows: Sequence[str], wanted: WantedName) -> list[TableLine]:
-    cells = [
-        [cell.strip() for cell in _CELL_BREAK.split(row.strip().removeprefix("|").removesuffix("|"))] for row in rows
-    ]
+    cells = list(map(_cells, rows))
     is_rule = ["-" in row and _RULE_ROW.fullmatch(row[:1000]) is not None for row in rows]
     has_header = (len(rows) > 1 and is_rule[1]) or any(wanted.fit(_bare(cell)) for cell in cells[0])
     header = cells[0] if has_header else []
@@ -484,6 +498,11 @@ def _table(rows: Sequence[str], wanted: WantedName) -> list[TableLine]:
         is_data = not is_rule[number] and not (has_header and number == 0)
         result.append(TableLine(rows[number], row[column] if is_data and column < len(row) else None))
     return result
+
+
+def _cells(row: str) -> list[str]:
+    """The cells of a row in Markdown, with or without pipes at its ends."""
+    return [cell.strip() for cell in _CELL_BREAK.split(row.strip().removeprefix("|").removesuffix("|"))]
 
 
 def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: WantedName) -> int:

@@ -155,6 +155,20 @@ def test_a_huge_reply_is_survived(piece: str) -> None:
     assert all(len(entry.raw) < 1000 for entry in reply.entries)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("<![foo[bar]]><item>basil</item><item>thyme</item>", "basil"),
+        ("1. basil\n2. thyme <![foo[<item>a</item>", "basil"),
+        (f"Dish,country\n{'x' * 140_000},Italy\npaella,Spain", "paella,Spain"),
+    ],
+    ids=["unknown declaration", "declaration in a list", "cell beyond the limit of the module csv"],
+)
+def test_mark_up_that_the_standard_library_refuses_is_read_as_text(text: str, value: str) -> None:
+    """A reply that html.parser or csv refuses to read is read as text."""
+    assert value in read_reply(text, DISH).values
+
+
 def test_the_strict_reader_is_links() -> None:
     """`--compat` reads by LINK's rules: a line without a full stop is no value."""
     text = "1. Pizza.\n2. Risotto"
