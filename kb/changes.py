@@ -76,7 +76,8 @@ class TableChanges:
         self._watched[table] = tuple(columns)
         cells = [*columns, "ref"]
         self._make(f"log_{table}", ", ".join(f"{cell} INTEGER" for cell in (*cells, "sign")))
-        old, new = (", ".join(f"{row}.{cell}" for cell in cells) for row in ("OLD", "NEW"))
+        old = ", ".join(f"OLD.{cell}" for cell in cells)
+        new = ", ".join(f"NEW.{cell}" for cell in cells)
         gone = f"INSERT INTO log_{table} VALUES ({old}, -1);"  # noqa: S608  ours
         added = f"INSERT INTO log_{table} VALUES ({new}, 1);"  # noqa: S608  ours
         for event, actions in (("INSERT", added), ("DELETE", gone), ("UPDATE", gone + added)):

@@ -517,7 +517,8 @@ class _Renaming:
         """
         found = [self._renamed_column(column, types[place]) for place, column in enumerate(columns)]
         bases: list[str | None] = []
-        before, after = ([column.texts for column in group] for group in (columns, found))
+        before = [column.texts for column in columns]
+        after = [column.texts for column in found]
         for row, (written, stored) in enumerate(zip(zip(*before, strict=True), zip(*after, strict=True), strict=True)):
             changed = written != stored and row not in faulty
             self.rows += changed
@@ -731,7 +732,6 @@ class _TemporaryFacts:
                     "JOIN facts AS f ON f.id = i.id GROUP BY f.source"
                 )
             )
-        query("PRAGMA main.cache_size = -65536")
         before = self._kb.database.conn.total_changes
         with self._without_renumbering():
             if len(self._kinds) == 1 and not renamed:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from hapax.grammar.errors import HapaxError
@@ -691,5 +692,5 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     JUDGING_DRAWS,
     DRAWN_ITEMS,
 )
-TABLES: tuple[TableSchema[Any], ...] = tuple(table for entry in RECORD_TABLES for table in entry.tables)
+TABLES: tuple[TableSchema[Any], ...] = tuple(chain.from_iterable(entry.tables for entry in RECORD_TABLES))
 """Every table of the schema."""

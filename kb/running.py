@@ -93,7 +93,7 @@ class RunFiles:
         """The state; None if no search has left one, or another program has written the file."""
         try:
             values = json.loads(self._state.read_text("utf-8"))
-            state = RunState(**{name: values[name] for name in (field.name for field in fields(RunState))})
+            state = RunState(**{known.name: values[known.name] for known in fields(RunState)})
             numbers = (state.written, state.seconds, state.done, state.seconds_left or 0.0, state.calls_per_minute)
             counts = (state.process, state.accepted, state.rejected)
             is_sound = all(isinstance(number, int | float) for number in numbers)

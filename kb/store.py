@@ -556,8 +556,10 @@ class KnowledgeBase(RecordStore):
     def fallen(self, statement: StatementRecord) -> list[Withdrawal]:
         """The withdrawals of facts that a stored statement's proof rests on; none if the statement stands."""
         sql = f"SELECT DISTINCT fact_id FROM ({_FALLEN}) WHERE key = ?"  # noqa: S608  ours
-        gone = [fact_id for (fact_id,) in self.query(sql, (rows.statement_key(statement),))]
-        return [item for fact_id in gone for item in self.withdrawals(fact_id)]
+        found: list[Withdrawal] = []
+        for (fact_id,) in self.query(sql, (rows.statement_key(statement),)):
+            found += self.withdrawals(fact_id)
+        return found
 
     def opening_notice(self) -> str:
         """Lines about statements that changed when opening updated a file of an earlier version; else empty."""

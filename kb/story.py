@@ -89,7 +89,9 @@ def _openings(predicate: str, arguments: tuple[Value, ...]) -> Iterator[tuple[At
 
 def _candidate_story(kb: KnowledgeBase, candidate: Candidate) -> CandidateStory:
     decisions = kb.decisions(subject=candidate.id)
-    scores = dict.fromkeys(identity for decision in decisions for identity in decision.assessment_ids)
+    scores: dict[str, None] = {}
+    for decision in decisions:
+        scores.update(dict.fromkeys(decision.assessment_ids))
     return CandidateStory(
         candidate,
         kb.question(candidate.question_id),

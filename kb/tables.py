@@ -314,8 +314,10 @@ def _extra_lines(row: Sequence[str]) -> int:
 
 def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
     """Objects, one per line. The columns are those of the mapping; an object without one has an empty cell."""
-    wanted = [argument for facts in mapping.facts for argument in facts.columns if isinstance(argument, str)]
-    columns = list(dict.fromkeys(wanted))
+    wanted: dict[str, None] = {}
+    for facts in mapping.facts:
+        wanted.update(dict.fromkeys(argument for argument in facts.columns if isinstance(argument, str)))
+    columns = list(wanted)
     missing = set(columns)
     others: dict[str, None] = {}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.budget import Price, estimated_tokens
@@ -49,7 +50,7 @@ class CombinedCritic:
             " + ".join(identity.revision for identity in identities),
             declared_union(identity.knows for identity in identities),
             declared_union(identity.types for identity in identities),
-            tuple(dict.fromkeys(name for identity in identities for name in identity.taught_by)),
+            tuple(dict.fromkeys(chain.from_iterable(identity.taught_by for identity in identities))),
         )
 
     def reserved(self, claim: str) -> Usage:

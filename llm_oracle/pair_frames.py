@@ -12,7 +12,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from hapax.llm_oracle.protocols import SpannedText
 
@@ -31,7 +31,7 @@ class SplitText:
     def of(cls, spanned: SpannedText) -> SplitText:
         """Cut a text at its spans."""
         # 0, start, end, start, end ... length: even pieces lie between the names, odd ones are the names.
-        edges = [0, *(edge for span in spanned.spans for edge in span), len(spanned.text)]
+        edges = [0, *chain.from_iterable(spanned.spans), len(spanned.text)]
         pieces = [spanned.text[start:end] for start, end in pairwise(edges)]
         return cls(tuple(pieces[::2]), tuple(pieces[1::2]))
 

@@ -102,7 +102,7 @@ def _line(raw: str) -> ReplyLine:
     indent = len(raw.expandtabs(4)) - len(raw.expandtabs(4).lstrip())
     body = _DECORATION.sub("", stripped, count=1) if stripped.startswith(">") else stripped
     # A bullet before a list number: `- 1. basil`.
-    body = re.sub(r"^[-*+•]\s+(?=\**\d{1,3}[.)]\**\s*[^\s\d])|^(?=\d{1,3}\\[.)])", "", body)
+    body = re.sub(r"^[-*+•]\s+(?=\**\d{1,3}[.)]\**\s*[^\s\d])", "", body)
     # `1\. basil`, escaped so that Markdown reads no list.
     body = re.sub(r"^(\d{1,3})\\([.)])", r"\1\2", body)
     heading = _HASHES.match(body)

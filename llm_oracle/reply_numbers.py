@@ -186,7 +186,6 @@ def _slot_readings(text: str, question: ReplyQuestion) -> list[str]:
         measured = _MEASURED.match(_ABOUT.sub("", _spelled(slot)))
         if measured and _names(measured["unit"].casefold()) & _wanted(question) and not _RANGE.match(slot):
             readings.append(measured.group())
-        leading = _LEADING.match(slot)
         slot = _ABOUT.sub("", slot)
         leading = _LEADING.match(slot)
         readings += [slot, f"{leading['number']}{leading['bc'] or ''}".rstrip(",") if leading else slot]

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
@@ -397,7 +397,7 @@ def _with_members(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[
     typed = any(_is_kind(left, question) for _, left, _, _ in items)
     # "ss" ends a singular: bass, brass, moss.
     plural = sum(words[-1].endswith("s") and not words[-1].endswith("ss") for words in groups) > 0.5 * len(groups)
-    repeated = {part.casefold() for parts in members for part in parts}
+    repeated = set(map(str.casefold, chain.from_iterable(members)))
     adjectives = sum(_ADJECTIVE.search(words[-1]) is not None for words in groups) > 0.5 * len(groups)
     bold = all(piece.body.startswith("**") and not piece.raw.lstrip()[:1].isdigit() for piece, *_ in items)
     # Members belong to one group, while explanations share their words: "dough" is in each of the pizzas.
@@ -897,16 +897,19 @@ def _described_lines(lines: Sequence[ReplyLine]) -> set[int]:
     One line before the blocks may introduce them, and one behind them may close the reply.
     """
     starts = [position for position, line in enumerate(lines) if position == 0 or line.after_blank]
-    blocks = [list(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
-    blocks = blocks[len(blocks[0]) == 1 :] if blocks else []
-    blocks = blocks[: len(blocks) - (len(blocks[-1]) == 1)] if blocks else []
-    if len(blocks) < 2 or any(len(block) < 2 for block in blocks):
+    blocks = list(pairwise([*starts, len(lines)]))
+    if blocks and blocks[0] == (0, 1):
+        blocks = blocks[1:]
+    if blocks and blocks[-1][1] - blocks[-1][0] == 1:
+        blocks = blocks[:-1]
+    if len(blocks) < 2 or any(end - start < 2 for start, end in blocks):
         return set()
-    for name, *description in blocks:
+    for start, end in blocks:
+        name, *description = lines[start:end]
         is_name = len(name.body.split()) <= 5 and not name.body.rstrip("*_ ").endswith((".", ":", "：", "!", "?"))
         if not is_name or not any(len(line.body.split()) > 4 for line in description):
             return set()
-    return {position for position, line in enumerate(lines) if any(line is block[0] for block in blocks)}
+    return {start for start, _ in blocks}
 
 
 def _names_type(text: str, question: ReplyQuestion) -> bool:

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import product
 
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, type_key
 from hapax.grammar.terms import Value
@@ -27,7 +28,7 @@ MOST_DENSITY = 0.5
 
 FINGERPRINT_DIGITS = 12
 
-_SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
+_SYLLABLES = tuple(map("".join, product("bdfgklmnprstvz", "aeiou")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,10 @@ class SimulatedWorld:
     @cached_property
     def _siblings(self) -> dict[Value, tuple[Value, ...]]:
         """The entities of an entity's own type."""
-        return {entity: entities for entities in self._own_entities.values() for entity in entities}
+        siblings: dict[Value, tuple[Value, ...]] = {}
+        for entities in self._own_entities.values():
+            siblings.update(dict.fromkeys(entities, entities))
+        return siblings
 
     @cached_property
     def _ranks(self) -> dict[str, int]:

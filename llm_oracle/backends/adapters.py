@@ -52,7 +52,7 @@ def read_adapter(path: Path) -> Adapter:
         raise HapaxError(f"{path} cannot be read as an adapter: {fault}. Install Hapax anew.") from fault
     adapter = Adapter(path, tensors, metadata, revision)
     # Neither half of a layer may be missing, and there is nothing else.
-    halves = {name + half for name in adapter.layers for half in (DOWN, UP)}
+    halves = {name + DOWN for name in adapter.layers} | {name + UP for name in adapter.layers}
     if not halves or halves != set(tensors):
         raise HapaxError(f"{path} is not an adapter: its tensors are not pairs of NAME{DOWN} and NAME{UP}.")
     return adapter

@@ -277,4 +277,7 @@ def _trial(vocabulary: int) -> list[Tokens]:
     """Texts of different lengths with two levels of common beginnings, and one text that shares nothing."""
     begin, fork = tuple(range(3, 9)), tuple(range(9, 12))
     texts = [(*begin, 20), (*begin, *fork, 21), (*begin, *fork, 22, 23, 24), (*begin, 25, 26), (27, 28, 29)]
-    return [tuple(token % vocabulary for token in text) for text in texts]
+    trial: list[Tokens] = []
+    for text in texts:
+        trial.append(tuple(token % vocabulary for token in text))
+    return trial

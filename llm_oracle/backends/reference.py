@@ -21,9 +21,7 @@ def installed_references() -> tuple[str, ...]:
 
 def covering_references(library: Library) -> tuple[str, ...]:
     """Names of the installed mappings with a predicate, or a closed list of a type, that the library uses."""
-    used = {
-        type_key(data_type) for signature in library.completed().signatures for data_type in signature.argument_types
-    }
+    used = set(map(type_key, _argument_types(library)))
     names = []
     for name in installed_references():
         model = open_reference(name, (SHIPPED / f"{name}.yaml",), library)
@@ -32,6 +30,14 @@ def covering_references(library: Library) -> tuple[str, ...]:
         if model.identity.knows or closed & used:
             names.append(name)
     return tuple(names)
+
+
+def _argument_types(library: Library) -> set[str]:
+    """The data types of all arguments of a library's predicates."""
+    types: set[str] = set()
+    for signature in library.completed().signatures:
+        types.update(signature.argument_types)
+    return types
 
 
 def _missing(mapping: Mapping) -> tuple[str, ...]:
@@ -88,8 +94,7 @@ def open_names(model: str, library: Library) -> ReferenceModel:
     listed: dict[str, None] = {}
     for reference in opened.references:
         listed.update(dict.fromkeys(reference.mapping.types))
-    used = {data_type for signature in library.completed().signatures for data_type in signature.argument_types}
-    if not any(opened.names_type(data_type) for data_type in used):
+    if not any(map(opened.names_type, _argument_types(library))):
         raise HapaxError(
             f"{model} has names of {', '.join(listed) or 'no type'}, of which the rules have no argument. "
             "Declare such a type in the rules, or name another reference."

@@ -75,7 +75,9 @@ class CausalScorer:
                 if wanted.rows:
                     found.append(self._passes.log_probabilities(wanted.states(done), wanted.at, wanted.tokens))
                     owners.extend((done.level, done.places[row]) for row in wanted.rows)
-            scores: list[list[list[float]]] = [[[] for _ in level] for level in plan]  # by level and piece
+            scores: list[list[list[float]]] = []  # by level and piece
+            for pieces in plan:
+                scores.append([[] for _ in pieces])
             # `_scored` lists the tokens of a piece in their order in the text.
             for (level, place), value in zip(owners, torch.cat(found).tolist(), strict=True):
                 scores[level][place].append(value)
@@ -104,7 +106,9 @@ class CausalScorer:
             return prefixes.whole(batch)
         plan = prefixes.shared(batch, self._passes.pass_cost)
         # In the cache every level is as wide as its longest piece.
-        slots = sum(max(len(piece.tokens) for piece in level) for level in plan)
+        slots = 0
+        for level in plan:
+            slots += max(len(piece.tokens) for piece in level)
         return plan if slots <= self._passes.window else prefixes.whole(batch)
 
 

@@ -200,7 +200,7 @@ class ReferenceModel:
 
     def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
         """Popularity of each tuple's least popular name, which limits how often all occur together; 0 if unknown."""
-        return [min((self._popularity(name) for name in group), default=0.0) for group in names]
+        return [min(map(self._popularity, group), default=0.0) for group in names]
 
     def _popularity(self, name: str) -> float:
         return max((index.popularity(name) or 0.0 for index in self._indexes), default=0.0)
