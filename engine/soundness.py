@@ -52,14 +52,10 @@ def soundness_verdicts(votes: Iterable[VoteRecord]) -> dict[str, str]:
         if vote.question == SOUNDNESS_QUESTION:
             by_statement[vote.statement_id][vote.voter] = vote.answer
     ballots = {statement: _counted_ballots(answers) for statement, answers in by_statement.items()}
-    weighed = weigh_shared(
-        [
-            Vote(statement, voter, answer == SOUND)
-            for statement, answers in ballots.items()
-            for voter, answer in answers.items()
-            if answer != UNSURE
-        ]
-    )
+    decided: list[Vote] = []
+    for statement, answers in ballots.items():
+        decided += [Vote(statement, voter, answer == SOUND) for voter, answer in answers.items() if answer != UNSURE]
+    weighed = weigh_shared(decided)
     probabilities = {} if weighed is None else weighed.probabilities
     return {
         statement: _verdict(answers.values(), probabilities.get(statement)) for statement, answers in ballots.items()

@@ -72,7 +72,9 @@ def weigh(votes: Iterable[Vote]) -> WeighedVotes:
         by_item.setdefault(vote.item, []).append(vote)
         by_voter.setdefault(vote.voter, []).append(vote)
     # The first guess is the share of yes among an item's votes.
-    probabilities = {item: sum(vote.is_yes for vote in own) / len(own) for item, own in by_item.items()}
+    probabilities: dict[str, float] = {}
+    for item, own in by_item.items():
+        probabilities[item] = sum(vote.is_yes for vote in own) / len(own)
     for _ in range(ROUNDS):
         voters = {voter: _rates(own, probabilities) for voter, own in by_voter.items()}
         # One more of each kind (Laplace): a share of 0 or 1 would have no finite log odds.

@@ -7,6 +7,7 @@ of rules in `pair_checks.py`; the others have files of their own, too. A new che
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hapax.grammar.aggregate_checks import AGGREGATE_CHECKS
@@ -35,7 +36,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 FAULTS: tuple[RuleFault, ...] = tuple(
-    sorted({fault for check in CHECKS for fault in check.faults}, key=lambda fault: fault.code)
+    sorted(set(chain.from_iterable(check.faults for check in CHECKS)), key=lambda fault: fault.code)
 )
 """The kinds of diagnostics that CHECKS can find, by code."""
 
@@ -63,7 +64,7 @@ def check_read(read: ReadRules) -> tuple[Diagnostic, ...]:
 
 
 def _found(checks: Iterable[Check], library: Library) -> list[Diagnostic]:
-    return [diagnostic for check in checks for diagnostic in check(library)]
+    return list(chain.from_iterable(check(library) for check in checks))
 
 
 def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

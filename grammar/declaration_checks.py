@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from hapax.grammar.declarations import ClosedDeclaration, Constraint, Property, PropertyDeclaration
@@ -106,7 +107,7 @@ OVERLAPPING_TYPES: Final = RuleFault.error(
 @check(OVERLAPPING_TYPES, even_if_incomplete=True)
 def overlapping_types(library: Library) -> Iterator[Diagnostic]:
     """Types declared disjoint of which one contains the other, or a third type is below both."""
-    declared = dict.fromkeys(data_type for pair in library.subtypes for data_type in pair)
+    declared = dict.fromkeys(chain.from_iterable(library.subtypes))
     for item in library.disjoint_types:
         for data_type in (item.first, item.second, *declared):
             if library.is_subtype(data_type, item.first) and library.is_subtype(data_type, item.second):

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
+from itertools import chain
 from typing import TypeAlias
 
 from hapax.grammar.closedness import Closedness
@@ -138,7 +139,7 @@ class ExceptionClause:
         shared = variable_names(premise) & variable_names(stated)
         bound = variable_names(item for item in stated if isinstance(item, Literal) and not item.negated)
         whole = stated if variable_names(stated) <= bound else (*premise, *stated)
-        variables = dict.fromkeys(variable for item in premise for variable in item.variables)
+        variables = dict.fromkeys(chain.from_iterable(item.variables for item in premise))
         arguments = tuple(variable for variable in variables if variable.name in shared)
         # From the text, so that an exception has the same name in every reading, whatever its rule is called.
         digest = sha256(" & ".join(map(str, whole)).encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from hapax.grammar.assemble import COMPARISONS
 from hapax.grammar.errors import HapaxError, RulesRejected
@@ -36,7 +37,7 @@ def formatted_rules(text: str, file: str = "<text>") -> str:
 
 def _content(text: str) -> list[list[str]]:
     """The statements without blanks, comments and spellings."""
-    return [[_spelling(token) for token in tokens] for tokens in statement_tokens(text)[1]]
+    return [list(map(_spelling, tokens)) for tokens in statement_tokens(text)[1]]
 
 
 def _spelling(token: SourceToken) -> str:
@@ -56,7 +57,8 @@ class _Layout:
     def formatted(self) -> str:
         tokens, statements = statement_tokens(self.text)
         begins = {statement[0].start_pos for statement in statements}
-        properties = {token.start_pos for statement in statements for token in _slashes_of_properties(statement)}
+        slashes = chain.from_iterable(map(_slashes_of_properties, statements))
+        properties = {token.start_pos for token in slashes}
         following = _following(tokens)
         inside = False
         before: list[SourceToken] = []

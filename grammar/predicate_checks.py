@@ -347,7 +347,7 @@ def groundless_predicates(library: Library) -> Iterator[Diagnostic]:
         proved = {item.atom.indicator for item in rule.literals if not item.negated and not rule.is_information(item)}
         needs.setdefault(rule.conclusion.atom.indicator, []).append(proved)
     # Each round removes what a rule concludes without the predicates that are still in question.
-    while begun := {name for name in groundless if any(not (need & groundless) for need in needs[name])}:
+    while begun := {name for name in groundless if any(map(groundless.isdisjoint, needs[name]))}:
         groundless -= begun
     for name in sorted(groundless):
         first, *others = library.concluding[name]

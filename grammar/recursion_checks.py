@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from hapax.grammar.errors import Diagnostic, Place
@@ -26,7 +27,8 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
     users = _users(library)
     for rule in library.rules:
         comparisons = list(_comparisons(rule, library))
-        calculated = {target.name for comparison, _ in comparisons for target, _ in _assignments(comparison)}
+        assignments = chain.from_iterable(_assignments(comparison) for comparison, _ in comparisons)
+        calculated = {target.name for target, _ in assignments}
         if calculated.isdisjoint(variable.name for variable in rule.conclusion.variables):
             continue
         resting = _resting_on(rule.conclusion.atom.indicator, users)

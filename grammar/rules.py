@@ -324,7 +324,9 @@ class Library:
         known = {signature.indicator for signature in self.signatures}
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
-        uses = [(atom, rule.at(atom.place)) for rule in (*self.rules, *self.exception_rules) for atom in rule.atoms]
+        uses: list[tuple[Atom, Place]] = []
+        for rule in (*self.rules, *self.exception_rules):
+            uses += [(atom, rule.at(atom.place)) for atom in rule.atoms]
         uses += [(atom, atom.place or Place()) for atom in (*self.facts, *self.examples)]
         for declaration in self.declarations:
             if isinstance(declaration, Constraint | AggregateDeclaration):

@@ -195,7 +195,9 @@ class _Generals:
 
     def __init__(self, rules: Sequence[Rule], chains: Chains) -> None:
         self._rules, self._chains = rules, chains
-        counts = Counter(literal.atom.indicator for rule in rules for literal in _positive(rule))
+        counts: Counter[str] = Counter()
+        for rule in rules:
+            counts.update(literal.atom.indicator for literal in _positive(rule))
         self._filed: dict[tuple[str, str], list[int]] = {}
         for number, rule in enumerate(rules):
             rarest = min((literal.atom.indicator for literal in _positive(rule)), key=counts.__getitem__, default="")

@@ -99,7 +99,9 @@ class EntailmentGraph:
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
         """Every predicate as an atom over A, B, ..., in order of names."""
-        named = {atom.indicator: atom for edge in self.edges for atom in (edge.premise, edge.hypothesis)}
+        named: dict[str, Atom] = {}
+        for edge in self.edges:
+            named |= {atom.indicator: atom for atom in (edge.premise, edge.hypothesis)}
         return tuple(_plain(named[indicator]) for indicator in sorted(named))
 
     def chains(self, starts: Iterable[Atom], at_least: float = 0.0) -> dict[Atom, list[Chain]]:

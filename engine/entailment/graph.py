@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from hapax.grammar.attributes import default_polarity, default_principle
@@ -67,7 +68,8 @@ class Edge:
         lone = rule.literals[0] if len(rule.premise) == len(rule.literals) == 1 else None
         if lone is None or lone.negated or rule.conclusion.negated:
             raise HapaxError(f"{premise} -> {hypothesis}: write exactly one atom on each side, without negation.")
-        if not all(isinstance(term, Variable) for atom in rule.atoms for term in atom.arguments) or rule.unbound:
+        terms = chain.from_iterable(atom.arguments for atom in rule.atoms)
+        if not all(isinstance(term, Variable) for term in terms) or rule.unbound:
             raise HapaxError(f"{premise} -> {hypothesis}: use variables only, and on the right only those of the left.")
         if not 0 <= score <= 1:
             raise HapaxError(f"{premise} -> {hypothesis}: the score is {score}; write a number from 0 to 1.")

@@ -89,9 +89,14 @@ def _own_predicates(meta: Library, beside: Library) -> tuple[str, ...]:
 
 def _without(library: Library, indicators: Sequence[str]) -> Library:
     """The library without these predicates, and without the rules and facts that use them."""
+    rules: list[Rule] = []
+    for rule in library.rules:
+        used = {atom.indicator for atom in rule.atoms}
+        if used.isdisjoint(indicators):
+            rules.append(rule)
     return replace(
         library,
-        rules=tuple(rule for rule in library.rules if not {atom.indicator for atom in rule.atoms} & set(indicators)),
+        rules=tuple(rules),
         signatures=tuple(item for item in library.signatures if item.indicator not in indicators),
         facts=tuple(fact for fact in library.facts if fact.indicator not in indicators),
     )

@@ -593,7 +593,7 @@ class _CompiledLibrary:
             raise NotMaintained("")
         self.tables |= stored
         self._compile(members)
-        clauses = [clause for indicator in members for clause in self.clauses.get(indicator, ())]
+        clauses = list(chain.from_iterable(self.clauses.get(indicator, ()) for indicator in members))
         facts = (self.relations.relation(indicator) for indicator in members)
         if not any(maintainer.changes.get(table) for table in facts) and not any(
             maintainer.affects(clause.body) for clause in clauses
@@ -873,7 +873,10 @@ def _constants(rules: Iterable[Rule], facts: Iterable[Atom], definitions: Iterab
 
 
 def _values_of(atoms: Iterable[Atom]) -> Iterator[Value]:
-    return (term.value for atom in atoms for term in atom.arguments if isinstance(term, Constant))
+    for atom in atoms:
+        for term in atom.arguments:
+            if isinstance(term, Constant):
+                yield term.value
 
 
 @dataclass
@@ -981,7 +984,7 @@ class _RuleDeriver:
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
         computed = _computed_columns(rule, theory.library)
-        values = (tuple(_exact(cell, place) for cell, place in zip(row, computed, strict=True)) for row in rows)
+        values = [tuple(map(_exact, row, computed)) for row in rows]
         derivation = self.relations.new_instances(
             rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
         )

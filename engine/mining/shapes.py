@@ -38,7 +38,10 @@ class RuleShape:
         """`h(X, Y) <- p(X, Z) & q(Y, Z)`, without directions."""
         # The head's variables are X and Y, the inner ones begin with Z.
         names = "XYZW"[: self.head] + "ZWVU"
-        parts = [f"p({', '.join(names[variable] for variable in premise)})" for premise in self.premises]
+        parts = []
+        for premise in self.premises:
+            variables = ", ".join(names[variable] for variable in premise)
+            parts.append(f"p({variables})")
         return f"h({', '.join(names[: self.head])}) <- {' & '.join(parts)}"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 
 from hapax.engine.inference.bulk_derivation import derive_all
 from hapax.grammar.declarations import Property
@@ -209,8 +209,9 @@ class MiningTables:
 
     def _kinds_of_nodes(self) -> dict[str, int]:
         """A number for each type, by its key: equal for types that may have values in common, directly or by others."""
-        keys = {type_key(name): name for types in self._types.values() for name in types if name}
-        if any(name is None for types in self._types.values() for name in types):
+        names = list(chain.from_iterable(self._types.values()))
+        keys = {type_key(name): name for name in names if name}
+        if None in names:
             return dict.fromkeys(keys, 0)  # a value of unknown type may be of any
         kinds = {key: number for number, key in enumerate(sorted(keys))}
         for first, second in combinations(sorted(keys), 2):

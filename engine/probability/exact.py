@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hapax.engine.probability.ground import GroundInstance, GroundProgram
@@ -57,7 +58,9 @@ def _single_proof(program: GroundProgram, nodes: Sequence[int]) -> float | None:
 def _is_cyclic(program: GroundProgram, nodes: Sequence[int]) -> bool:
     """True if nodes with at most one instance each rest on each other."""
     # Topological sorting: what never becomes ready rests on a cycle.
-    waits_for = {node: sum(len(reason.positive) for reason in program.instances.get(node, ())) for node in nodes}
+    waits_for: dict[int, int] = {}
+    for node in nodes:
+        waits_for[node] = sum(len(reason.positive) for reason in program.instances.get(node, ()))
     users = program.users(nodes)
     ready = [node for node, count in waits_for.items() if count == 0]
     done = 0
@@ -102,7 +105,7 @@ class _Diagrams:
     def _close(self, layer: Sequence[int]) -> None:
         """The least fixpoint of a layer: every instance again whenever a premise of its layer has changed."""
         users = self.program.users(layer)
-        waiting = deque(instance for node in layer for instance in self.program.instances.get(node, ()))
+        waiting = deque(chain.from_iterable(self.program.instances.get(node, ()) for node in layer))
         queued = set(map(id, waiting))
         while waiting:
             instance = waiting.popleft()

@@ -158,7 +158,10 @@ class _GoalReader:
 def _names(term: GoalTerm) -> list[str]:
     if isinstance(term, GoalVariable):
         return [term.name]
-    return [name for part in term.arguments for name in _names(part)] if isinstance(term, Compound) else []
+    names: list[str] = []
+    for part in term.arguments if isinstance(term, Compound) else ():
+        names += _names(part)
+    return names
 
 
 def _no_probability(part: str) -> HapaxError:

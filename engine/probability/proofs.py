@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from hapax.engine.probability.exact import TooLarge, exact
@@ -61,7 +62,8 @@ def best_proof(program: GroundProgram, root: int, best: Mapping[int, float], mos
 
     `most`: the proofs of each node among which that one is looked for.
     """
-    if not any(instance.negative for node in program.below(root) for instance in program.instances.get(node, ())):
+    instances = chain.from_iterable(program.instances.get(node, ()) for node in program.below(root))
+    if not any(instance.negative for instance in instances):
         return best.get(root, 0.0)
     return max([best.get(root, 0.0), *(value for _, value in supports(program, root, most)[:1])])
 

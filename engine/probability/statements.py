@@ -43,11 +43,13 @@ def _by_rows(kb: KnowledgeBase, library: Library, joined: JoinedRows, options: P
     facts = _facts(kb, joined)
     # All statements of a rule join the same tables. Where none is derived, each statement is one conjunction of
     # independent facts, so that its probability is their product.
-    if not options.together and not any(table in joined.derived for row in joined.statements[:1] for table, _ in row):
+    tables = {table for table, _ in joined.statements[0]} if joined.statements else set[str]()
+    if not options.together and tables.isdisjoint(joined.derived):
         return _products(joined, {row: _weight(fact, chances) for row, fact in facts.items()}, options)
     program = GroundProgram()
-    layers = enumerate(evaluation_layers(library.with_closure()), 1)
-    layer_of = {indicator: number for number, layer in layers for indicator in layer}
+    layer_of: dict[str, int] = {}
+    for number, layer in enumerate(evaluation_layers(library.with_closure()), 1):
+        layer_of |= dict.fromkeys(layer, number)
 
     def node(key: tuple[str, int]) -> int:
         return program.node(key, layer_of.get(joined.derived.get(key[0], ""), 0))
@@ -97,7 +99,8 @@ def _products(joined: JoinedRows, weights: Mapping[int, float], options: Probabi
     found: list[Probability] = []
     for premises in joined.statements:
         # A fact that the statement joins twice counts once.
-        value = math.prod(weights[row] for row in {row for _, row in premises})
+        rows = {row for _, row in premises}
+        value = math.prod(weights[row] for row in rows)
         exact = options.method != "best"
         found.append(Probability(value, value if exact else 1.0, "exact" if exact else "best proof"))
     return found

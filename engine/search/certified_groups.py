@@ -52,7 +52,9 @@ def choose_for_groups(groups: Groups, promise: Promise, reach: float | None = No
     """A threshold for each group; the promise holds for all at once. `reach`: of the draw by `hapax votes next`."""
     judged: dict[str, list[JudgedScore]] = {}
     draws: dict[str, LabelDraw] = {}
-    for group, values in groups.items():
+    pools: dict[str, list[float]] = {}
+    for group, values in sorted(groups.items()):
+        pools[group] = [value.score for value in values]
         judged[group] = [
             JudgedScore(value.score, value.truth, value.block, value.draw)
             for value in values
@@ -60,7 +62,6 @@ def choose_for_groups(groups: Groups, promise: Promise, reach: float | None = No
         ]
         if reach is not None:
             draws[group] = LabelDraw(reach, [value.weight for value in values])
-    pools = {group: [value.score for value in values] for group, values in sorted(groups.items())}
     return choose_by_group(judged, pools, promise, draws)
 
 

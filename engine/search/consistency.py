@@ -121,7 +121,7 @@ class Consistency:
         """Decide conflicts that share no fact, by one batch of questions."""
         # A fact that breaks a declaration alone loses, whatever a critic says.
         asked = [conflict for conflict in found if len(conflict.facts) > 1]
-        scores = self.judge([[_atom(fact) for fact in conflict.facts] for conflict in asked]) if asked else []
+        scores = self.judge([list(map(_atom, conflict.facts)) for conflict in asked]) if asked else []
         by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
         for conflict in found:
             by_atom = by_conflict.get(_key(conflict), {})

@@ -289,9 +289,13 @@ class _SearchRun:
             return None
         if answers.truncated:
             return None
-        # A compound term is not a value of a rule's variable.
-        rows = [[cell for cell in row if not isinstance(cell, PrologTerm)] for row in answers.rows]
-        return [tuple(row) for row in rows if len(row) == len(names)]
+        rows: list[Row] = []
+        for row in answers.rows:
+            # A compound term is not a value of a rule's variable.
+            values = tuple(cell for cell in row if not isinstance(cell, PrologTerm))
+            if len(values) == len(names):
+                rows.append(values)
+        return rows
 
     def report(self) -> SearchReport:
         """Search all rules that the models can answer."""
