@@ -11,12 +11,12 @@ from typing import Final
 
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import AGGREGATE_FUNCTIONS, AggregateDeclaration
-from hapax.grammar.dependencies import negative_cycles
+from hapax.grammar.dependencies import comparison_of, negative_cycles
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
 from hapax.grammar.rules import ASKED_KINDS, Library, literals_of
-from hapax.grammar.terms import Comparison, variable_names
+from hapax.grammar.terms import Comparison, Literal, variable_names
 
 UNKNOWN_FUNCTION: Final = RuleFault.error(
     "HPX127", "unknown aggregate",
@@ -78,11 +78,14 @@ def _bound(item: AggregateDeclaration, library: Library) -> set[str]:
     """Names of the variables to which the premise gives values, in its order of evaluation."""
     bound: set[str] = set()
     for part in evaluation_order(item.premise, library):
-        if isinstance(part, Comparison):
-            target = assignment(part, bound)
-            bound |= {target} if target is not None else set()
-        elif not part.negated and definition_of(part, library) is None:
+        if isinstance(part, Literal) and not part.negated and definition_of(part, library) is None:
             bound |= variable_names([part])
+            continue
+        # A computed predicate gives a value if its definition is an equation; a negation gives none.
+        comparison = part if isinstance(part, Comparison) else comparison_of(part, library)
+        target = None if comparison is None else assignment(comparison, bound)
+        if target is not None:
+            bound.add(target)
     return bound
 
 

@@ -229,12 +229,41 @@ def test_the_text_of_an_aggregate_parses_to_the_same(prolog: PrologSession) -> N
         ),
         ("closed q/2\naggregate n(T A, Number K) := K = count(T B: q(T A, T B))", []),
         ("aggregate n(T A, Number K) := K = count(Year B: p(T A, Year B))", ["HPX107"]),
+        (
+            "given r(T, Number)\ncomputed d(Number A, Number B) := B = A * 2\n"
+            "aggregate n(Number K) := K = sum(Number B, T C: r(T C, Number A) & d(Number A, Number B))",
+            [],
+        ),
+        (
+            "given r(T, Number)\ncomputed d(Number A, Number B) := A < B\n"
+            "aggregate n(Number K) := K = sum(Number B, T C: r(T C, Number A) & d(Number A, Number B))",
+            ["HPX128"],
+        ),
     ],
 )
 def test_faults_of_aggregates_are_reported(text: str, codes: list[str]) -> None:
     """Unknown functions, variables without values, texts, cycles, open predicates and clashing types are errors."""
     library = library_of(f"given p(T, T)\noracle q(T, T)\n{text}")
     assert [found.code for found in check_library(library) if found.code < "HPX2"] == codes
+
+
+def test_a_computed_predicate_may_give_the_counted_value(prolog: PrologSession) -> None:
+    """What an equation of a computed predicate gives is summed by both engines."""
+    library = library_of(
+        "given has_price(Dish, Number)\ncomputed is_half_of(Number A, Number B) := B = A * 2\n"
+        "aggregate total(Number K) :=\n"
+        "  K = sum(Number B, Dish D: has_price(Dish D, Number A) & is_half_of(Number A, Number B))\n"
+        "@name sum\n@generic none\ntotal(Number K) & has_price(Dish D, K) -> costs_all(Dish D, Number K)"
+    )
+    with KnowledgeBase() as kb:
+        kb.add_facts([fact("has_price", "soup", 3), fact("has_price", "pie", 4), fact("has_price", "feast", -14)])
+        kb.add_facts([fact("has_price", "menu", 14)])
+        report = derive_all(kb, library, [library.rule("sum")], session=prolog)
+        records = list(read_statements(kb, library, library.rule("sum"), prolog))
+
+        assert report.rules[0].engine == "sql"
+        assert concluded(records) == {("menu", Fraction(14))}
+        assert records == by_prolog(prolog, kb, library, "sum")
 
 
 def test_there_are_no_probabilities_of_aggregates(prolog: PrologSession) -> None:
