@@ -120,7 +120,7 @@ row. So `sum(Number P: ...)` adds every price once, and `sum(Number P, Dish D: .
 whose first value is a text counts for `count` only. The premise's other variables only have to have some value.
 
 - A group without rows has no value: there is no count of 0. `not is_in(...)` says that there is none.
-- Numbers are exact. SQL derives `count`, `sum`, `min` and `max`; Prolog derives averages, which may not be a finite
+- Numbers are exact. SQL derives `count`, `sum`, `min` and `max`; Prolog derives averages, which may not be finite
   decimals, and what could need more than 60 bits. The values are the same.
 - An aggregate may use other aggregates, negation and derived predicates, but not depend on itself.
 - Its premise needs all facts of its predicates, so that they are given, closed, or derived from such: an oracle

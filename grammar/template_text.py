@@ -26,9 +26,12 @@ _SPACING = re.compile(r"\s{2,}|\s[,.;?!]|^\s|\s$|\]\[|\w\[|\]\w")
 _REPEATABLE = frozenset({"had", "that", "very"})
 """Words that may stand twice in a row."""
 
-_CONSONANT_SOUND = ("uni", "usa", "use", "usu", "uti", "eu", "one", "once", "ubi", "ura")
-_VOWEL_SOUND = ("hour", "honest", "honour", "honor", "heir")
-"""First letters of words whose sound is not that of their letter."""
+_CONSONANT_SOUND = (
+    *("uni", "unanim", "usa", "use", "usu", "ute", "uti", "uto", "ubi", "uk", "ura", "ure", "uri", "uro", "uru", "uvu"),
+    *("eu", "ewe", "one", "once"),
+)
+_VOWEL_SOUND = ("hour", "honest", "honour", "honor", "heir", "unin", "unimp", "unimag", "uniden", "uniro", "oner")
+"""First letters of words whose sound is not that of their letter; the second list outweighs the first."""
 
 _FINITE = frozenset({"is", "are", "was", "were", "has", "had", "does", "did", "goes", "been", "being"})
 _NO_VERB = frozenset({"always", "perhaps", "sometimes", "as", "this", "its", "his", "besides"})

@@ -117,3 +117,24 @@ def test_texts_with_two_articles_or_the_wrong_one() -> None:
     """Values that bring their own article, or begin with a vowel, show in the finished sentence."""
     assert list(text_errors("PersonX saw the the end of a apple")) != []
     assert list(text_errors("PersonX saw a union, an hour and vitamin A in it")) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("an uninhabited island", "a uninhabited island"),
+        ("an unidentified bird", "a unidentified bird"),
+        ("an onerous task", "a onerous task"),
+        ("a unilateral treaty", "an unilateral treaty"),
+        ("a ukulele", "an ukulele"),
+        ("a utopia", "an utopia"),
+        ("a uterus", "an uterus"),
+        ("a ewe", "an ewe"),
+        ("an urban area", "a urban area"),
+        ("an utter failure", "a utter failure"),
+    ],
+)
+def test_the_article_follows_the_sound(right: str, wrong: str) -> None:
+    """Words that begin with the letter of a vowel and the sound of a consonant, and the other way round, are known."""
+    assert list(text_errors(f"PersonX saw {right}")) == []
+    assert list(text_errors(f"PersonX saw {wrong}")) != []
