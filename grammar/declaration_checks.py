@@ -10,13 +10,23 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
+from hapax.grammar.arithmetic import holds
 from hapax.grammar.declarations import ClosedDeclaration, Constraint, Property, PropertyDeclaration
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.satisfiable import contradiction
-from hapax.grammar.subsumption import subsumes
-from hapax.grammar.terms import Atom, BodyLiteral, Literal, Term, item_place, variable_names
+from hapax.grammar.subsumption import Matcher, subsumes
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Literal,
+    Term,
+    item_place,
+    variable_names,
+)
 
 _BROKEN = Literal(Atom("broken", ()))
 """Conclusion that makes a rule of a constraint, so that rules can be compared with it."""
@@ -138,7 +148,7 @@ def broken_declarations(library: Library) -> Iterator[Diagnostic]:
     stated = _as_rule(tuple(Literal(fact) for fact in library.facts))
     for constraint in library.constraints:
         forbidden = _as_rule(constraint.premise)
-        if not forbidden.comparisons and subsumes(forbidden, stated, library):
+        if _is_broken(constraint, stated, library):
             yield BREAKING_FACTS.at(
                 constraint.place, f'the stated facts break "{constraint.origin}"', "Remove a fact, or the declaration"
             )
@@ -155,6 +165,18 @@ def broken_declarations(library: Library) -> Iterator[Diagnostic]:
                 "Correct the rule, or remove the declaration",
                 constraint.place,
             )
+
+
+def _is_broken(constraint: Constraint, stated: Rule, library: Library) -> bool:
+    """True if the premise of `stated`, which are facts, has what the constraint forbids."""
+    literals = [item for item in constraint.premise if isinstance(item, Literal)]
+    comparisons = [item for item in constraint.premise if isinstance(item, Comparison)]
+    # Facts have no variables, so that the comparisons are calculated rather than deduced from all facts together.
+    for binding in Matcher(library).bindings(literals, stated):
+        values = {name: term.value for name, term in binding.items() if isinstance(term, Constant)}
+        if all(variable_names([item]) <= values.keys() and holds(item, values) for item in comparisons):
+            return True
+    return False
 
 
 def _as_rule(premise: tuple[BodyLiteral, ...]) -> Rule:

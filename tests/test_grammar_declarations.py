@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hapax.grammar.checks import check_library
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     ClosedDeclaration,
@@ -92,3 +93,26 @@ def test_an_oracle_predicate_is_open_until_it_is_closed_or_derived() -> None:
     )])  # fmt: skip
 
     assert [name for name in ("p/2", "f/2", "c/2", "g/2", "d/2", "u/2") if library.is_open(name)] == ["p/2", "f/2"]
+
+
+@pytest.mark.parametrize(
+    ("death", "constraint", "codes"),
+    [
+        (1800, "A < B", ["HPX123"]),
+        (1880, "A < B", []),
+        (1940, "A - B > 120", ["HPX123"]),
+        (1900, "A - B > 120", []),
+        (1815, "A = B", ["HPX123"]),
+        (1815, "A \\= B", []),
+    ],
+)
+def test_stated_facts_are_compared_with_a_constraint(death: int, constraint: str, codes: list[str]) -> None:
+    """A constraint with comparisons is broken by stated facts whose values satisfy them."""
+    library = parse_library([(
+        "f.rules",
+        f"given was_born_in(Poet, Year)\ngiven died_in(Poet, Year)\n"
+        f"never died_in(Poet X, Year A) & was_born_in(Poet X, Year B) & {constraint}\n"
+        f'fact died_in("Ada", {death})\nfact was_born_in("Ada", 1815)\nfact was_born_in("Ben", 1700)',
+    )])  # fmt: skip
+
+    assert [found.code for found in check_library(library) if found.code < "HPX2"] == codes
