@@ -60,7 +60,7 @@ def kept_at_ends(
     ends = {distribution: _RankedEnd(pool, distribution, share, beam) for distribution, pool in pools.items()}
     chosen: dict[Distribution, list[K]] = {}
     for distribution, end in ends.items():
-        # Rank among tied beams: 0 for those that the other end does not want, 1 for its tied ones, 2 for its sure ones.
+        # Rank among tied beams: 0 if the other end does not want it, 1 if it is tied or chosen there, 2 if it is sure.
         avoided: dict[K, int] = {}
         for rival, rival_end in ends.items():
             if rival is distribution:
