@@ -46,6 +46,9 @@ _MAX_CELL = 1 << 30
 _MISSING = ("NAType", "NaTType")
 """Names of the classes of pandas' missing values, which need no pandas to be recognised."""
 
+_NARROW = ("float16", "float32")
+"""Types of numpy's floats that show fewer digits than Python's."""
+
 _NAMES_SHOWN = 100
 """Names of fields that are remembered for the message about one that no JSON object has."""
 
@@ -369,7 +372,7 @@ def _of_parquet(path: Path, _: TableMapping) -> Iterator[_Table]:
             def rows() -> Iterator[tuple[int, Row]]:
                 number = 0
                 for batch in file.iter_batches(_BATCH):
-                    columns = [column.to_pylist() for column in batch.columns]
+                    columns = [with_shown_digits(column).to_pylist() for column in batch.columns]
                     for row in zip(*columns, strict=True):
                         number += 1
                         yield number, row
@@ -379,8 +382,21 @@ def _of_parquet(path: Path, _: TableMapping) -> Iterator[_Table]:
         raise HapaxError(f"{path} cannot be read: {fault}. Give a sound Parquet file.") from fault
 
 
+def with_shown_digits(column: Any) -> Any:
+    """A column of Arrow, with floats of 32 bits as the floats of 64 bits that show the same digits.
+
+    Widened bit by bit, 3.1 would be 3.0999999046325684.
+    """
+    import pyarrow as pa
+
+    return column.cast(pa.string()).cast(pa.float64()) if pa.types.is_float32(column.type) else column
+
+
 def _of_frame(frame: Any) -> _Table:
-    rows = enumerate(frame.itertuples(index=False, name=None), 1)
+    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    # Pandas gives Python's floats, which show further digits of narrow ones; numpy's own show theirs (see `_plain`).
+    columns = [column.to_numpy() if str(column.dtype) in _NARROW else column for column in columns]
+    rows = enumerate(zip(*columns, strict=True), 1)
     return _Table([str(name) for name in frame.columns], _batches(rows), _plain)
 
 
@@ -404,8 +420,9 @@ def _plain(cell: object) -> object:
     if isinstance(number, float):
         if math.isnan(number):  # a missing value of a data frame
             return None
+        shown = str(cell) if type(cell).__name__ in _NARROW else repr(number)
         # Infinity becomes a decimal, too, which `values.refusal` then names.
-        return int(number) if number.is_integer() else Decimal(repr(number))
+        return int(number) if number.is_integer() else Decimal(shown)
     raise ValueError(f"{type(cell).__name__} is neither a text nor a number; turn it into one")
 
 

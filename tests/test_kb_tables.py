@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,24 @@ def test_dates_are_texts_and_missing_cells_are_named(form: str, tmp_path: Path, 
 
     values = {value for _, value in stored(fresh_kb)}
     assert values == {"1965-01-01", "1965-01-01T05:06:00", "1965-01-02", 1, 2}
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet"])
+def test_short_floats_keep_their_digits(form: str, tmp_path: Path, fresh_kb: KnowledgeBase) -> None:
+    """A float of 32 bits is stored as the decimal that it shows; an empty one is a missing cell."""
+    pandas = pytest.importorskip("pandas")
+    heights = pandas.Series([3.1, 0.001, 2.0, None], dtype="float32")
+    source = pandas.DataFrame({"airport": ["Orly", "Tegel", "Gatwick", "Luton"], "height": heights})
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+        source.to_parquet(tmp_path / "t.parquet")
+        source = tmp_path / "t.parquet"
+    report = hapax.import_facts(
+        fresh_kb, source, mapping=TableMapping.of("has", ["airport", "height"]), skip_faulty=True
+    )
+
+    assert stored(fresh_kb) == [("Gatwick", 2), ("Orly", Decimal("3.1")), ("Tegel", Decimal("0.001"))]
+    assert [fault.kind for fault in report.faults] == ["empty cell"]
 
 
 @pytest.mark.usefixtures("folder")

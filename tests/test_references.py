@@ -27,8 +27,9 @@ from hapax.llm_oracle.protocols import (
     GenerationRequest,
     ModelIdentity,
 )
-from hapax.llm_oracle.references.mapping import SHIPPED, read_mapping, shipped_names
+from hapax.llm_oracle.references.mapping import SHIPPED, TableSection, read_mapping, shipped_names
 from hapax.llm_oracle.references.model import ReferenceModel
+from hapax.llm_oracle.references.tables import read_table
 from hapax.llm_oracle.registry import chain_parts, open_model, open_models
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "airports"
@@ -210,6 +211,19 @@ def test_blank_cells_and_repeated_rows_are_no_faults(tmp_path):
 
     assert truths(model, "X lies at 1 feet.", "Y, z lies at 7 feet.") == [True, True]
     assert model.proposals(knowledge_prompt("A", "[A] lies at 1 feet", "Airport")) == {"x": 9.0}
+
+
+def test_parquet_tables_keep_the_digits_of_short_floats(tmp_path: Path) -> None:
+    """A float of 32 bits in a Parquet file is the decimal that it shows; other columns come in as they are."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"name": ["Orly", "Tegel"], "height": pa.array([3.1, None], pa.float32()), "rank": [1, 2]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    rows = read_table("t", TableSection(file=Path("t.parquet")), tmp_path)
+
+    expected = [{"name": "Orly", "height": 3.1, "rank": 1}, {"name": "Tegel", "height": None, "rank": 2}]
+    assert [(row.number, dict(row.cells)) for row in rows] == list(enumerate(expected, 1))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.kb.tables import with_shown_digits
 from hapax.llm_oracle.references.loaders import LOADERS
 from hapax.llm_oracle.references.mapping import TableSection
 
@@ -99,11 +100,12 @@ def _parquet(path: Path) -> Iterator[TableRow]:
     with extras_named():
         from pyarrow import ArrowInvalid, parquet
     try:
-        rows = parquet.read_table(path).to_pylist()
+        table = parquet.read_table(path)
     except ArrowInvalid as fault:
         raise HapaxError(f"{path}: is not a Parquet file: {fault}. Write it anew.") from fault
-    for number, row in enumerate(rows, 1):
-        yield TableRow(number, row)
+    columns = [with_shown_digits(column).to_pylist() for column in table.columns]
+    for number, cells in enumerate(zip(*columns, strict=True), 1):
+        yield TableRow(number, dict(zip(table.column_names, cells, strict=True)))
 
 
 def _refuse_strange_cells(path: Path, rows: Sequence[TableRow]) -> None:
