@@ -248,8 +248,8 @@ def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
     # `aggregates_of_themselves` reports the cycles over aggregates.
     cycles = [cycle for cycle in negative_cycles(whole) if not library.aggregated.intersection(cycle)]
     cycle_of: dict[str, tuple[str, ...]] = {}
-    for cycle in cycles:
-        cycle_of |= dict.fromkeys(cycle, cycle)
+    for members in cycles:
+        cycle_of |= dict.fromkeys(members, members)
     rules: dict[tuple[str, ...], list[Rule]] = {cycle: [] for cycle in cycles}
     for rule in library.rules:
         if cycle := cycle_of.get(rule.conclusion.atom.indicator):
