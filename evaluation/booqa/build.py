@@ -132,13 +132,17 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
             sets[homes[key]] += positive.questions
     balanced = list(chain.from_iterable(balanced_by_slice.values()))
     negatives = sum(len(positive.negatives) for positive in balanced)
+    set_steps = []
+    for name, chosen in sets.items():
+        labels = [question.label for question in chosen]
+        set_steps.append(Step(name, sum(labels), "positives", {}))
     steps = (
         Step("time slices", occurrences.total(), "triples", dict(dropped)),
         Step("entity pairs and predicates", sum(map(len, positives_by_slice.values())), "positives", dict(filtered)),
         Step("WordNet", len(balanced), "positives with negatives", dict(unused)),
         Step("replacements", negatives, "negatives", dict(replacer.dropped)),
         Step("sample", sum(map(len, sampled.values())), "positives", dict(beyond)),
-        *(Step(name, sum(question.label for question in chosen), "positives", {}) for name, chosen in sets.items()),
+        *set_steps,
     )
     return Built(sets, homes, steps)
 

@@ -107,7 +107,9 @@ def sentences(
     `left_out`: files in the same format; sentences that they have, too, are left out. Raises HapaxError for a line that
     is neither a triple nor a sentence of the release.
     """
-    excluded = {_digest(line.text) for path in left_out for line in _lines(path) if line.text}
+    excluded: set[bytes] = set()
+    for path in left_out:
+        excluded.update(_digest(line.text) for line in _lines(path) if line.text)
     digests: set[bytes] = set()  # of the texts, which may not fit in memory
     counts: Counter[str] = Counter()
     for path in paths:

@@ -25,7 +25,9 @@ class DocumentIndex:
         self._documents = list(documents.values())
         # Chinese is written without blanks, so words cannot be told by a pattern.
         self._vectors = TfidfVectorizer(ngram_range=(1, 2), analyzer="char" if language == "ZH" else "word")
-        texts = [" ".join(sentence.text for sentence in document) for document in self._documents]
+        texts = []
+        for document in self._documents:
+            texts.append(" ".join(sentence.text for sentence in document))
         try:
             self._matrix = self._vectors.fit_transform(texts)
         except ValueError:  # no document has a word

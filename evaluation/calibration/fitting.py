@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,7 @@ def _logistic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
 
 def titles_of(labels: Sequence[LabelledScore]) -> list[str]:
     """The members of a combined critic that scored some of these labels."""
-    return list(dict.fromkeys(title for label in labels for title in label.members))
+    return list(dict.fromkeys(chain.from_iterable(label.members for label in labels)))
 
 
 def _stacked(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
@@ -159,9 +160,11 @@ def _stacked(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
 
     titles = titles_of(labels)
     while titles:
-        # A member without a score adds nothing: the logit of 0.5 is 0.
-        logits = np.array([[logit(label.members.get(title, 0.5)) for title in titles] for label in labels])
-        model = LogisticRegression(C=100.0).fit(logits, truths)
+        rows = []
+        for label in labels:
+            # A member without a score adds nothing: the logit of 0.5 is 0.
+            rows.append([logit(label.members.get(title, 0.5)) for title in titles])
+        model = LogisticRegression(C=100.0).fit(np.array(rows), truths)
         weights = model.coef_[0].tolist()
         # A negative weight would say that a member's doubt speaks for a fact.
         if min(weights) >= 0:

@@ -297,7 +297,9 @@ class Calibrator:
     def _figure(self, points: Mapping[str, Sequence[tuple[float, float, int]]]) -> tuple[Path, ...]:
         if self.options.figure is None:
             return ()
-        rows = [(name, *point) for name, line in points.items() for point in line]
+        rows: list[tuple[object, ...]] = []
+        for name, line in points.items():
+            rows += [(name, *point) for point in line]
         table = ResultTable("", ("scores", "mean probability", "share true", "facts"), rows)
 
         def draw(axes: Any) -> None:

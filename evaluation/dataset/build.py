@@ -178,12 +178,16 @@ def _check_folder(target: Target) -> bool:
 
 def _is_same(new: Path, place: Path) -> bool:
     """True if two folders hold the same files, as after a command that was killed when all was written."""
-    names = [{path.relative_to(folder) for path in folder.rglob("*")} for folder in (new, place)]
-    if names[0] != names[1]:
+    names = _names_below(new)
+    if names != _names_below(place):
         return False
-    files = (name for name in names[0] if (new / name).is_file())
+    files = (name for name in names if (new / name).is_file())
     # A shallow comparison would take files of equal size and time for equal.
     return all(cmp(new / name, place / name, shallow=False) for name in files)
+
+
+def _names_below(folder: Path) -> set[Path]:
+    return {path.relative_to(folder) for path in folder.rglob("*")}
 
 
 @contextmanager

@@ -216,8 +216,10 @@ def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
     if present:
         return
     parts = folder / ("data" if table is STATEMENTS else table.name)
-    # Shard numbers have leading zeros, so this is the order in which the rows were written.
-    shards = [shard for distribution in Distribution for shard in sorted(parts.glob(f"{distribution.value}-*.parquet"))]
+    shards: list[Path] = []
+    for distribution in Distribution:
+        # Shard numbers have leading zeros, so this is the order in which the rows were written.
+        shards += sorted(parts.glob(f"{distribution.value}-*.parquet"))
     if not shards:
         raise HapaxError(
             f"{folder}: neither the format jsonl nor parquet is there. Write the dataset with --format jsonl or hf."

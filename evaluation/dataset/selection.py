@@ -95,7 +95,7 @@ class Selection:
     @property
     def row_ids(self) -> dict[str, str]:
         """The id of the row of each statement."""
-        return {place.id: text.id for text in self.texts for place in text.places}
+        return _row_ids(self.texts)
 
     @property
     def repeats(self) -> int:
@@ -118,7 +118,7 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     """
     left_out: Counter[str] = Counter()
     texts = _same_texts(_latest(kb, options, left_out))
-    row_ids = {place.id: text.id for text in texts for place in text.places}
+    row_ids = _row_ids(texts)
     # A voter saw the text alone, so a vote on one statement is a vote on all that read the same.
     judgements = judge(replace(vote, statement_id=row_ids.get(vote.statement_id, "")) for vote in kb.votes())
     chosen: list[SameText] = []
@@ -134,6 +134,15 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     if not chosen:
         raise HapaxError(_nothing_left(kb, left_out))
     return Selection(tuple(chosen), judgements, {reason: left_out[reason] for reason in REASONS})
+
+
+def _row_ids(texts: Iterable[SameText]) -> dict[str, str]:
+    """The id of the row of each statement."""
+    row_ids: dict[str, str] = {}
+    for text in texts:
+        for place in text.places:
+            row_ids[place.id] = text.id
+    return row_ids
 
 
 def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:

@@ -63,7 +63,7 @@ def to_json(graph: EntailmentGraph) -> dict[str, Any]:
         ],
         "closure": closure,
         "scores": scores,
-        "paraphrases": [[str(atom) for atom in same] for same in graph.paraphrases],
+        "paraphrases": [list(map(str, same)) for same in graph.paraphrases],
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,8 @@ def link_in_sheet(kb: KnowledgeBase, library: Library, path: Path, options: Link
     # A name that rules and entailments share needs no link.
     for link in _proposed(own, sorted(stored_names - own.keys()), options, notes):
         sheet.add(link.proposal, "linked", link.rules, "")
-    accepted = [edge for row in sheet.decided(ACCEPT) for edge in _edges(row, path)]
-    rejected = [edge for row in sheet.decided(REJECT) for edge in _edges(row, path)]
+    accepted = list(chain.from_iterable(_edges(row, path) for row in sheet.decided(ACCEPT)))
+    rejected = list(chain.from_iterable(_edges(row, path) for row in sheet.decided(REJECT)))
     sheet.write()
     decided = {edge.fact.id: edge for edge in (*rejected, *accepted)}
     stored = kb.facts_by_id(decided).keys()

@@ -225,7 +225,7 @@ def compare(
 
     def measured(weights: _Floats | None) -> _Floats:
         curves = [ranking.curve(weights) for ranking in rankings]
-        rows = [[figure(shape) for shape in curves] for figure in figures.values()]
+        rows = [list(map(figure, curves)) for figure in figures.values()]
         # Per figure: whole pairs, hypotheses alone, and their difference.
         return np.array([[*row, row[0] - row[1]] if len(row) == 2 else row for row in rows])
 
@@ -259,7 +259,7 @@ def _resampled_all(
     """An estimate for each number of the matrix that `figures` returns."""
     values = figures(None)
     if count == 0:
-        return [[NOTHING for _ in row] for row in values]
+        return [[NOTHING] * len(row) for row in values]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     if len(numbers) < 2:
         return [[Estimate(float(value), math.nan, math.nan, count) for value in row] for row in values]

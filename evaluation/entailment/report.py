@@ -129,7 +129,10 @@ def measure(
             truth = [pair.entailed for pair in members]
             clusters = [pair_and_converse(pair) for pair in members]  # a pair and its converse are not independent
             by_pair = [scores] if twins is None else [scores, twins]
-            score_lists = [[scored[_identity(pair)] for pair in members] for scored in by_pair]
+            identities = list(map(_identity, members))
+            score_lists = []
+            for scored in by_pair:
+                score_lists.append([scored[identity] for identity in identities])
             yield subset_result((scorer.name, subset, sees), truth, score_lists, clusters, how)
     deferrals.raise_first()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, Sense, lexicon_languages
@@ -35,7 +36,8 @@ _POINTERS = {
 
 def installed(folder: Path = WORDNET) -> bool:
     """True if the folder has WordNet's files."""
-    return all((folder / f"{kind}.{part}").is_file() for kind in ("index", "data") for part in _PARTS.values())
+    names = [f"{kind}.{part}" for kind, part in product(("index", "data"), _PARTS.values())]
+    return all((folder / name).is_file() for name in names)
 
 
 def open_lexicon(name: str = "", language: str = "EN") -> Lexicon:

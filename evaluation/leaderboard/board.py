@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, zip_longest
+from itertools import chain, combinations, zip_longest
 from statistics import fmean
 from typing import Any, Literal
 
@@ -269,7 +269,7 @@ def _score(
     head_of_rule, tail_of_rule = _by_rule(head), _by_rule(long_tail)
     # Paired by rule: a rule with one end only says nothing about the drop.
     differences = [head_of_rule[rule] - tail_of_rule[rule] for rule in head_of_rule if rule in tail_of_rule]
-    replies = [answer for mark in marks for answer in mark.answers]
+    replies = list(chain.from_iterable(mark.answers for mark in marks))
     return ModelScore(
         name,
         identity.revision,

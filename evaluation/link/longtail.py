@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -301,14 +301,16 @@ def _ends(pool: _Pool, scorer: _Scorer, measure: Measure, seed: int) -> Ends:
 
 def _size(split: _Split, pools: Sequence[_Pool]) -> SplitSize:
     made = list(split.by_rule.values())
-    tail = [(pool, text) for pool in pools for text in split.by_rule[pool.rule].long_tail]
-    common = [_all_common(pool.values[text]) for pool, text in tail]
+    common: list[bool] = []
+    for pool in pools:
+        long_tail = split.by_rule[pool.rule].long_tail
+        common += [_all_common(pool.values[text]) for text in long_tail]
     return SplitSize(
         split.ranker,
         split.measure,
         sum(bool(by_end.head and by_end.long_tail) for by_end in made),
         sum(len(by_end.head) for by_end in made),
-        len(tail),
+        sum(len(by_end.long_tail) for by_end in made),
         sum(len(set(by_end.head) & set(by_end.long_tail)) for by_end in made),
         sum(len(by_end.crowded) for by_end in made),
         share(common),
@@ -345,7 +347,7 @@ def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Mea
         auc_equally_common=over_rules(lambda rule: rule.auc_equally_common),
         effect=over_rules(lambda rule: rule.effect),
         positive=share([rule.delta > 0 for rule in present]),
-        matched=share([likelier for rule in present for likelier in rule.matched]),
+        matched=share(list(chain.from_iterable(rule.matched for rule in present))),
     )
 
 
@@ -403,7 +405,9 @@ def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:
 
 def _correlations(pools: Sequence[_Pool], scorers: Sequence[_Scorer]) -> Iterable[Correlation]:
     """Each measure of each model with each model's own way of judging, and with its other measures."""
-    series = [(scorer, measure) for scorer in scorers for measure in scorer.measures]
+    series: list[tuple[_Scorer, Measure]] = []
+    for scorer in scorers:
+        series += [(scorer, measure) for measure in scorer.measures]
     for (first, measure), (second, second_measure) in combinations(series, 2):
         is_compared = first is second or measure == first.judged_by or second_measure == second.judged_by
         if not is_compared:

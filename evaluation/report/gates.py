@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from hapax.engine.search.account import StepAccount
@@ -263,7 +264,7 @@ def _count_beams(tally: _Tally, run: RunRecord) -> None:
         for premise, loss in step.failed.items():
             reasons.setdefault(loss.gate, Counter())[f"{premise} does not hold"] += loss.count
     counts = {gate: by_reason.total() for gate, by_reason in reasons.items()}
-    cuts = [cut for step in steps for cut in step.cuts.values()]
+    cuts = list(chain.from_iterable(step.cuts.values() for step in steps))
     counts[LIKELIHOOD.name] = sum(cut.ranked - cut.kept for cut in cuts)
     tally.accepted[Subject.BEAMS, LIKELIHOOD.name] = sum(cut.kept for cut in cuts)
     for gate, count in counts.items():

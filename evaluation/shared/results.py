@@ -25,7 +25,10 @@ class ResultTable:
     @property
     def texts(self) -> list[list[str]]:
         """The rows as text."""
-        return [["" if cell is None else str(cell) for cell in row] for row in self.rows]
+        texts = []
+        for row in self.rows:
+            texts.append(["" if cell is None else str(cell) for cell in row])
+        return texts
 
     def write_csv(self, path: Path) -> None:
         """Write columns and rows, without the title."""

@@ -180,7 +180,9 @@ def _printed_table_4() -> ResultTable:
 
 
 def _printed(title: str, columns: Sequence[str], table: Mapping[str, Sequence[float]]) -> ResultTable:
-    rows = [(name, *(f"{figure:.2f}" for figure in figures)) for name, figures in table.items()]
+    rows = []
+    for name, figures in table.items():
+        rows.append((name, *(f"{figure:.2f}" for figure in figures)))
     return ResultTable(title, columns, rows)
 
 

@@ -177,8 +177,9 @@ def judge(
     items, _ = items_of(kb, statements, vote_verdicts(()))
 
     def ask_batch(batch: Sequence[ProbeItem]) -> None:
+        answers = ask([(item, _TRUTH) for item in batch])
         # Stored batch by batch, so that an interruption loses no answer.
-        kb.add_votes(_vote(answer, voter) for answer in ask([(item, _TRUTH) for item in batch]))
+        kb.add_votes(_vote(answer, voter) for answer in answers)
 
     def finished(done: int) -> None:
         if progress is not None:

@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from hapax.grammar.errors import HapaxError
@@ -34,7 +35,7 @@ PRONOUN_FORMS = (
     ("it", "its"),
     ("they", "them", "their", "theirs"),
 )
-_PRONOUN = re.compile(rf"\b({'|'.join(form for forms in PRONOUN_FORMS for form in forms)})\b", re.IGNORECASE)
+_PRONOUN = re.compile(rf"\b({'|'.join(chain.from_iterable(PRONOUN_FORMS))})\b", re.IGNORECASE)
 
 # `so` begins a clause before `that` or a pronoun; otherwise it is an adverb (`so heavy`).
 _CLAUSE = re.compile(

@@ -95,7 +95,7 @@ def scoring(model: LikelihoodModel, journal: Journal, settings: AskSettings) -> 
         call_ids = dict(zip(texts, likelihood.call_ids(list(texts)), strict=True))
         answers = []
         for pair in pairs:
-            terms = [[terms_of(item, option) for option in (0, 1)] for item in pair]
+            terms = [(terms_of(item, 0), terms_of(item, 1)) for item in pair]
             calls: dict[str, None] = {}
             for by_option in terms:
                 for option_terms in by_option:

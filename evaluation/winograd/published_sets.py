@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -60,7 +61,10 @@ def _fits_dpr(text: str) -> bool:
 
 def _dpr_records(text: str) -> list[list[str]]:
     blocks = re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n").strip())
-    return [[line.strip() for line in block.strip().split("\n")] for block in blocks]
+    records = []
+    for block in blocks:
+        records.append([line.strip() for line in block.strip().split("\n")])
+    return records
 
 
 def _dpr_rows(block: list[str]) -> list[PlainRow]:
@@ -405,7 +409,7 @@ def _own_cell(row: Mapping[str, str], name: str, kind: str) -> str:
     return own if own not in ("", "-") else row.get(name, "")
 
 
-_PRONOUNS = frozenset(form for forms in PRONOUN_FORMS for form in forms)
+_PRONOUNS = frozenset(chain.from_iterable(PRONOUN_FORMS))
 
 FORMATS = (
     SetFormat("PDP or WSC collection", _fits_collection, _collection_records, _collection_rows),

@@ -123,6 +123,10 @@ def _part(statements: Sequence[StatementAnswers], domain: str, distribution: Dis
 
 
 def _scores(domain: str, distribution: Distribution, statements: Sequence[StatementAnswers]) -> ProbeScores:
+    violations, refusals = [], []
+    for answers in statements:
+        violations.append([answer.verdict.violation is not None for answer in answers])
+        refusals.append([answer.verdict.refusal is not None for answer in answers])
     return ProbeScores(
         domain,
         distribution,
@@ -131,8 +135,8 @@ def _scores(domain: str, distribution: Distribution, statements: Sequence[Statem
         share([_all_right(answers) for answers in statements]),
         mean([_share_right(answers) for answers in statements]) if statements else NOTHING,
         # The replies about one statement are no independent cases.
-        share_of_clusters([[answer.verdict.violation is not None for answer in answers] for answers in statements]),
-        share_of_clusters([[answer.verdict.refusal is not None for answer in answers] for answers in statements]),
+        share_of_clusters(violations),
+        share_of_clusters(refusals),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 
 from hapax.evaluation.winograd.reasoner.kinds import SUBJECT_PRONOUNS
 from hapax.evaluation.winograd.reasoner.parsing import Parse, Token
@@ -113,7 +114,7 @@ class EventReader:
 
     def events(self) -> list[ParsedEvent]:
         """All events, in the order of their predicates."""
-        return [event for token in self.parse for event in self._event(token)]
+        return list(chain.from_iterable(map(self._event, self.parse)))
 
     def children(self, index: int, *relations: str) -> list[Token]:
         """Dependents of a word by these relations."""
@@ -164,7 +165,7 @@ class EventReader:
 
     def _grandchildren(self, verb: Token) -> list[Token]:
         objects = self.children(verb.index, "dobj", "attr")
-        return [grandchild for child in objects for grandchild in self._children[child.index]]
+        return list(chain.from_iterable(self._children[child.index] for child in objects))
 
     def _governors(self, verb: Token) -> tuple[str, ...]:
         above: list[str] = []

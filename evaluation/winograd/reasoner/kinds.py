@@ -91,7 +91,9 @@ class Abstraction:
         words = [parse[index].text.casefold() for index in span]
         known = {self._genders[word] for word in (*words, head.lemma) if word in self._genders}
         senses = [] if _is_name(parse, head, span) else self._senses(words, head)
-        chains = [{_BEINGS[kind] for kind in chain if kind in _BEINGS} for chain in senses]
+        chains = []
+        for kinds in senses:
+            chains.append({_BEINGS[kind] for kind in kinds if kind in _BEINGS})
         # A name, or a word that WordNet does not know, can be any being.
         beings = {PERSON} if known else set().union(*chains) if senses else {PERSON, ANIMAL, GROUP}
         if senses and not all(chain == {PERSON} for chain in chains) and PERSON in beings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from hapax.evaluation.winograd.reasoner.wordnet import WordNet, shipped_wordnet
@@ -24,7 +25,9 @@ class WordClasses:
         self._events = _by_word(sections["events"])
         self._reversed = _by_word(sections["reversed"])
         self._qualities = _by_word(sections["qualities"])
-        self.manners = {word: name for name, text in sections["manner"].items() for word in _words(text)}
+        self.manners: dict[str, str] = {}
+        for name, text in sections["manner"].items():
+            self.manners |= dict.fromkeys(_words(text), name)
         minds = {name: frozenset(_words(text)) for name, text in sections["minds"].items()}
         self.mind_classes, self.mind_words = minds["classes"], minds["verbs"] | minds["qualities"]
         self.genders: dict[str, str] = {}
@@ -35,7 +38,7 @@ class WordClasses:
     def classes(self) -> frozenset[str]:
         """All classes of events and qualities."""
         by_word = (*self._events.values(), *self._reversed.values(), *self._qualities.values())
-        return frozenset(name for classes in by_word for name in classes)
+        return frozenset(chain.from_iterable(by_word))
 
     def event_classes(self, entry: str, lemma: str, negative: bool) -> list[tuple[str, bool]]:
         """Classes of an event, each with True if its roles are exchanged. `entry`: the lemma as the lexicon has it."""

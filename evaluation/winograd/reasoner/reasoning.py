@@ -259,7 +259,8 @@ def _pronoun(parse: Parse, spans: list[range], pronoun: str, start: int | None) 
     if pronoun:
         fitting = [token for token in fitting if token.text.casefold() == pronoun.casefold()]
     # A pronoun behind both entities is preferred: it can mean either.
-    after = [token for token in fitting if all(token.index >= span.stop for span in spans)]
+    end = max(span.stop for span in spans)
+    after = [token for token in fitting if token.index >= end]
     return next(iter(after or fitting), None)
 
 

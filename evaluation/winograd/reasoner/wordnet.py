@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain, product
 from pathlib import Path
 
 from hapax.evaluation.shared.wordnet_files import index_entries, synset_at
@@ -16,7 +17,8 @@ class WordNet:
     """Nouns, verbs and adjectives of a folder of WordNet; a missing folder knows no word."""
 
     def __init__(self, folder: Path = WORDNET) -> None:
-        self.available = all((folder / f"{kind}.{part}").is_file() for kind in ("data", "index") for part in _PARTS)
+        names = [f"{kind}.{part}" for kind, part in product(("data", "index"), _PARTS)]
+        self.available = all((folder / name).is_file() for name in names)
         self._index: dict[str, dict[str, tuple[int, ...]]] = {}
         self._data: dict[str, bytes] = {}
         if self.available:
@@ -50,9 +52,13 @@ class WordNet:
         senses = self._senses(part, word)[:1]
         words = []
         for _ in range(levels):
-            pointers = [item for offset in senses for item in synset_at(self._data[part], offset).pointers]
-            senses = tuple(target for symbol, target, _ in pointers if symbol == "@")
-            words.append(tuple(name for offset in senses for name in synset_at(self._data[part], offset).words))
+            above: list[int] = []
+            for offset in senses:
+                pointers = synset_at(self._data[part], offset).pointers
+                above += [target for symbol, target, _ in pointers if symbol == "@"]
+            senses = tuple(above)
+            synsets = [synset_at(self._data[part], offset) for offset in senses]
+            words.append(tuple(chain.from_iterable(synset.words for synset in synsets)))
         return words
 
     def synonyms(self, part: str, word: str) -> list[str]:
