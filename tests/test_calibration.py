@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,9 @@ from hapax.evaluation.calibration.fitting import (
     measures,
     with_shifts,
 )
+from hapax.evaluation.calibration.labels import LabelReader
 from hapax.kb.records import CalibrationRecord, FactRecord, Source
+from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.embedded.atlas import load_atlas
 from hapax.llm_oracle.prompts import sentence
 
@@ -153,6 +156,33 @@ def test_a_faulty_label_is_named(rivers: Path) -> None:
 
     assert result.exit_code == 1
     assert "labels.tsv:2: not true or false" in result.output
+
+
+def test_a_file_of_labels_that_is_no_text_is_refused(rivers: Path) -> None:
+    """A file in another encoding is named, with what to do."""
+    (rivers / "labels.tsv").write_bytes("true\tflows_through\tDonau\tÖsterreich\n".encode("latin-1"))
+
+    result = invoke(
+        *("calibrate", "--rules", str(rivers / "world.rules"), "--db", str(rivers / "kb.db")),
+        *("--critic", "simulated:1", "--labels", str(rivers / "labels.tsv")),
+    )
+
+    assert result.exit_code == 1
+    assert "Give lines of text in UTF-8." in " ".join(result.output.split())
+
+
+def test_numbers_of_labels_are_read_as_a_search_reads_values(tmp_path: Path) -> None:
+    """Years before Christ and decimals are the numbers of the facts; a sign that is no number stays text."""
+    rules = 'oracle began_in(Period A, Year B): "[1] began in [2]".'
+    library = hapax.parse_rules(rules)
+    lines = [f"true\tbegan_in\tAge {year}\t{year}\n" for year in ("1750", "500 BC", "2.5", "²", "--5")]
+    (tmp_path / "labels.tsv").write_text("".join(lines), "utf-8")
+    with hapax.KnowledgeBase() as kb:
+        reader = LabelReader(kb, library, {}, OpeningOptions())
+        truths = reader.truths(str(tmp_path / "labels.tsv"))
+
+    assert set(truths.values()) == {True}
+    assert [atom.arguments[1] for atom in reader.proposed.values()] == [1750, -500, Decimal("2.5"), "²", "--5"]
 
 
 # --- promises of a search --------------------------------------------------------------------------------------------

@@ -201,8 +201,8 @@ def test_neighbours_from_a_file(tmp_path: Path) -> None:
 
     assert read_neighbours(path)("stroll through", ["go to", "shop in"]) == [("shop in", 0.5), ("go to", 0.4)]
     assert read_neighbours(path, 1)("stroll through", ["go to", "shop in"]) == [("shop in", 0.5)]
-    path.write_text("a\tb\t2\n", "utf-8")
-    with pytest.raises(HapaxError, match=r"near.tsv:1: write a predicate"):
+    path.write_text("a\tb\t0.5\n\n\na\tb\t2\n", "utf-8")
+    with pytest.raises(HapaxError, match=r"near.tsv:4: write a predicate"):
         read_neighbours(path)
 
 

@@ -617,3 +617,12 @@ def test_published_answers_are_pairs_and_scores(tmp_path: Path) -> None:
     assert (full["pairs"], full["auc_rel"], full["concordance"]["whole"]["value"]) == (2, 1.0, 1.0)
     path.write_text('{"premise": "X,a,Y", "hypothesis": "X,b,Y", "gold": 1, "preds": []}\n', "utf-8")
     assert "write a JSON object" in invoke("evaluate", "entailment", "score", path).stderr
+
+
+def test_a_published_answer_beyond_all_floats_is_refused(tmp_path: Path) -> None:
+    """An integer that no float can hold is a faulty answer, which is named with its line."""
+    path = tmp_path / "answers.json"
+    path.write_text(f'{{"gold": true, "preds": [{10**400}]}}\n', "utf-8")
+
+    with pytest.raises(HapaxError, match=r"answers.json:1: preds must be a list of finite numbers"):
+        pairs.read_scores(path)

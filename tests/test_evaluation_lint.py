@@ -144,6 +144,7 @@ def test_imported_statements_can_be_probed_and_explained(folder: Path) -> None:
         ("rule2_value_cache.csv_head", 'P,A,Z,B\nPersonX,"dairy\n', "not valid CSV in UTF-8"),
         ("flip_label_data.json", "[]", "not a file of flipped labels for LINK"),
         ("flip_label_data.json", '{"LINK": {"rule2": {"head": [7]}}}', "has no row 7"),
+        ("flip_label_data.json", '{"LINK": {"rule2": {"head": [Infinity]}}}', "not a file of flipped labels for LINK"),
     ],
 )
 def test_faulty_files_are_told_and_nothing_is_stored(folder: Path, name: str, text: str, message: str) -> None:

@@ -14,7 +14,8 @@ import hapax
 from hapax.engine.kb_checks import ill_formed_statements, rules_below_the_bar
 from hapax.engine.soundness import SOUNDNESS_QUESTION, RuleSoundness, rule_soundness, soundness_verdicts
 from hapax.evaluation.votes.items import ItemSource, SampleOptions
-from hapax.evaluation.votes.questions import SheetKind
+from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
+from hapax.evaluation.votes.soundness import measure
 from hapax.kb.records import Distribution, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -60,6 +61,18 @@ def test_a_sheet_is_filled_in_and_counted(filled: KnowledgeBase, tmp_path: Path)
     assert measured.value.overall.value == 0.5
     assert measured.value.weighted.value == pytest.approx(20 / 24)
     assert measured.value.wording.value == 1.0
+
+
+def test_the_majority_decides_about_good_english(filled: KnowledgeBase) -> None:
+    """Of several voters on the English of a statement the majority counts, not the last; a tie counts for neither."""
+    first, second = [record.id for record in filled.statements()][:2]
+    for identity, answers in ((first, ("yes", "yes", "no")), (second, ("yes", "no"))):
+        for voter, answer in zip("abc", answers, strict=False):
+            filled.add_votes([VoteRecord(identity, SOUNDNESS_WORDING, voter, answer, "")])
+
+    wording = measure(filled, hapax.SoundnessOptions()).wording
+
+    assert (wording.value, wording.count) == (1.0, 1)
 
 
 def _wording_yes(path: Path) -> Path:

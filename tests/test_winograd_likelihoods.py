@@ -171,6 +171,34 @@ def test_association_says_if_a_model_can_gate(tmp_path: Path, bonus: int, verdic
     assert figures["auc"]["value"] == (1.0 if bonus else 0.5)
 
 
+def test_association_needs_a_clause_with_the_pronoun(tmp_path: Path) -> None:
+    """Reversed pairs without a pronoun in any clause cannot be measured, which is said instead of failing."""
+    path = fixture.annotated(tmp_path / "wsc.csv")
+    path.write_text(path.read_text("utf-8").replace("It was", "This was"), "utf-8")
+    model = fixture.scripted(tmp_path / "m.json", {"likelihood": likelihoods()})
+
+    result = invoke("evaluate", "winograd", "association", str(path), "-m", model, "--db", str(tmp_path / "w.db"))
+
+    assert result.exit_code == 1
+    assert "no clause of a pair of CR-WSC-H has its pronoun" in " ".join(result.stderr.split())
+
+
+def test_cases_of_two_methods_that_score(tmp_path: Path) -> None:
+    """Two methods without wordings stand side by side, each with the options that its scores chose."""
+    ask(tmp_path, "--method", "likelihood", "--method", "likelihood-partial")
+    words = ("evaluate", "winograd", "cases", str(tmp_path / "vans.csv"), "--db", str(tmp_path / "w.db"))
+    result = invoke(*words, "--first", "likelihood", "--second", "likelihood-partial", "--json")
+
+    assert result.exit_code == 0, result.stderr
+    (case,) = json.loads(result.stdout)
+    assert [(method["method"], method["right"]) for method in case["methods"]] == [
+        ("likelihood", False),
+        ("likelihood-partial", False),
+    ]
+    assert case["methods"][0]["reply"] == "The van, by 19.000 nats\nThe van, by 15.500 nats"
+    assert case["failures"] == []
+
+
 def test_association_needs_reversed_pairs(tmp_path: Path) -> None:
     """A file without reversed pairs is refused with the file that has them."""
     path, model = vans(tmp_path)

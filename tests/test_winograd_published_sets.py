@@ -215,6 +215,14 @@ def test_a_faulty_record_is_refused_with_its_row_or_left_out(
     assert problem in file.faults[0].problem
 
 
+def test_an_overlong_cell_of_a_table_is_refused(tmp_path: Path) -> None:
+    """A cell longer than Python's CSV reader takes refuses the file instead of ending the program."""
+    table = PERTURBED.replace("\n", "\n" + "x" * 200_000 + "\n", 1)
+
+    with pytest.raises(UnreadableItemsError, match=r"enhanced_wsc.tsv: the table cannot be read"):
+        read_file(written(tmp_path, "enhanced_wsc.tsv", table))
+
+
 def test_entities_in_xml_are_refused(tmp_path: Path) -> None:
     """XML that declares entities is refused, even if faulty records are to be left out."""
     bomb = COLLECTION.replace("<collection>", '<!DOCTYPE c [<!ENTITY a "aaaa">]><collection>')

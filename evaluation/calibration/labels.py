@@ -19,6 +19,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import parse_number
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.protocols import CRITIC
 from hapax.llm_oracle.registry import open_model
@@ -107,13 +108,17 @@ class LabelReader:
     def _listed(self, path: Path) -> dict[str, bool]:
         """Labels of a file: lines of `true` or `false`, a predicate and its arguments, separated by tabs."""
         truths = {}
-        with path.open(encoding="utf-8", newline="") as stream:
-            for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-                if row and not row[0].startswith("#"):
-                    proposed = self._labelled(row, f"{path}:{number}")
-                    # A file may label facts that no search has proposed.
-                    self.proposed.setdefault(proposed.id, proposed)
-                    truths[proposed.id] = TRUTHS[row[0]]
+        try:
+            with path.open(encoding="utf-8", newline="") as stream:
+                rows = list(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+        except (OSError, UnicodeDecodeError, csv.Error) as fault:
+            raise HapaxError(f"{path}: cannot be read ({fault}). Give lines of text in UTF-8.") from None
+        for number, row in enumerate(rows, start=1):
+            if row and not row[0].startswith("#"):
+                proposed = self._labelled(row, f"{path}:{number}")
+                # A file may label facts that no search has proposed.
+                self.proposed.setdefault(proposed.id, proposed)
+                truths[proposed.id] = TRUTHS[row[0]]
         return truths
 
     def _labelled(self, row: list[str], place: str) -> ProposedAtom:
@@ -128,8 +133,9 @@ class LabelReader:
             )
         values: list[Value] = []
         for text, data_type in zip(arguments, signatures[indicator].argument_types, strict=True):
-            is_number = self._library.is_numeric(data_type) and text.lstrip("-").isdigit()
-            values.append(int(text) if is_number else text)
+            # As a search reads values, or the label would be of another fact.
+            number = parse_number(text, data_type) if self._library.is_numeric(data_type) else None
+            values.append(text if number is None else number)
         atom = Atom(predicate, tuple(map(Constant, values)))
         return ProposedAtom(predicate, tuple(values), fact_claim(atom, self._library), entity_key(values[-1:]))
 

@@ -89,13 +89,14 @@ def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
     `block` is part of the name of the similarities to read; by default the global ones, else BInc's, else the only
     ones. Raises HapaxError for a file without a graph or without these similarities.
     """
-    lines = _lines(path)
-    types = _TYPES.fullmatch(next(lines, ""))
+    lines = numbered_lines(path)
+    _, header = next(lines, (0, ""))
+    types = _TYPES.fullmatch(header)
     blocks: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)
     predicates: dict[str, dict[str, float]] = {}
     scores: dict[str, float] = {}
     predicate = ""
-    for line in lines:
+    for _, line in lines:
         if line.startswith("predicate:"):
             predicate = line.removeprefix("predicate:").strip()
             scores = predicates.setdefault(predicate, {})
@@ -116,13 +117,13 @@ def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
     return TypedGraph((types[1], types[2]), {**predicates, **chosen}, language)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not empty, with their numbers. Raises HapaxError for a file that cannot be read."""
     try:
         with path.open(encoding="utf-8") as stream:
-            for line in stream:
-                stripped = line.replace("` ", "").strip()
-                if stripped:
-                    yield stripped
+            for number, line in enumerate(stream, 1):
+                if stripped := line.replace("` ", "").strip():
+                    yield number, stripped
     except (OSError, UnicodeDecodeError) as fault:
         raise HapaxError(f"{path}: cannot be read ({fault}). Name an entailment graph.") from None
 
@@ -305,7 +306,7 @@ def read_neighbours(path: Path, count: int = NEIGHBOURS) -> Neighbours:
     Raises HapaxError for any other line, and for a similarity outside 0 to 1.
     """
     near: defaultdict[str, list[Neighbour]] = defaultdict(list)
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in numbered_lines(path):
         parts = line.split("\t")
         try:
             words, neighbour, similarity = parts[0], parts[1], float(parts[2])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from hapax.engine.entailment.graph import DECLARATION, ENTAILS
 from hapax.engine.entailment.lookup import StoredEdges
-from hapax.evaluation.entailment.graph_files import block_to_read, graph_paths, header_types
+from hapax.evaluation.entailment.graph_files import block_to_read, graph_paths, header_types, numbered_lines
 from hapax.evaluation.entailment.wording import predicate_words
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -208,7 +208,7 @@ def _lines_of_block(path: Path, similarity: str, intake: FactIntake) -> Iterator
     block = block_to_read(path, similarity, _blocks(path))
     premise: GraphNode | None = None
     inside = False
-    for number, line in _stripped(path):
+    for number, line in numbered_lines(path):
         if line.startswith("predicate:"):
             inside = False
             premise = None
@@ -227,7 +227,7 @@ def _blocks(path: Path) -> list[str]:
     """The names of the similarities in a file. Raises HapaxError for a file that is not a graph."""
     names: dict[str, None] = {}
     predicates = 0
-    lines = _stripped(path)
+    lines = numbered_lines(path)
     _, header = next(lines, (0, ""))
     for _, line in lines:
         if line.startswith("predicate:"):
@@ -240,14 +240,3 @@ def _blocks(path: Path) -> list[str]:
             "has, for each predicate, a line `predicate: (shop.1,shop.in.2)#person#location` and its similarities."
         )
     return list(names)
-
-
-def _stripped(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not empty, with their numbers."""
-    try:
-        with path.open(encoding="utf-8") as stream:
-            for number, line in enumerate(stream, 1):
-                if stripped := line.replace("` ", "").strip():
-                    yield number, stripped
-    except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read ({fault}). Name an entailment graph.") from None

@@ -257,7 +257,10 @@ def _answered_score(fields: Sequence[str], place: str) -> tuple[bool, float]:  #
 
 
 def _is_finite(number: object) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    try:
+        return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    except OverflowError:  # an integer beyond the range of floats
+        return False
 
 
 def _levy_holt_line(pair: EntailmentPair) -> str:

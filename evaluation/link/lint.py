@@ -194,7 +194,8 @@ def read_flips(path: Path, method: str) -> dict[str, dict[Distribution, frozense
         flips: dict[str, dict[Distribution, frozenset[int]]] = {}
         for rule, by_suffix in json.loads(path.read_text("utf-8"))[method].items():
             flips[rule] = {_SUFFIXES[suffix]: frozenset(map(int, rows)) for suffix, rows in by_suffix.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+    # OverflowError: Python reads Infinity in JSON, which is no row number.
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as fault:
         raise HapaxError(
             f"{path}: not a file of flipped labels for {method} ({fault!r}). Expected, for example, "
             f'{{"{method}": {{"rule2": {{"head": [0], "longtail": []}}}}}}. Name another file or --method.'

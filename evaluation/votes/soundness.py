@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,7 @@ from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import DistinctTexts, latest_statements
-from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.evaluation.shared.verdicts import vote_balance, vote_verdicts
 from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
 from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
 from hapax.grammar.arguments import checked
@@ -222,7 +222,7 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = 
     for distribution, members in latest.items():
         own = {key: answer for key, answer in verdicts.items() if key in members}
         by_distribution[distribution] = _over_rules(own, rules, {})
-    wording = {vote.statement_id: vote.answer for vote in votes if vote.question == SOUNDNESS_WORDING}
+    wording = _good_wording(vote for vote in votes if vote.question == SOUNDNESS_WORDING)
     comments = {vote.statement_id: vote.comment or "" for vote in votes if vote.question == SOUNDNESS_QUESTION}
     false = [
         (statements[key], answer, comments[key]) for key, answer in verdicts.items() if answer not in (SOUND, UNSURE)
@@ -238,6 +238,14 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = 
         sorted(false, key=lambda entry: (entry[0].rule, entry[0].text)),
         stopped,
     )
+
+
+def _good_wording(votes: Iterable[VoteRecord]) -> dict[str, str]:
+    """The majority's answer about the English of each statement; a tie is undecided."""
+    answers = {}
+    for (statement, _), balance in vote_balance(votes).items():
+        answers[statement] = UNSURE if balance == 0 else SOUND if balance > 0 else "no"
+    return answers
 
 
 def soundness_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:

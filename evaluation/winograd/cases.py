@@ -11,9 +11,9 @@ from typing import Any
 
 from hapax.evaluation.shared.results import ExperimentResult
 from hapax.evaluation.winograd.abstraction import Concepts, read_concepts
-from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.data import Pair, WinogradItem, pairs_of
 from hapax.evaluation.winograd.files import read_file
-from hapax.evaluation.winograd.prompts import PromptMethod
+from hapax.evaluation.winograd.prompts import SCORED, PromptMethod
 from hapax.evaluation.winograd.runs import WITHOUT_VARIANT, StoredRun, stored_runs
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import CallRecord
@@ -111,11 +111,14 @@ def stored_cases(
             # A method with a single wording is compared with runs of every wording.
             wording = "" if run.method in WITHOUT_VARIANT else run.variant
             runs.setdefault((run.name, run.source, wording, run.published), {})[run.method] = run
+    neither_worded = set(methods) <= set(WITHOUT_VARIANT)
     by_run: dict[tuple[str, str], list[CaseComparison]] = {}
     for (name, source, wording, published), by_method in runs.items():
         unworded = runs.get((name, source, "", published), {})
         first, second = (by_method.get(method, unworded.get(method)) for method in methods)
-        if wording and first is not None and second is not None:
+        # Runs of a method without wordings are reached by way of the other's, unless neither method has any.
+        is_reached = bool(wording) is not neither_worded
+        if is_reached and first is not None and second is not None:
             by_run.setdefault((name, source), []).extend(cases(kb, pairs, first, second))
     if not any(by_run.values()):
         raise HapaxError(
@@ -149,7 +152,7 @@ def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: S
         if name not in first.calls or name not in pairs:
             continue
         pair = pairs[name]
-        replies = _replies(calls, first, name), _replies(calls, second, name)
+        replies = _replies(calls, first, pair), _replies(calls, second, pair)
         right = _right(first, name), _right(second, name)
         failures = () if right[1] else _failures(pair, second, replies[1])
         comparisons.append(CaseComparison(pair, (first.method, second.method), replies, right, failures))
@@ -159,6 +162,9 @@ def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: S
 
 def _failures(pair: Pair, run: StoredRun, reply: str) -> tuple[Failure, ...]:
     """Failures of a wrong reply. A method that asks for no concepts fails by its format alone, if that was not kept."""
+    # Scores have no format, and say nothing of concepts.
+    if run.method in SCORED:
+        return ()
     answered = all(answer.strict is not None for answer in run.answers if answer.pair == pair[0].pair)
     concepts = read_concepts(reply, pair[0].options)
     if run.method in ABSTRACTING or concepts is not None:
@@ -166,9 +172,17 @@ def _failures(pair: Pair, run: StoredRun, reply: str) -> tuple[Failure, ...]:
     return () if answered else (Failure.FORMAT,)
 
 
-def _replies(calls: Mapping[str, CallRecord], run: StoredRun, pair: str) -> str:
-    """Replies about a pair; those that are not in the journal are left out."""
-    return "\n\n".join(str(calls[call].response["text"]) for call in run.calls[pair] if call in calls)
+def _replies(calls: Mapping[str, CallRecord], run: StoredRun, pair: Pair) -> str:
+    """Replies about a pair; those that are not in the journal are left out. Methods that score have chosen options."""
+    if run.method in SCORED:
+        return "\n".join(_choice(run, item) for item in pair)
+    return "\n\n".join(str(calls[call].response["text"]) for call in run.calls[pair[0].pair] if call in calls)
+
+
+def _choice(run: StoredRun, item: WinogradItem) -> str:
+    """The option that a run has chosen for a sentence by its scores, and by how many nats."""
+    answer = next((answer.strict for answer in run.answers if answer.item == item.id), None)
+    return "no option" if answer is None else f"{item.options[answer]}, by {run.margins.get(item.id, 0.0):.3f} nats"
 
 
 def _right(run: StoredRun, pair: str) -> bool:

@@ -108,6 +108,8 @@ def association_split(path: Path, model: LikelihoodModel, journal: Journal) -> A
     count = len(reversed_pairs)
     reversed_scores = tuple(score.mean for score in measured[:count] if score is not None)
     source_scores = tuple(score.mean for score in measured[count:] if score is not None)
+    if not reversed_scores:
+        raise HapaxError(f"{path}: no clause of a pair of {HUMAN} has its pronoun. Correct the pronouns of the file.")
     # The highest threshold that the wanted share passes.
     # The small number keeps a product that rounding made too large from asking for one pair more.
     passing = math.ceil(WANTED_REVERSED * len(reversed_scores) - 1e-9)

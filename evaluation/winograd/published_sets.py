@@ -380,8 +380,12 @@ def _fits_perturbed(text: str) -> bool:
 def _perturbed_records(text: str) -> list[Mapping[str, str]]:
     reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter="\t", quoting=csv.QUOTE_NONE)
     records: list[Mapping[str, str]] = []
-    for row in reader:
-        records.append({(name or "").strip(): (cell or "").strip() for name, cell in row.items() if name is not None})
+    try:
+        for row in reader:
+            # Cells beyond the header are under the name None.
+            records.append({name.strip(): (cell or "").strip() for name, cell in row.items() if name is not None})
+    except csv.Error as error:
+        raise UnreadableItemsError(f"the table cannot be read: {error}. Give the file as published.") from error
     return records
 
 
