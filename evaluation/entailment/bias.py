@@ -157,9 +157,13 @@ class _Audit:
                 "scores:FILE+TWIN"
             )
             return
+        if len(set(attested)) < 2:
+            self.notes.append("attestation: no hypothesis scores above the median, so there are no halves")
+            return
         self._halves(attested, (ATTESTED_PAIRS, UNATTESTED_PAIRS), (ATTESTATION_AGREES, ATTESTATION_DIFFERS))
 
     def _attested(self) -> list[bool] | None:
+        """True for each hypothesis that is affirmed without a premise; None if nothing can judge them alone."""
         if self.setting.attest is not None:
             sentences = [f"{pair.hypothesis.sentence}." for pair in self.pairs]
             judged, threshold = self.setting.attest(sentences), ATTESTED
@@ -177,7 +181,7 @@ class _Audit:
                 f"attestation: {share:.0%} of the hypotheses are affirmed alone; those above the median, {median:.3f}, "
                 "are taken instead"
             )
-        return attested if len(set(attested)) == 2 else None
+        return attested
 
     def _frequency(self) -> None:
         premises, hypotheses = [pair.premise for pair in self.pairs], [pair.hypothesis for pair in self.pairs]
