@@ -34,7 +34,7 @@ from hapax.engine.probability.answers import (
     probable_atom,
     probable_premise,
 )
-from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates
+from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
 from hapax.engine.search.certifying import certificates_of, certificates_of_statement
@@ -129,7 +129,7 @@ def why(
         return story if probability is None else _with_first(story, _statement_chance(worded, statement, probability))
     if not _ATOM.match(text):
         refuse_withdrawn(theory, text, session)
-    atom = _atom(text, worded)
+    worded, atom = _atom(text, theory)
     proof = prove(worded, atom, session)
     if proof is None:
         unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
@@ -321,9 +321,9 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()
 
 
-def _atom(text: str, theory: Theory) -> Atom:
+def _atom(text: str, theory: Theory) -> tuple[Theory, Atom]:
     try:
-        return theory.atom(text)
+        return worded_atom(text, theory)
     except GoalRejected as rejected:
         reason = " ".join(diagnostic.text for diagnostic in rejected.diagnostics)
     except HapaxError as fault:
@@ -571,8 +571,7 @@ def why_not(theory: Theory, text: str, session: PrologSession | None = None) -> 
 
     Raises HapaxError if the atom holds.
     """
-    worded = with_stored_predicates(theory)
-    atom = worded.atom(text)
+    worded, atom = worded_atom(text, theory)
     with open_session(session) as prolog:
         if prove(worded, atom, prolog) is not None:
             raise HapaxError(f"{atom} holds. Run `hapax why '{text.strip()}'` to see why.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from rapidfuzz import fuzz, process, utils
@@ -27,21 +28,21 @@ def near_misses(theory: Theory, goal_text: str) -> list[str]:
     """
     goal = theory.goal(goal_text)
     part = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    counts = theory.kb.fact_counts()
     stated = [*part.library.facts, *part.assumed]
-    for atom in stated:
-        counts[atom.indicator] = counts.get(atom.indicator, 0) + 1
     # Predicates that only facts decide: those of rules and of arithmetic need none of their own.
     base = [
         signature.indicator
         for signature in part.library.completed().signatures
         if signature.indicator not in part.library.derived and signature.definition is None
     ]
+    counts = Counter(atom.indicator for atom in stated)
+    for indicator in base:
+        counts[indicator] += theory.kb.fact_count(indicator, MOST_FACTS + 1)
     lines = []
-    if sum(counts.get(indicator, 0) for indicator in base) <= MOST_FACTS:
+    if sum(counts[indicator] for indicator in base) <= MOST_FACTS:
         known = _known_names(theory, base, stated)
         lines = [_about(name, known) for name in dict.fromkeys(_names(goal.term)) if name not in known]
-    lines += [f"{indicator} has no facts." for indicator in base if not counts.get(indicator)]
+    lines += [f"{indicator} has no facts." for indicator in base if not counts[indicator]]
     return lines
 
 

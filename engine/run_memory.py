@@ -12,6 +12,7 @@ from hapax.engine.search.account import StepAccount
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
+from hapax.grammar.terms import Atom
 from hapax.kb.records import PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
@@ -23,8 +24,12 @@ ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR)
 """The roles, in the order of the models in a run's record."""
 
 
-def with_stored_predicates(theory: Theory) -> Theory:
-    """The theory with the predicates of its knowledge base added, and all sentence templates as stored there."""
+def with_stored_predicates(theory: Theory, *, thorough: bool = False) -> Theory:
+    """The theory with the predicates of its knowledge base added, and all sentence templates as stored there.
+
+    `thorough`: also those that facts alone have, under the name of another predicate with more or fewer arguments. To
+    find them, all facts are read.
+    """
     stored = {record.indicator: record for record in theory.kb.predicates()}
     signatures = []
     for signature in theory.library.completed().signatures:
@@ -32,13 +37,25 @@ def with_stored_predicates(theory: Theory) -> Theory:
         signatures.append(replace(signature, templates=templates))
     # Predicates that only the store knows are undeclared: no rule file says what could be asked about them.
     signatures += [_signature(record) for name, record in stored.items() if not theory.library.knows(name)]
-    for indicator in theory.kb.fact_counts():
+    known = [*stored, *(signature.indicator for signature in theory.library.completed().signatures)]
+    names = frozenset() if thorough else frozenset(indicator.rpartition("/")[0] for indicator in known)
+    for indicator in theory.kb.fact_indicators(names):
         if indicator not in stored and not theory.library.knows(indicator):
             # Only imported facts use it, so nothing but its name and its number of arguments is known.
             name, _, arity = indicator.rpartition("/")
             types = (OBJECT,) * int(arity)
             signatures.append(PredicateSignature(name, types, PredicateKind.GIVEN, declared=False))
     return replace(theory, library=replace(theory.library, signatures=tuple(signatures)))
+
+
+def worded_atom(text: str, theory: Theory) -> tuple[Theory, Atom]:
+    """An atom, and the theory with the stored predicates that it needs. Raises as `Theory.atom`."""
+    worded = with_stored_predicates(theory)
+    try:
+        return worded, worded.atom(text)
+    except HapaxError:
+        worded = with_stored_predicates(theory, thorough=True)
+        return worded, worded.atom(text)
 
 
 def _templates(record: PredicateRecord | None) -> Templates | None:

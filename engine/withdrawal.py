@@ -10,7 +10,7 @@ from hapax.engine.inference.bulk_derivation import derive_all, followed_rules
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements, fact_key
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, open_session
-from hapax.engine.run_memory import stored_rule, with_stored_predicates
+from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
@@ -182,7 +182,7 @@ def _fact_id(theory: Theory, text: str) -> str:
     # An id is 32 hexadecimal digits.
     if len(text) == 32 and set(text) <= set("0123456789abcdef"):
         return text
-    atom = with_stored_predicates(theory).atom(text)
+    _, atom = worded_atom(text, theory)
     return FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
 
 

@@ -189,8 +189,8 @@ class FactIntake:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Indicators with facts or declarations. Few files need them, so they are counted when a row asks."""
-        return frozenset((*self._declared, *self._kb.fact_counts()))
+        """Indicators with facts or declarations. Few files need them, so they are read when a row asks."""
+        return frozenset((*self._declared, *self._kb.fact_indicators()))
 
     def add_fact(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
         """Add the fact, or the fault that keeps it from being a fact."""

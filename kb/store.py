@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -498,6 +498,29 @@ class KnowledgeBase(RecordStore):
         if self.unreadable is not None:
             sql = sql.replace("FROM facts", "FROM facts WHERE json_valid(arguments)")
         return {f"{name}/{arity}": count for name, arity, count in self.query(sql)}
+
+    def fact_count(self, indicator: str, at_most: int) -> int:
+        """Number of facts of a predicate, counted up to this many."""
+        name, _, arity = indicator.rpartition("/")
+        valid = "" if self.unreadable is None else "json_valid(arguments) AND "
+        where = f"predicate = ? AND {valid}json_array_length(arguments) = ?"
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {where} LIMIT ?)"  # noqa: S608  ours
+        return int(self.query(sql, (name, int(arity), at_most))[0][0])
+
+    def fact_indicators(self, without: Collection[str] = ()) -> list[str]:
+        """Indicators of the predicates that have facts. The facts of the names `without` are not read."""
+        valid = "" if self.unreadable is None else " AND json_valid(arguments)"
+        lengths = f"SELECT DISTINCT json_array_length(arguments) FROM facts WHERE predicate = ?{valid} ORDER BY 1"  # noqa: S608  ours
+        found: list[str] = []
+        name = ""
+        # Name by name, because a count would visit every fact.
+        while (
+            following := self.query("SELECT min(predicate) FROM facts WHERE predicate > ?", (name,))[0][0]
+        ) is not None:
+            name = str(following)
+            if name not in without:
+                found += [f"{name}/{arity}" for (arity,) in self.query(lengths, (name,))]
+        return found
 
     def sourced_facts(self) -> tuple[int, int]:
         """Number of facts that a source states, such as a reference, and of all facts that models proposed."""

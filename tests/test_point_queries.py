@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 from test_bulk_inference import VALUES, fact, facts, library_of, programs
 
-from hapax.engine.explain import prove, story_text, why_not
+from hapax.engine.explain import prove, story_text, why, why_not
 from hapax.engine.inference import fact_supply
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.proof import By
@@ -227,6 +227,20 @@ def test_an_explanation_reads_few_facts(routes: Path, prolog: PrologSession, mon
     assert proof is not None
     assert [child.by for child in proof.children] == [By.FACT, By.NEGATION]
     assert "not reaches" in failed
+
+
+def test_an_explanation_finds_predicates_that_only_facts_have(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
+    """Undeclared names are known, and so is another number of arguments than the rules have under a name."""
+    fresh_kb.add_facts([fact("road", "a", "b"), fact("road", "a", "b", 3), fact("river", "a")])
+    theory = Theory(library_of(ROUTES), fresh_kb)
+
+    for atom in ("road(a, b)", "road(a, b, 3)", "river(a)"):
+        assert "[given]" in story_text(why(theory, atom, prolog))
+    assert fresh_kb.fact_indicators() == ["river/1", "road/2", "road/3"]
+    assert fresh_kb.fact_indicators({"road"}) == ["river/1"]
+    assert [fresh_kb.fact_count("road/2", most) for most in (0, 1, 5)] == [0, 1, 1]
+    with pytest.raises(HapaxError, match="river/2"):
+        why(theory, "river(a, b)", prolog)
 
 
 def test_a_supply_gives_only_its_predicates(routes: Path) -> None:

@@ -139,7 +139,7 @@ def mine(
     except _TimeUpError:
         spent = f"The time limit of {counted(options.seconds, 'second')} was over before all facts were read"
         raise HapaxError(f"{spent}. Allow more seconds.") from None
-    worded = with_stored_predicates(Theory(library, kb)).library
+    worded = with_stored_predicates(Theory(library, kb), thorough=True).library
     with closing(_Miner(tables, options, clock, progress)) as miner:
         return miner.mined(worded)
 
