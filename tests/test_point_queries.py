@@ -235,7 +235,7 @@ def test_an_explanation_finds_predicates_that_only_facts_have(fresh_kb: Knowledg
     theory = Theory(library_of(ROUTES), fresh_kb)
 
     for atom in ("road(a, b)", "road(a, b, 3)", "river(a)"):
-        assert "[given]" in story_text(why(theory, atom, prolog))
+        assert "[fact]" in story_text(why(theory, atom, prolog))
     assert fresh_kb.fact_indicators() == ["river/1", "road/2", "road/3"]
     assert fresh_kb.fact_indicators({"road"}) == ["river/1"]
     assert [fresh_kb.fact_count("road/2", most) for most in (0, 1, 5)] == [0, 1, 1]
