@@ -634,6 +634,7 @@ def query(
     # With the journal of the goal, so that a probe counts against its budget.
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
+    oracle.known.looks_up = True
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     _revised(kb, rules)
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""

@@ -504,7 +504,7 @@ def show(found: dict[str, Any], console: Console) -> None:
         _print_rows(console, "join", list(columns.values()), rows)
     if "questions" in found:
         seconds = found["questions"]["seconds"]
-        tasks = ("import", "first", "point", "reach", "export")
+        tasks = ("import", "first", "point", "reach", "derive", "export")
         rows = [[_cell(figures.get(task)) for figures in seconds.values()] for task in tasks]
         _print_rows(console, f"s, {found['questions']['facts']} facts", tasks, rows, list(seconds))
     for name in ("slopes", "closure", "changes", "shipped", "probabilities"):

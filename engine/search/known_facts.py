@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -13,14 +13,72 @@ from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
+from hapax.kb import rows
+from hapax.kb.argument_index import INDEXED_PLACES, ArgumentIndex, facts_at
 from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
 
 Row = tuple[Value, ...]
 """The arguments of a fact."""
 
-Facts = dict[Row, FactRecord]
+Facts = MutableMapping[Row, FactRecord]
 """Facts of one predicate, by their arguments."""
+
+MOST_EXAMPLES = 100_000
+"""Facts of a predicate that are read for examples in prompts, where its facts are looked up."""
+
+
+class StoredFacts(MutableMapping[Row, FactRecord]):
+    """The facts of a large predicate as they are in the knowledge base, looked up by index; `given`: the given ones.
+
+    Facts that are added or removed here are added to and removed from the knowledge base by the caller.
+    """
+
+    def __init__(self, kb: KnowledgeBase, indicator: str, stated: Mapping[Row, FactRecord], *, given: bool) -> None:
+        self._kb, self._indicator, self._stated, self._given = kb, indicator, stated, given
+
+    def at(self, positions: tuple[int, ...], key: Row) -> list[FactRecord]:
+        """The facts with these values at these positions, in the order of storage, those of rule files last."""
+        bound = dict(zip(positions, key, strict=True))
+        found: Facts = {}
+        refs = [ref for ref, row in ArgumentIndex(self._kb).rows(self._indicator, bound) if _has(row, bound)]
+        for fact in facts_at(self._kb, refs):
+            if not self._given or fact.source is Source.GIVEN or fact.arguments in self._stated:
+                found[fact.arguments] = fact
+        found.update((row, fact) for row, fact in self._stated.items() if _has(row, bound))
+        return list(found.values())
+
+    def some(self, most: int) -> list[Row]:
+        """The arguments of at most so many of the facts."""
+        name, _, arity = self._indicator.rpartition("/")
+        given = "AND source = 'given' " if self._given else ""
+        some = f"SELECT rowid FROM facts WHERE predicate = ? {given}AND json_array_length(arguments) = ? LIMIT ?"  # noqa: S608  ours
+        stored = self._kb.select(rows.FACTS, f"WHERE facts.rowid IN ({some})", [name, int(arity), most])
+        return list(dict.fromkeys([*(fact.arguments for fact in stored), *self._stated]))[:most]
+
+    def __getitem__(self, row: Row) -> FactRecord:
+        for fact in self.at(tuple(range(len(row))), row):
+            return fact
+        raise KeyError(row)
+
+    def __setitem__(self, row: Row, fact: FactRecord) -> None:
+        """Nothing: the knowledge base has it."""
+
+    def __delitem__(self, row: Row) -> None:
+        """Nothing: the knowledge base has it no more."""
+
+    def __iter__(self) -> Iterator[Row]:
+        for fact in self._kb.facts(self._indicator):
+            if not self._given or fact.source is Source.GIVEN or fact.arguments in self._stated:
+                yield fact.arguments
+        yield from (row for row in self._stated if self._kb.fact(self._indicator.rpartition("/")[0], row) is None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _has(row: Row, bound: Mapping[int, Value]) -> bool:
+    return all(row[place] == value for place, value in bound.items())
 
 
 class FactTable:
@@ -37,6 +95,8 @@ class FactTable:
         """The rows with these values at these positions, in their order."""
         if not positions:
             return self._rows
+        if isinstance(self._rows, StoredFacts):
+            return [fact.arguments for fact in self._rows.at(positions, key)]
         index = self._indexes.get(positions)
         if index is None:
             index = self._indexes[positions] = {}
@@ -52,6 +112,29 @@ class FactTable:
         return list(dict.fromkeys(_shortest(bindings[name]) for bindings in matches if bindings is not None))
 
 
+class StoredOthers(Mapping[Value, Sequence[Value]]):
+    """By the value at a place of the facts of a large binary predicate, the values at the other place."""
+
+    def __init__(self, facts: StoredFacts, place: int, symmetric: bool) -> None:
+        self._facts, self._places = facts, (place, 1 - place) if symmetric else (place,)
+
+    def __getitem__(self, value: Value) -> list[Value]:
+        found = [fact.arguments[1 - place] for place in self._places for fact in self._facts.at((place,), (value,))]
+        if not found:
+            raise KeyError(value)
+        return found
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(dict.fromkeys(row[place] for row in self._facts for place in self._places))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+Others = Mapping[Value, Sequence[Value]]
+"""Values that rows of a binary predicate have at one place, by the value at the other place."""
+
+
 class FactClosure:
     """Rows of a binary predicate with those that follow by its declared properties. Reads only what a look-up reaches.
 
@@ -60,13 +143,18 @@ class FactClosure:
 
     def __init__(self, rows: Iterable[Row], *, symmetric: bool, transitive: bool) -> None:
         self._transitive = transitive
+        if isinstance(rows, StoredFacts):
+            self._other: tuple[Others, Others] = (StoredOthers(rows, 0, symmetric), StoredOthers(rows, 1, symmetric))
+            return
         # By the place of the bound value: the values that its rows have at the other place.
-        self._other: tuple[dict[Value, list[Value]], dict[Value, list[Value]]] = ({}, {})
+        after: dict[Value, list[Value]] = {}
+        before: dict[Value, list[Value]] = {}
         for first, second in rows:
             pairs = [(first, second), (second, first)] if symmetric else [(first, second)]
             for left, right in pairs:
-                self._other[0].setdefault(left, []).append(right)
-                self._other[1].setdefault(right, []).append(left)
+                after.setdefault(left, []).append(right)
+                before.setdefault(right, []).append(left)
+        self._other = (after, before)
 
     def holds(self, row: Row) -> bool:
         """True if the row is one of the predicate, or follows."""
@@ -127,6 +215,8 @@ class KnownFacts:
         self._types: dict[tuple[Value, str], TypeFact] = {}
         self._denials: dict[str, DenialRecord] = {}
         self._withdrawn = {item.fact.id: item.reason for item in kb.withdrawals() if item.author == USER}
+        self.looks_up = False
+        """True to look up the facts of large predicates that are indexed, instead of reading them all."""
 
     def withdrawn(self, fact: FactRecord) -> str | None:
         """The reason why the user withdrew a fact; None for any other. Only the user brings such a fact back."""
@@ -177,8 +267,9 @@ class KnownFacts:
         return known.table
 
     def given_rows(self, indicator: str) -> list[tuple[Value, ...]]:
-        """The arguments of the predicate's given facts."""
-        return list(self._of(indicator).given)
+        """The arguments of the predicate's given facts; of those that are looked up, the first MOST_EXAMPLES."""
+        given = self._of(indicator).given
+        return given.some(MOST_EXAMPLES) if isinstance(given, StoredFacts) else list(given)
 
     def truth(self, atom: Atom) -> float | None:
         """1 or 0 by given facts, the user's withdrawal, a declaration or arithmetic; None if a model has to say.
@@ -251,8 +342,10 @@ class KnownFacts:
         """True if the atom is false unless it is known: by the declared closedness of its predicate."""
         closedness = self._library.closedness(atom.indicator)
         if closedness is Closedness.CLOSED_FOR_FIRST:
-            first = atom_values(atom)[:1]
-            return any(arguments[:1] == first for arguments in self.of(atom.indicator))
+            first, facts = atom_values(atom)[:1], self.of(atom.indicator)
+            if isinstance(facts, StoredFacts):
+                return bool(facts.at((0,), first))
+            return any(arguments[:1] == first for arguments in facts)
         return closedness is Closedness.CLOSED
 
     def reject(self, facts: Iterable[FactRecord]) -> None:
@@ -290,15 +383,26 @@ class KnownFacts:
     def _of(self, indicator: str) -> _PredicateFacts:
         known = self._predicates.get(indicator)
         if known is None:
-            facts = {fact.arguments: fact for fact in self._kb.facts(indicator)}
+            stated: Facts = {}
             for atom in self._library.facts:
                 if atom.indicator == indicator:
-                    types = self._library.signature(indicator).argument_types
-                    facts[atom_values(atom)] = FactRecord(atom.predicate, atom_values(atom), types, Source.GIVEN)
-            # Given facts are read apart: those of other runs are in `facts` as well.
-            given = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
-            known = self._predicates[indicator] = _PredicateFacts(facts, given)
+                    types, row = self._library.signature(indicator).argument_types, atom_values(atom)
+                    stated[row] = FactRecord(atom.predicate, row, types, Source.GIVEN)
+            if self.looks_up and self._is_indexed(indicator):
+                every, given = (StoredFacts(self._kb, indicator, stated, given=given) for given in (False, True))
+                known = _PredicateFacts(every, given)
+            else:
+                facts = {fact.arguments: fact for fact in self._kb.facts(indicator)} | stated
+                # Given facts are read apart: those of other runs are in `facts` as well.
+                own = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
+                known = _PredicateFacts(facts, own)
+            self._predicates[indicator] = known
         return known
+
+    def _is_indexed(self, indicator: str) -> bool:
+        name, _, arity = indicator.rpartition("/")
+        index = ArgumentIndex(self._kb)
+        return int(arity) <= INDEXED_PLACES and not index.is_small(name) and index.is_ready(name)
 
 
 def _shortest(value: Value) -> Value:
