@@ -26,6 +26,7 @@ SEEDS = (
     b'1. Crohn\'s disease.\n2. asthma.\n3) "type 2 diabetes".\n- *shellfish* (all kinds).',
     b'```json\n["a", "b"]\n```\nSure! Here are the values of A:\n1. the year 1,876 BC.',
     b"Yes, it isn't wrong.",
+    b"or",
     "1. ‘Über’ — “quoted”.\n2. \u202eevil.\n3. −1876.\n4. ½.".encode(),
     b"<![if x]><li>asthma</li><item>hay fever</item><!-- x -->\nName,Kind\nasthma,lung",
 )

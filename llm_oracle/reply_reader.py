@@ -653,7 +653,7 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         values = [sentence]
     if len(values) > 1 and is_bare:
         values[0] = novel_name(values[0], question) or values[0]  # `Puccini composed Tosca, Turandot and ...`
-    if not question.is_of_titles:
+    if values and not question.is_of_titles:  # a lone `and` has none
         values = [_AS.sub("", _ARTICLE.sub("", value)) for value in values]
         values[0] = OPENING_ARTICLE.sub("", values[0])
         if in_template(body, question) is None and (len(values) == 1 or not is_bare):

@@ -56,6 +56,7 @@ DROPPED = [
     ("1. Pasta\n\n## Sweet\n2. Tiramisu", DropReason.HEADING),
     ("1. Pasta\n   - It is made from wheat.\n2. Pizza", DropReason.EXPLANATION),
     ("1. Pasta\n\nI hope this helps!", DropReason.REMARK),
+    ("and", DropReason.REMARK),
     ("1. Pasta\n2. PASTA", DropReason.REPEAT),
     ("1. Pasta\n2. gnocchi", DropReason.FORBIDDEN),
     ("1. " + "x" * (LONGEST_VALUE + 1), DropReason.TOO_LONG),
