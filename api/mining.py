@@ -31,9 +31,11 @@ class MinedRules:
         from hapax.engine.mining.review import summary
         from hapax.grammar.printing import signature_text
 
-        declared = [signature_text(item) for mined in self.rules for item in mined.signatures]
         # Several rules may declare one predicate.
-        blocks = ["\n".join(dict.fromkeys(declared))]
+        declared: dict[str, None] = {}
+        for mined in self.rules:
+            declared.update(dict.fromkeys(map(signature_text, mined.signatures)))
+        blocks = ["\n".join(declared)]
         blocks += [f"# {summary(mined)}\n{mined.rule}" for mined in self.rules]
         return "\n\n".join(filter(None, blocks)) + "\n"
 

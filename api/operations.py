@@ -396,7 +396,8 @@ def _revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str
 
     change = revise_statements(kept_rules(kb) or rules or load_rules(), kb)
     # By id: a statement has a row for each run and end.
-    fallen, risen = ({item.id: item.text for item in items} for items in (change.fallen, change.risen))
+    fallen = {statement.id: statement.text for statement in change.fallen}
+    risen = {statement.id: statement.text for statement in change.risen}
     return tuple(fallen.values()), tuple(risen.values())
 
 

@@ -51,7 +51,7 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
     def __init__(self, result: QueryResult, *, complete: bool = True, stopped: str = "") -> None:
         self.result = result
         self.columns = result.columns
-        self.rows = [tuple(_python_value(cell) for cell in row) for row in result.rows]
+        self.rows = [tuple(map(_python_value, row)) for row in result.rows]
         self.holds = result.holds
         self.truncated = result.truncated
         self.complete = complete

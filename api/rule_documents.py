@@ -77,7 +77,10 @@ class RuleDocuments:
 
     @cached_property
     def _occurrences(self) -> list[Occurrence]:
-        return [use for file, text in self.texts.items() for use in occurrences(file, text)]
+        found: list[Occurrence] = []
+        for file, text in self.texts.items():
+            found += occurrences(file, text)
+        return found
 
     def name_at(self, file: str, line: int, column: int) -> Occurrence | None:
         """The name of a predicate, type or rule at this place."""
@@ -111,8 +114,10 @@ class RuleDocuments:
         elif signature.templates is not None:
             forms = (signature.templates.affirmative, signature.templates.negated, signature.templates.question)
             lines += [f"- {text}" for text in forms if text]
-        users = [rule for rule in self._library.rules if signature.indicator in {atom.indicator for atom in rule.atoms}]
-        lines.append(f"In {counted(len(users), 'rule')}.")
+        users = 0
+        for rule in self._library.rules:
+            users += any(atom.indicator == signature.indicator for atom in rule.atoms)
+        lines.append(f"In {counted(users, 'rule')}.")
         if (facts := self._facts(signature.indicator)) is not None:
             lines.append(f"{counted(facts, 'fact')} in {self._database}.")
         return "\n".join(lines)

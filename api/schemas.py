@@ -282,18 +282,22 @@ def combine_proofs(
     from hapax.evaluation.winograd.hybrid import combined, hybrid_result
     from hapax.evaluation.winograd.runs import stored_runs
     from hapax.evaluation.winograd.tables import shortened
-    from hapax.grammar.errors import HapaxError
 
     known = {item.id for item in items}
-    runs = [run for run in stored_runs(kb) if run.name.startswith(model or "")]
-    runs = [run for run in runs if run.status == "done" and any(answer.item in known for answer in run.answers)]
+    runs: list[StoredRun] = []
+    for run in stored_runs(kb):
+        is_wanted = run.name.startswith(model or "") and run.status == "done"
+        if is_wanted and any(answer.item in known for answer in run.answers):
+            runs.append(run)
     if not runs:
         raise HapaxError(
             "No finished answers of a model to these sentences are stored. "
             "Ask with: hapax evaluate winograd ask FILE -m MODEL --method likelihood"
         )
     # Sentences that no model was asked about cannot be compared, and are not proved.
-    asked = {answer.item for run in runs for answer in run.answers}
+    asked: set[str] = set()
+    for run in runs:
+        asked.update(answer.item for answer in run.answers)
     resolved = resolve_schemas([item for item in items if item.id in asked], method=method).value
     proofs: dict[str, int] = {}
     for answer in resolved:

@@ -49,7 +49,10 @@ class _ConfigurationReader:
             return self._values(command, {**inherited, **table}, place)
         # Values beside the tables hold for all commands of the group.
         shared = {name: value for name, value in table.items() if not isinstance(value, dict)}
-        self._check_names(shared, {name for below in _commands(command) for name in _options(below)}, place)
+        options: set[str] = set()
+        for below in _commands(command):
+            options.update(_options(below))
+        self._check_names(shared, options, place)
         tables = {name: value for name, value in table.items() if isinstance(value, dict)}
         # A table must name a command of this group.
         for name in tables:

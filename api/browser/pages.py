@@ -212,7 +212,8 @@ def near_misses(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMis
     for candidate_id in candidate_ids:
         # Twice as many as are shown, since some are facts by another question.
         rivals = kb.query(_RIVALS, (candidate_id, 2 * MISSES))
-        question_ids, rival_ids = ({rival[place] for rival in rivals} for place in (0, 1))
+        question_ids = {question_id for question_id, *_ in rivals}
+        rival_ids = {rival_id for _, rival_id, *_ in rivals}
         questions = {row.question.id: row.question for row in kb.select_in(QUESTIONS, "id", question_ids)}
         candidates = {record.id: record for record in kb.select_in(CANDIDATES, "id", rival_ids)}
         for question_id, rival_id, *decision in rivals:
@@ -273,7 +274,9 @@ def rule_page(
     ((count,),) = kb.query("SELECT count(*) FROM statements WHERE rule = ?", (name,))
     every = max(1, count // MOST_SCORED)
     scored = {} if run is None else _scored(kb, run.id, name, every)
-    scores = {end: [score for score, _ in pairs] for end, pairs in scored.items()}
+    scores: dict[str, list[float]] = {}
+    for end, pairs in scored.items():
+        scores[end] = [score for score, _ in pairs]
     ends = [tables.statements(kb, Wanted(rule=name, end=end), few) for end in tables.ENDS]
     return RulePage(
         record,
@@ -330,7 +333,9 @@ def _dots(
 ) -> DotPlot | None:
     """Some statements of each end as dots, evenly spread over their ranks."""
     picked = {end: evenly_spread(pairs) for end, pairs in scored.items()}
-    chosen = [row for pairs in picked.values() for _, row in pairs]
+    chosen: list[int] = []
+    for pairs in picked.values():
+        chosen += [row for _, row in pairs]
     # The chosen rows alone are read with their texts.
     marks = ",".join("?" * len(chosen))
     sql = f"SELECT rowid, id, {tables.SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
