@@ -10,7 +10,7 @@ from pathlib import Path
 from hapax.grammar.checks import check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.occurrences import NameKind, Occurrence, occurrences
-from hapax.grammar.parser import KEYWORDS, ReadRules, read_rules, read_texts
+from hapax.grammar.parser import KEYWORDS, ReadRules, read_rules, read_texts, statement_tokens
 from hapax.grammar.printing import signature_text
 from hapax.grammar.rules import Library, PredicateSignature
 from hapax.grammar.verbalize import statement_text
@@ -176,8 +176,11 @@ class RuleDocuments:
 
     def check_new_name(self, name: Occurrence, new: str) -> None:
         """Raise HapaxError if the name cannot become the new one."""
-        words = new.split(" ") if name.kind is NameKind.TYPE else [new]
-        if not all(word.isidentifier() or word.replace("-", "").replace("'", "").isalnum() for word in words):
+        # Cut as the language cuts it: `eats-meat` is one word, `x'y` is two with a sign between them.
+        tokens, _ = statement_tokens(new)
+        words = [str(token) for token in tokens if token.type == "WORD"]
+        is_name = len(words) == 1 or (words and name.kind is NameKind.TYPE)
+        if not is_name or " ".join(words) != new or "not" in words:
             raise HapaxError(f"{new!r} cannot be the name of a {name.kind}. Choose letters, digits and _.")
         taken = Occurrence(name.kind, new, name.place, name.arity)
         if self.uses(taken):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import pytest
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
+from hapax.api.rule_documents import RuleDocuments
+from hapax.grammar.errors import HapaxError, Severity
 from hapax.grammar.parser import KEYWORDS
 
 TEXT = """\
@@ -185,6 +188,33 @@ def test_a_name_leads_to_its_declaration_and_can_be_changed_everywhere(path: Pat
     assert definition.range == types.Range(types.Position(2, 6), types.Position(2, 11))
     assert {use.range.start.line for use in uses} == {2, 5}
     assert {(each.range.start.line, each.new_text) for each in edits} == {(2, "owns"), (5, "owns")}
+
+
+@pytest.mark.parametrize(
+    ("at", "new", "is_refused"),
+    [
+        ("keeps(", "x'y", True),
+        ("keeps(", "a_b-c", True),
+        ("keeps(", "not", True),
+        ("keeps(", "two words", True),
+        ("keeps(", "", True),
+        ("keeps(", "eats-meat", False),
+        ("Farmer", "3 Farmers", True),
+        ("Farmer", "Cattle farmer", False),
+    ],
+)
+def test_a_new_name_is_one_that_the_language_can_read(path: Path, at: str, new: str, is_refused: bool) -> None:
+    """A new name that the language would not read as one is refused, and with an accepted one the rules stay sound."""
+    documents = RuleDocuments({str(path): TEXT})
+    line, column = TEXT[: TEXT.index(at)].count("\n") + 1, TEXT.index(at) - TEXT.rfind("\n", 0, TEXT.index(at))
+    name = documents.name_at(str(path), line, column)
+    assert name is not None
+
+    with pytest.raises(HapaxError, match="cannot be the name") if is_refused else nullcontext():
+        documents.check_new_name(name, new)
+
+    renamed = RuleDocuments({str(path): TEXT.replace(name.name, new)})
+    assert is_refused or all(fault.severity is not Severity.ERROR for fault in renamed.diagnostics)
 
 
 def test_a_file_is_laid_out_and_outlined(path: Path) -> None:
