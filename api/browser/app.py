@@ -172,7 +172,10 @@ class _Views:
 
     @contextmanager
     def _open(self, request: Request) -> Iterator[KnowledgeBase]:
-        """The knowledge base for a request, whose page names the rows that could not be read."""
+        """The knowledge base for a request with the token, whose page names the rows that could not be read."""
+        if self._refused(request) is not None:
+            # `fault` answers with the refusal. Nothing is read or computed for a request without the token.
+            raise HapaxError("The request has no token.")
         with self._browser.open() as kb:
             request.state.unreadable = kb.unreadable
             yield kb
@@ -364,6 +367,8 @@ class _Views:
 
     def search(self, request: Request) -> Response:
         """Values and sentences that contain all words, the best first."""
+        if (refused := self._refused(request)) is not None:
+            return refused
         words = request.query_params.get("words", "").strip()
         if not self._words.ready(INDEX_SECONDS):
             return self._page(request, "search", title="Search", words=words, shown=None)
