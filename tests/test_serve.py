@@ -11,6 +11,7 @@ import shutil
 import socket
 import sqlite3
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -25,7 +26,7 @@ from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser.app import POLICY, Browser, browser_app
 from hapax.api.browsing import browser_server
 from hapax.engine.soundness import SOUNDNESS_QUESTION
-from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
+from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
 HOSTILE = "<script>alert(1)</script>\"'&amp;</td>/../\u202etxt.exe\ufeff"
@@ -442,6 +443,31 @@ def test_another_name_of_this_machine_is_refused(database: Path) -> None:
     """A site whose name was made to lead to this machine reads nothing."""
     with TestClient(browser_app(Browser(database)), base_url="http://evil.example") as client:
         assert client.get("/").status_code == 400
+
+
+@pytest.mark.parametrize("page", ["/ask?goal=uses_currency(C, M)", "/why?atom=uses_currency('Norway', euro)", "/map"])
+def test_a_request_without_the_token_opens_nothing(page: str, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No goal runs, and no file is opened, for a request that is refused for want of the token."""
+    monkeypatch.setattr(Browser, "open", lambda _: pytest.fail("the knowledge base was opened"))
+    with TestClient(browser_app(Browser(database, token="secret"), ["*"]), base_url="http://host") as client:  # noqa: S106
+        answer = client.get(page)
+
+    assert answer.status_code == 403
+
+
+def test_the_page_of_a_number_has_its_facts_and_no_others(tmp_path: Path) -> None:
+    """It has facts with the number, or with a text of its digits, but none whose values only contain the digits."""
+    rooms = {"inn": 5, "hotel": 15, "flat": "5", "5 stars": 3, "loft": "5 or 6", "tent": Decimal("1.5"), "hut": 10**20}
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.add_facts([FactRecord("has_rooms", (name, count), (), Source.GIVEN) for name, count in rooms.items()])
+        kb.add_type_facts([TypeFact(5, "Number"), TypeFact("5", "Label")])
+
+    with TestClient(browser_app(Browser(tmp_path / "kb.db")), base_url="http://localhost:8001") as client:
+        pages = {name: client.get(f"/entity?name={name}&format=json").json() for name in ("5", "1.5", str(10**20))}
+
+    places = {name: [row["arguments"][0] for row in page["facts"]] for name, page in pages.items()}
+    assert places == {"5": ["inn", "flat"], "1.5": ["tent"], str(10**20): ["hut"]}
+    assert [row["type"] for row in pages["5"]["types"]] == ["Number", "Label"]
 
 
 def test_a_token_is_needed_where_other_machines_can_ask(database: Path) -> None:

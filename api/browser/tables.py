@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -262,8 +263,10 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
         # In a rule's text a predicate stands between a blank and a bracket.
         select.where("rule IN (SELECT name FROM rules WHERE instr(' ' || text, ' ' || ? || '(') > 0)", wanted.predicate)
     if wanted.about:
+        texts = _json_texts(wanted.about)
         # The pair of a substitution ends with the value's JSON text.
-        select.where("instr(substitution, ',' || ? || ']') > 0", _encoded(wanted.about))
+        pairs = ["instr(substitution, ',' || ? || ']') > 0"] * len(texts)
+        select.where(f"({' OR '.join(pairs)})", *texts)
 
 
 def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
@@ -348,7 +351,8 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     for word in wanted.words.split():
         select.where("instr(lower(arguments), lower(?)) > 0", word)
     if wanted.about:
-        select.where("instr(arguments, ?) > 0", _encoded(wanted.about))
+        condition, parameters = _mention("arguments", wanted.about)
+        select.where(condition, *parameters)
     if wanted.source:
         select.where("source = ?", wanted.source)
     if wanted.judge:
@@ -388,7 +392,9 @@ def votes(kb: KnowledgeBase, statement: str) -> StoredTable:
 def types_of(kb: KnowledgeBase, name: str) -> StoredTable:
     """The types of a value with their probabilities."""
     select = _Select("data_type, probability", "type_facts", "type_facts.rowid")
-    select.where("constant_id IN (SELECT constant_id FROM constants WHERE constant = ?)", _encoded(name))
+    texts = _json_texts(name)
+    marks = ", ".join("?" * len(texts))
+    select.where(f"constant_id IN (SELECT constant_id FROM constants WHERE constant IN ({marks}))", *texts)  # noqa: S608
     return select.table(kb, ("type", "probability"), Page(rows=MOST_ROWS))
 
 
@@ -432,8 +438,10 @@ def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
         asked = "candidates.question_id IN (SELECT question_id FROM question_patterns WHERE predicate = ?)"
         select.where(asked, wanted.predicate)
     if wanted.about:
-        encoded = _encoded(wanted.about)
-        select.where("(candidates.value = ? OR instr(questions.patterns, ?) > 0)", encoded, encoded)
+        texts = _json_texts(wanted.about)
+        marks = ", ".join("?" * len(texts))
+        condition, parameters = _mention("questions.patterns", wanted.about)
+        select.where(f"(candidates.value IN ({marks}) OR {condition})", *texts, *parameters)
     for word in wanted.words.split():
         select.where("instr(lower(candidates.value || ' ' || questions.patterns), lower(?)) > 0", word)
     if wanted.judge:
@@ -486,9 +494,36 @@ def runs(kb: KnowledgeBase, page: Page) -> StoredTable:
     return select.table(kb, columns, page)
 
 
-def _encoded(value: str) -> str:
-    """The JSON text of a value as cells hold it: numbers as such, all else as text."""
-    return value if value.lstrip("-").isdecimal() else json.dumps(value, ensure_ascii=False)
+# `5` and `-12`, but not `007`; and with them `1.50` and `1E+3`.
+_WHOLE = re.compile("-?(?:0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]+)?")
+
+_EXACT_DIGITS = 18
+"""Digits of a whole number that SQLite reads from JSON as it is; a longer one may become a float."""
+
+
+def _json_texts(name: str) -> list[str]:
+    """The JSON texts of the values that are printed as this name: the text, the decimal and the whole number."""
+    texts = [json.dumps(name, ensure_ascii=False)]
+    if _NUMBER.fullmatch(name):
+        texts.append(f'{{"decimal":{texts[0]}}}')
+    if _WHOLE.fullmatch(name):
+        texts.append(name)
+    return texts
+
+
+def _mention(column: str, name: str) -> tuple[str, list[str]]:
+    """SQL condition, with its parameters, that a cell of JSON has a value that is printed as this name."""
+    # The text of a decimal is a text within its object.
+    text, condition = json.dumps(name, ensure_ascii=False), f"instr({column}, ?) > 0"
+    if not _WHOLE.fullmatch(name):
+        return condition, [text]
+    if len(name) > _EXACT_DIGITS:
+        return f"({condition} OR {condition})", [text, name]
+    # 5 is in neither 15 nor "5 rooms". Only cells with its digits are parsed.
+    cells = f"json_tree(CASE WHEN json_valid({column}) THEN {column} END)"
+    number = f"SELECT 1 FROM {cells} WHERE type = 'integer' AND CAST(value AS TEXT) = ?"  # noqa: S608  ours
+    return f"({condition} OR {condition} AND EXISTS ({number}))", [text, name, name]
 
 
 def _value(cell: str) -> str:
