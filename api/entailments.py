@@ -180,6 +180,7 @@ def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
     """
     from hapax.engine.entailment.graph import read_edges
 
+    # A list, so that a faulty file raises before anything of another is stored.
     return list(chain.from_iterable(read_edges(Path(path), rules) for path in paths))
 
 
@@ -406,6 +407,7 @@ def train_entailment(
     load = partial(SentenceClassifier.load, device=device, seed=options.seed)
     if not training.is_begun:
         load(protocol.base)  # before the folder is bound to a checkpoint that cannot be loaded
+    # Refuses a folder that holds another training.
     training.begin(protocol, Path(train), Path(dev))
     training.run(splits, load, say)
     return training.results

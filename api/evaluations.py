@@ -441,6 +441,7 @@ def resolve_schemas(
                 items, lambda item: reasoner.resolve(item.text, item.options, item.pronoun, item.pronoun_start)
             )
         return Evaluation(answers, rules_result(answers))
+    # One Prolog process for all sentences.
     with _referee(theories) as referee:
         if mapper is None:
             answers = answer_all(items, lambda item: referee.resolve(item.text, item.options, item.pronoun))

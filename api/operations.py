@@ -334,6 +334,7 @@ def _rows_of(rows: Any) -> Iterable[Sequence[Any]]:
     if hasattr(rows, "itertuples"):  # pandas
         return rows.itertuples(index=False, name=None)  # type: ignore[no-any-return]
     if hasattr(rows, "to_pylist"):  # pyarrow
+        # Each row is a map by column, in the order of the columns.
         return [tuple(row.values()) for row in rows.to_pylist()]
     return rows  # type: ignore[no-any-return]
 
@@ -492,6 +493,7 @@ class Progress(ProgressCounter):
         self._callback = callback
 
     def started(self, rules: int, calls: int) -> None:
+        # The counter first, so that the callback sees the event counted.
         super().started(rules, calls)
         self._callback(self)
 
@@ -636,9 +638,11 @@ def query(
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     oracle.known.looks_up = True
+    # Rounds and questions have limits of their own; the journal limits calls and money.
     result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
     _revised(kb, rules)
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
+    # Over the facts that were asked for as well.
     if probability is not None:
         return Answers.probable(probable_answers(theory, goal, probability, limits), result.complete, stopped)
     return Answers(result.result, complete=result.complete, stopped=stopped)

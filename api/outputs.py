@@ -110,6 +110,7 @@ class ReportPage:
         """The page in a frame, so that its style stays inside."""
         # The plots need scripts. Without `allow-same-origin` these cannot reach the notebook around the frame.
         style = "width:100%;height:40em"
+        # Escaped, since the page stands in an attribute.
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
 
 
@@ -152,6 +153,7 @@ def write_dataset(
     if not isinstance(target, Target):
         target = Target(Path(target))
     summary = build(kb, target, selection or SelectionOptions(), progress, rules or kept_rules(kb))
+    # LINK's table 16 counts statements by domain.
     return Evaluation(
         summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)
     )

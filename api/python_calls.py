@@ -56,6 +56,7 @@ def python_call(operation: Callable[P, R]) -> Callable[P, R]:
         except HapaxError as error:
             _reword(error)
             raise
+        # Results have messages, too: `stopped` of answers says what to do.
         return result.reworded(in_python) if isinstance(result, Worded) else result
 
     return call
@@ -131,6 +132,7 @@ def _expected(operation: str, parameter: inspect.Parameter) -> tuple[str, str] |
     if kind in OPTION_CLASSES:
         return kind, f"Give hapax.{kind}(...)"
     name = f"*{parameter.name}" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else parameter.name
+    # What holds for this operation alone comes first.
     return EXPECTED.get(f"{operation}.{name}") or EXPECTED.get(name)
 
 
@@ -175,6 +177,7 @@ def _check_argument(operation: Callable[..., Any], parameter: inspect.Parameter,
         is_fit, kind, remedy = fits(value, annotation), in_words(annotation), remedy_of(annotation)
     else:
         kind, remedy = expected
+        # Other types by the names of their classes, so that nothing is imported for a check.
         is_fit = CHECKS[kind](value) if kind in CHECKS else is_named(value, kind)
         kind = with_article(kind)
     if not is_fit:

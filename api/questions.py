@@ -68,6 +68,7 @@ def _sense_choice(words: QuestionWords, kb: KnowledgeBase, opening: OpeningOptio
     from hapax.llm_oracle.protocols import CRITIC
 
     choices: dict[str, SenseChoice] = {"first": first_sense, "all": every_sense}
+    # Apart from the others, since only this choice opens a model.
     if words.senses == "critic":
         opening, _ = with_journal(kb, opening, None)
         return senses_by_critic(ScorerSession(kb, ScorerOptions(words.model), opening).measure(CRITIC))

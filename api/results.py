@@ -233,6 +233,7 @@ class SearchResult(Tabular):
         self.report = report
         self.complete = report.status == "done"
         self.stopped = report.budget or ""
+        # Kept for the shortages, which are worded when somebody asks for them.
         self._reword: Callable[[str], str] = str
 
     def reworded(self, reword: Callable[[str], str]) -> Self:
@@ -498,4 +499,5 @@ class Explanation:
                 open_lists += 1
             else:
                 pieces.append(f"<ul><li>{text}</li></ul>")
+        # Close what is still open.
         return "".join(pieces) + "</details></li></ul>" * open_lists

@@ -79,6 +79,7 @@ def ask_schemas(
 
     opening, journal = with_journal(kb, opening, budget)
     session = AskSession(kb, options or SchemaAskOptions(), opening)
+    # A generator, which must have ended before `stopped` is read.
     runs = tuple(session.ask([Path(path) for path in paths], journal, progress))
     return Evaluation(AskedSchemas(runs, str(session.stopped or "")), run_result(runs))
 

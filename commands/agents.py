@@ -58,6 +58,7 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     if missing := missing_of("agents"):
         raise HapaxError(missing)
     asking = asking_models(paths, database, options) if options["ask"] else None
+    # The protocol has stdin and stdout for itself: nothing else may be printed there.
     mcp_server(AgentTools(database, paths, limits=query_limits(options), asking=asking)).run("stdio")
 
 

@@ -104,6 +104,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
                 only=chosen,
                 progress=lambda wording: status.update(f"Instructing by wording {wording}"),
             )
+    # Examples first, so that the tables stand at the end of the screen.
     result = evaluation.value
     if not options["as_json"]:
         for distribution, text in result.examples(options["examples"]):

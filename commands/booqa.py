@@ -169,6 +169,7 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     premises = ("context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours", "days")
     same = {name: options[name] for name in (*scorers, *premises)}
     answering = hapax.AnswerOptions(training=options["train"], scorers=options["named"], **same)
+    # With their premises, which the corpus is read for.
     sets = questions.read_questions(folder, options["corpus"], answering, seed=options["seed"])
     # Before scoring: external scorers get the pairs even if a budget ends it.
     if options["pairs"] is not None:

@@ -135,6 +135,7 @@ class Commands(click.Group):
         except OSError as fault:
             if isinstance(fault, BrokenPipeError):
                 raise  # click ends quietly when a reader such as `head` has gone
+            # The error of a library may lack both.
             message = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
             _print_always(f"[red]error:[/] {escape(message)}. No answer is lost.")
             ctx.exit(FAILED)
@@ -261,6 +262,7 @@ def print_texts(outcome: str, texts: Sequence[str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON; paths as texts."""
+    # By `echo`: `out` would escape signs, and take brackets for markup.
     click.echo(json.dumps(value, ensure_ascii=False, default=str))
 
 

@@ -116,6 +116,7 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
             row["expected"] = value
         click.echo(json.dumps(figures, ensure_ascii=False))
         return
+    # Rule, statements, engine and seconds; with probabilities the expected number of true statements.
     rows = [(rule.rule, str(rule.statements), rule.engine, f"{rule.seconds:.2f}") for rule in report.rules]
     if expected:
         likely = [f"{value:.1f}" for value in expected]

@@ -316,6 +316,7 @@ class _EditorService:
         for entry in documents.outline(name):
             where = self._range(entry.place)
             symbols.append(
+                # The protocol asks for the range of the entry and of its name; a place has one range.
                 self._types.DocumentSymbol(entry.name, kinds[entry.kind], where, where, entry.detail or None)
             )
         return symbols

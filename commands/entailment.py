@@ -136,6 +136,7 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
     hapax evaluate entailment data train.txt dev.txt
     hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
     """
+    # Pairs move between splits, so all files are read together.
     evaluation = entailments.split_entailments(*files, seed=seed, skip_faulty=skip_faulty)
     if out is not None:
         written = entailments.write_entailment_splits(evaluation, out)

@@ -87,6 +87,7 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
     print_result(evaluation.result, options["as_json"])
     if out is not None:
         evaluations.draw_ablation(evaluation, models, out)
+    # Each variant is a search of its own; the budget is for all together.
     if cut := [name for name, search in evaluation.value.reports.items() if search.status == "budget"]:
         err.print(
             f"A budget ended these variants early, so their figures are incomplete: {', '.join(cut)}. Run the same "
@@ -184,6 +185,7 @@ def long_tail(
     with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
         opening = opening_options(read_library(paths), options, journal)
+        # Two steps with a status of their own, since each may take minutes.
         with err.status("Loading models"):
             models = evaluations.open_evaluators(judges, opening)
         with err.status("Measuring"):
@@ -295,6 +297,7 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         opening = opening_options(library, options, journal)
+        # One name gives one model.
         (evaluator,) = evaluations.open_evaluators([options["evaluator"]], opening)
         evaluation = evaluations.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
     print_result(evaluation.result, options["as_json"])

@@ -126,4 +126,5 @@ def _spread(library: Library, options: Mapping[str, Any]) -> Spread:
     )
     folder = options["shards"] or Path(f"{options['database']}.shards")
     cluster = RayCluster(options["ray_address"], options["workers"], options["worker_gpus"])
+    # Workers may run in other folders.
     return Spread(cluster, opening, folder.absolute())

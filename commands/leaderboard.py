@@ -65,6 +65,7 @@ def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str 
     hapax leaderboard lint-of-mine -m openai:gpt-4.1 --ask text --max-cost 5 --html board.html
     """
     dataset = hapax.load_dataset(folder)
+    # A sample of 0 asks for all.
     wish = hapax.LeaderboardOptions(
         models, options["ask"], options["sample"] or None, options["temperature"], options["seed"]
     )

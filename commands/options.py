@@ -671,6 +671,7 @@ def opening_options(
     # `_queueing` has put the opened queue in the place of the path.
     queueing: Queueing | None = options.get("queue")
 
+    # Options with the names of fields of `OpeningOptions`.
     same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "proxy", "offline", "probe_again")}
     queue = None if queueing is None else queueing.queue
     return OpeningOptions(
@@ -710,6 +711,7 @@ def search_settings(options: dict[str, Any]) -> Any:
         message = f"{' and '.join(given)} cannot go with --compat {options['compat']}, which has LINK's own thresholds."
         raise click.UsageError(message)
     wanted = options["distribution"]
+    # Options with the names of fields of `SearchSettings`.
     same = (
         "beam",
         "keep_share",

@@ -57,6 +57,7 @@ def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], databa
         stream.write(page.html)
     content = page.content
     if options["as_json"]:
+        # Bytes of UTF-8, as in the file.
         size = len(page.html.encode())
         print_json({"file": output, "run": content.heading.run_id, "rules": len(content.rules), "bytes": size})
         return

@@ -66,6 +66,7 @@ def retract(  # noqa: PLR0917  one parameter an option
     _print_statements("no longer holds", change.fallen)
     _print_statements("holds by another proof", change.reproved)
     _print_statements("holds again", change.risen)
+    # Of statements that `derive` stored only the numbers are known.
     for rule, (before, now) in change.derived.items():
         out.print(f"derived by {escape(rule)}: {counted(now, 'statement')}, {before} before", soft_wrap=True)
     err.print(f"{counted(len(change.facts), 'fact')} {'restored' if undo else 'withdrawn'}")

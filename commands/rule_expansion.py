@@ -218,6 +218,7 @@ def _decide(review: Review, options: dict[str, Any]) -> None:
 def _ask(review: Review, rows: Sequence[ReviewedProposal], by: str) -> None:
     """Ask about each row until it is decided or skipped. The end of the input counts as `q`."""
     for number, row in enumerate(rows, 1):
+        # Each is checked together with those accepted before it.
         _print_proposal(row, review.checked(row))
         while not row.decision:
             try:
@@ -387,6 +388,7 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
         raise click.UsageError("--review and --decisions need a rule file. Name it with -o.")
     if options["as_json"] and options["review"] == "ask":
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
+    # In the order of its fields.
     settings = hapax.MiningOptions(
         options["premises"],
         options["support"],

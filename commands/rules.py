@@ -87,6 +87,7 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
     # Only with a knowledge base are entailments loaded, which take libraries with them.
     limited = hapax.EntailmentLimits(**limits) if limits else None
     checked = operations.check_files(paths, opening, limited, options["names"])
+    # --json is short for --format json.
     form = "json" if as_json else form
     if form == "sarif":
         click.echo(sarif_text(checked.diagnostics))

@@ -175,7 +175,9 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     settings = search_settings(options)
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
+    # Before anything is opened: Ray may be missing, or options contradict each other.
     executor = Executor(library, options)
+    # After the defaults were chosen, which it names.
     _explain_default(options)
     with open_kb(options["database"]) as kb:
         keep_rules(kb, paths, "search")
@@ -186,6 +188,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
+    # Known only when the search has asked.
     _warn_of_no_bias(models)
     _print_search(report, library, options)
     executor.print_report()
@@ -212,6 +215,7 @@ def estimate_run(
         # Known probes of servers are read, and nothing is written.
         models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
         settings = search_settings(options)
+        # As in a dry run nothing is probed; the plan counts the requests of a probe.
         choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
         prices, settings = price_table(models), settled(settings, choice)
         estimate = plan_run(library, rules, kb, models, settings, prices=prices)
@@ -248,6 +252,7 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
         return
     rows = []
     for rule in estimate.rules:
+        # Skipped rules follow below the table.
         if rule.skipped is None:
             totals = [
                 _total(step.questions for step in rule.steps),
@@ -318,6 +323,7 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
                 for text in rule.examples(distribution, options["examples"]):
                     out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
         out.print()
+        # In the order in which the run has asked them.
         gates = [gate.name for gate in gates_in_order(options["compat"]) if gate.in_tables]
         columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls", "hits")
         print_table(columns, (_line(rule, gates) for rule in rules))
@@ -501,6 +507,7 @@ def _warn_of_equal_scores(report: SearchReport, options: dict[str, Any]) -> None
     if not equal:
         return
     lines = [f"  {rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()]
+    # The knowledge model ranks unless another one was named.
     ranker = options["likelihood"] or options["knowledge"]
     message = (
         f"{ranker} gives more than half of the ranked texts of {counted(len(equal), 'rule')} a score that another text "

@@ -79,6 +79,7 @@ def datasette(output: str, database: str) -> None:
     """
     from hapax.api.whole_files import atomic_text_file
 
+    # Read before the file is opened, so that an error keeps an earlier one.
     metadata = hapax.datasette_metadata(database)
     with atomic_text_file(output) as stream:
         stream.write(json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")

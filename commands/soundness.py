@@ -83,6 +83,7 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
     measured = hapax.SoundnessOptions.of(options)
     if options["out"] is not None:
         with open_kb(database, read_only=True) as kb:
+            # By the same draw the votes are counted later.
             exported = sheets.export_soundness(kb, measured, options["voters"] or ("voter-1",), options["out"])
         click.echo("\n".join(map(str, exported.paths)))
         err.print(escape(str(exported)))

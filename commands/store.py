@@ -98,6 +98,7 @@ def verify(database: str, key: Path | None, signers: Path | None, as_json: bool)
     if key is not None and signers is not None:
         raise click.UsageError("--seal makes a seal and --signers checks one. Give them one after the other.")
     with open_kb(database, read_only=True) as kb:
+        # Sealing verifies first.
         checked = hapax.verify(kb, signers=signers) if key is None else hapax.seal(kb, key)
     if as_json:
         click.echo(json.dumps(checked.to_json(), ensure_ascii=False))

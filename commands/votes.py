@@ -93,6 +93,7 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
         counts = {distribution.value: count for distribution, count in report.drawn.counts.items()}
         print_json({"files": report.paths, "sheets": report.sheets, "items": len(report.drawn.items), "drawn": counts})
         return
+    # On stdout, for other programs.
     for path in report.paths:
         click.echo(path)
     err.print(escape(str(report)))
@@ -137,6 +138,7 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     hapax votes next 50
     hapax votes next 100 statements --precision 0.9 --voter ann
     """
+    # Checked before the knowledge base is opened.
     drawn = sheets.next_options(kind, count, options["precision"], options["anew"])
     forms = ("html", "csv") if options["form"] == "both" else (options["form"],)
     with open_kb(database, existing=True) as kb:
@@ -146,6 +148,7 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
         counts = {"items": len(found.ids), "above": found.above, "pool": found.pool, "judged": found.judged}
         print_json({**counts, "true": [share.value, share.low, share.high], "files": paths})
         return
+    # On stdout, for other programs.
     for path in paths:
         click.echo(path)
     err.print(

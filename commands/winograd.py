@@ -214,6 +214,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     hapax evaluate winograd cases generated_modify_tq.csv --first zero-shot --second aot-staged
     """
     methods = (options["first"], options["second"])
+    # Options with the names of the parameters.
     same = {name: options[name] for name in ("model", "sources", "most")}
     with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
         evaluation = schemas.compare_cases(kb, paths, methods, **same)

@@ -177,6 +177,7 @@ def prove(sentence: str, options: tuple[str, ...], as_json: bool, **chosen: Any)
     folder = chosen["folder"]
     if chosen["method"] == "reasoner" and folder is not None:
         raise click.UsageError("--method reasoner does not take --theories.")
+    # Of exactly two, as the API wants it; the option itself may be given any number of times.
     pair = (options[0], options[1])
     resolution = evaluations.resolve_pronoun(
         sentence, pair, pronoun=chosen["pronoun"], theories=folder, method=_method(chosen)

@@ -47,8 +47,10 @@ from hapax.kb.running import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 
+# As in api/browsing.py, which imports this module only when a server starts.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
+# Nothing comes from elsewhere, no script or style stands in a page, and no page in a frame of another site.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -184,6 +186,7 @@ class _Views:
         """The page, or a refusal where the token is missing."""
         if (refused := self._refused(request)) is not None:
             return refused
+        # A page about an error may come before the file was opened.
         unreadable = getattr(request.state, "unreadable", ())
         page = self._templates.get_template(f"{template}.html.jinja")
         text = page.render(request=request, unreadable=unreadable, **values)

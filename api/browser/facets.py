@@ -12,6 +12,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 
+# Conditions by their names in an address, which are those of the fields of `Wanted`.
 _NUMBERS = ("least", "most", "rare", "common")
 _TEXTS = ("words", "about", "rule", "predicate", "end", "source", "gate", "verdict", "judge")
 

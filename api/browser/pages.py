@@ -112,6 +112,7 @@ class SearchPage:
 
 def search_page(kb: KnowledgeBase, matches: WordMatches) -> SearchPage:
     """The page of a search: each statement that stands once."""
+    # The index gives few rows, however many match.
     marks = ",".join("?" * len(matches.rows))
     text = "'If ' || premise || ', then ' || conclusion || '.'"
     sql = f"SELECT rowid, id, {text} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
@@ -159,6 +160,7 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
     record = stored[-1] if stored else find_statement(kb, library, lambda found, _: found == identity)
     if record is None:
         raise NotStored(f"No statement has the id {identity}.")
+    # In the sentences that the knowledge base has for its predicates.
     theory = with_stored_predicates(Theory(library, kb))
     story = why_statement(theory, record)
     lines, more = story_lines(story)
@@ -422,6 +424,7 @@ class RunPage:
 def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
     """The page of a run, counted from what is stored so far. Raises HapaxError for an unknown run."""
     run = chosen_run(kb, identity)
+    # By gate the numbers of accepted and of rejected values.
     counts: dict[str, list[int]] = {}
     for verdict in kb.verdict_counts([run.id]):
         counted = counts.setdefault(verdict.gate, [0, 0])
@@ -435,7 +438,9 @@ def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
     verdicts = [(gate, counts[gate][0], counts[gate][1]) for gate in order]
     files = None if kb.path is None else RunFiles(kb.path, run.id)
     state = files.read() if files and run.status == "running" else None
+    # Without a state nobody would read a wish.
     wish = files.wish() if files and state else None
+    # The summary comes when the run ends; until then the search itself tells its calls.
     costs = costs_in(run, search_summary(kb, run)) or _costs_so_far(run, state)
     return RunPage(run, run_heading(run), costs, verdicts, statements, facts, state, wish)
 

@@ -182,6 +182,7 @@ POPULARITY = "hapax_popularity"
 
 
 def _literal(value: object) -> str:
+    # chr(39) is a quotation mark, which SQL doubles inside a text.
     return str(value) if isinstance(value, int | float) else f"'{str(value).replace(chr(39), chr(39) * 2)}'"
 
 
@@ -300,6 +301,7 @@ def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
             wanted.least,
         )
     select.between(popularity, wanted.rare, wanted.common)
+    # Before the conditions are added that every page has.
     is_whole = not select.conditions
     same_end = "AND earlier.distribution = statements.distribution" if wanted.end else ""
     # A statement at both ends, or of several runs, is listed by its first row.
@@ -340,6 +342,7 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
         # The columns of the table itself order it by their names.
         {name: name for name in columns[:5]} | {"popularity": popularity},
     )
+    # `is_a_cheese_from/2`, or the name alone for all arities.
     name, slash, arity = wanted.predicate.rpartition("/")
     if slash:
         select.where("predicate = ?", name)
@@ -465,12 +468,14 @@ def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()
     elif page.column:
         raise HapaxError(f"There is no order {page.order!r}. Choose one of {', '.join(columns)}.")
     sql = "SELECT predicate, count(*) FROM facts GROUP BY predicate;"
+    # All on one page.
     return StoredTable(columns, listed, sql, Page(order=page.order), count=len(listed), sortable=columns)
 
 
 def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
     """The stored rules with the numbers of their statements, of all runs and both ends."""
     # Counted by the index alone: with millions of statements every look at a row would show.
+    # Rules that only `derive` has used are not in the table `rules`.
     others = "SELECT rule, '' FROM derivations WHERE rule NOT IN (SELECT name FROM rules)"
     named = f"SELECT name, domain FROM rules UNION ALL {others}"  # noqa: S608  ours
     counted = "(SELECT rule, count(*) AS statements FROM statements GROUP BY rule)"
