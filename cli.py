@@ -41,6 +41,7 @@ from hapax.commands.configuration import CONFIGURATION, read_defaults
 from hapax.commands.console import Commands, be_quiet, be_verbose, err
 
 
+# The prefix lets click read HAPAX_SEARCH_BEAM and the like from the environment.
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "HAPAX"})
 @click.version_option(package_name="hapax-kb", prog_name="hapax")
 @click.option(
@@ -74,6 +75,7 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
         err.print(f"Options from {path}", markup=False)
 
 
+# click lists them by name, whatever their order here.
 for command in (
     rules.check,
     rules.fmt,
