@@ -163,7 +163,8 @@ class AttemptRecord:
 class Candidate:
     """A value that a model proposed for a question, accepted or not.
 
-    `rejected_by_parser` is the reason why the reply is not a value.
+    `raw`: the entry of the reply; `position`: its number there, from 0. `rejected_by_parser`: why it is not a value;
+    None if it is one.
     """
 
     question_id: str
@@ -361,7 +362,11 @@ class VoteRecord:
 
 @dataclass(frozen=True, slots=True)
 class StatementRecord:
-    """A premise and a conclusion in words, with their substitution and proof (a JSON tree)."""
+    """A premise and a conclusion in words, with their substitution and proof (a JSON tree).
+
+    `substitution`: names of variables with their values. `ranking_text`: all literals in words, those that the sentence
+    leaves out included.
+    """
 
     rule: str
     distribution: Distribution

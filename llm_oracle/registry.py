@@ -166,7 +166,7 @@ def chain_parts(model: str, separator: str = ",") -> list[str]:
 
 
 def _price_of(model: str) -> Price | None:
-    """The price of a model's backend; of a chain that of its last critic, which the others only save."""
+    """The price of a model's backend. A chain has that of its last critic, whom the others save claims."""
     backend = find_backend(model.removeprefix(PARAPHRASED).partition(":")[0])
     return backend.price if backend else None
 

@@ -54,9 +54,9 @@ class ServedModel:
     """Log-probabilities that the user says the server gives: `none`, `output`, `echo` or `prompt`. Used only if nothing
     can be probed."""
     latency: float | None = None
-    """Seconds of a request apart from its answer's tokens, and tokens per second of an answer, as the user states them
-    for forecasts."""
+    """Seconds of a request apart from its answer's tokens, as the user states them for forecasts."""
     speed: float | None = None
+    """Tokens per second of one answer, likewise."""
     votes: int = 10
     revision: str = ""
     """The user's own name for this version of the model. After a change everything is asked anew."""
