@@ -119,8 +119,8 @@ class DatasetSource:
         for part in chunks(self.selection.texts):
             groups = records_of(self.kb, part)
             derivations = []
-            for group in groups:
-                derivations.append([_Derivation(record, proof_from_json(record.proof)) for record in group])
+            for records in groups:
+                derivations.append([_Derivation(record, proof_from_json(record.proof)) for record in records])
             # One query per chunk instead of one per statement.
             facts = self.kb.facts_by_id(_fact_ids(chain.from_iterable(derivations)))
             all_scores = self._scores([group[0] for group in groups])
