@@ -424,11 +424,10 @@ def resolve_schemas(
     """Resolve the pronouns of schemas by theories, with proofs.
 
     `method`: `patterns` of the theories' folder, or `reasoner`, which parses sentences and abstracts entities to types;
-    it needs the extra `english`, and neither `theories` nor `mapper` goes with it. `theories`: folder of theories and
-    patterns; None: the shipped ones. `mapper`: model that maps sentences to atoms,
-    instead of the patterns; it needs `kb`, which keeps its answers. `opening`: options of opening it; its journal, if
-    any, has the budget, and its seed is that of the calls. `reasoner:0.9` as `method` sets the probability below which
-    the reasoner is silent.
+    it needs the extra `english`, and neither `theories` nor `mapper` goes with it. `reasoner:0.9` sets the probability
+    below which the reasoner is silent. `theories`: folder of theories and patterns; None: the shipped ones. `mapper`:
+    model that maps sentences to atoms, instead of the patterns; it needs `kb`, which keeps its answers. `opening`:
+    options of opening it; its journal, if any, has the budget, and its seed is that of the calls.
     """
     from hapax.evaluation.winograd.theories.measure import answer_all, rules_result
 

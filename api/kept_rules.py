@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RulesKept:
-    """The outcome of `keep_rules`: names of the kept files, of those with another text than before, and of those no
-    longer kept.
+    """Outcome of `keep_rules`, by names of files.
+
+    `names`: kept now; `changed`: kept with another text than before; `dropped`: no longer kept.
     """
 
     names: tuple[str, ...]

@@ -281,7 +281,10 @@ def refuse_faulty(rules: Library) -> None:
 
 
 def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
-    """The named rules; without names all but withdrawn ones and those that only define a predicate for others."""
+    """The named rules; without names all but withdrawn ones and those that only define a predicate for others.
+
+    Raises HapaxError for a name that no rule has.
+    """
     names = _texts(names)
     if names:
         return [rules.rule(name) for name in names]

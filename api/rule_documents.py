@@ -41,8 +41,10 @@ class OutlineEntry:
 
 
 def files_with(file: str, paths: Iterable[str | Path]) -> list[str]:
-    """The absolute names of the rule files among the files and folders, and of what they import, if `file` is one of
-    them, otherwise of `file` and what it imports.
+    """Absolute names of the rule files to which `file` belongs.
+
+    These are the rule files among the files and folders, with all that they import, if `file` is one of them; otherwise
+    `file` and what it imports. LINK's JSON is left out.
     """
     for among in (list(paths), [file]):
         files = [str(Path(name).resolve()) for name in read_rules(among).files]

@@ -61,9 +61,10 @@ class Verification(Tabular):
 
 @checked
 def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verification:
-    """Check SQLite's structures, hash the identity of every row again, follow every reference between tables, and
-    replay the stored proofs with the facts and rules of the knowledge base. If it has a seal, check that, too.
+    """Check a knowledge base against itself.
 
+    SQLite checks its structures, the identity of every row is hashed again, every reference between tables is followed,
+    and the stored proofs are replayed with the facts and rules of the knowledge base. A seal is checked, too.
     `signers`: file of those whose seals count, in the format ALLOWED SIGNERS of ssh-keygen; None: anybody's.
     """
     from hapax.api.kept_rules import kept_rules

@@ -45,8 +45,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
 
     Nothing is written, except votes with --judge, facts with --ask, which takes a budget for all goals together, and
-    requests to running searches with --control.
-    Every table is there as JSON and CSV, with its SQL.
+    requests to running searches with --control. Every table is there as JSON and CSV, with its SQL.
 
     \b
     hapax serve --db hapax.db
