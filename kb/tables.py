@@ -11,7 +11,7 @@ import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -166,10 +166,21 @@ def _opened(source: Any, mapping: TableMapping) -> Iterator[_Table]:
     opened = _FORMS.get(form)
     if opened is None:
         raise HapaxError(f"{path}: tables are read from {', '.join(sorted(_FORMS))}, not from {form!r} files.")
-    if not path.is_file():
+    with _access(path):
+        is_file = path.is_file()
+    if not is_file:
         reason = "this is a folder" if path.is_dir() else "there is no such file"
         raise HapaxError(f"{path}: {reason}. Name a readable file.")
     yield from opened(path, mapping)
+
+
+@contextmanager
+def _access(path: Path) -> Iterator[None]:
+    """Translate errors of the file system into HapaxError."""
+    try:
+        yield
+    except OSError as fault:
+        raise HapaxError(f"{path}: {fault.strerror or fault}. Name a readable file.") from fault
 
 
 def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
@@ -342,13 +353,13 @@ def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
         if others and missing:
             raise _missing(min(missing), list(others), str(path))
 
-    with path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
+    with _access(path), path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
         yield _Table(columns, _batches(rows(stream)), _plain)
 
 
 def _of_sqlite(path: Path, mapping: TableMapping) -> Iterator[_Table]:
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        try:
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             listed = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
             names = [name for (name,) in listed]
             if mapping.table is None or mapping.table not in names:
@@ -358,8 +369,8 @@ def _of_sqlite(path: Path, mapping: TableMapping) -> Iterator[_Table]:
             cursor = connection.execute(f"SELECT * FROM {quoted}")  # noqa: S608  a name of this very file, quoted
             columns = [description[0] for description in cursor.description]
             yield _Table(columns, _batches(enumerate(cursor, 1)), _plain)
-        except sqlite3.Error as fault:
-            raise HapaxError(f"{path} cannot be read: {fault}. Give a sound SQLite file.") from fault
+    except sqlite3.Error as fault:
+        raise HapaxError(f"{path} cannot be read: {fault}. Give a sound SQLite file.") from fault
 
 
 def _of_parquet(path: Path, _: TableMapping) -> Iterator[_Table]:

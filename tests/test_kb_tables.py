@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -104,6 +106,31 @@ def test_every_form_gives_the_same_facts(form: Callable[[Path], Any], tmp_path: 
     assert (report.read, report.added) == (plain_csv.read, plain_csv.added) == (4, 4)
     in_csv = {("q" if "q" in str(row[0]) else row[0], row[1]) for row in stored(plain)}
     assert {("q" if "q" in str(row[0]) else row[0], row[1]) for row in stored(fresh_kb)} == in_csv
+
+
+@pytest.mark.parametrize("form", [as_csv, as_json_lines, as_sqlite])
+@pytest.mark.parametrize("closed", ["file", "folder"])
+def test_a_table_that_may_not_be_read_is_told(
+    form: Callable[[Path], Any], closed: str, tmp_path: Path, fresh_kb: KnowledgeBase
+) -> None:
+    """A file without the right to read it, or in a folder without the right to enter it, is an error with its name."""
+    mapping = LIES_AT.model_copy(update={"table": "air ports"})
+    hapax.import_facts(KnowledgeBase(), as_csv(tmp_path), mapping=LIES_AT)  # imports what reading needs
+    user = os.geteuid()
+    # Not in `tmp_path`, whose parents only their owner may enter.
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        table = form(folder)
+        table.chmod(0 if closed == "file" else 0o644)
+        folder.chmod(0o755 if closed == "file" else 0)
+        if user == 0:  # who may read everything
+            os.seteuid(65534)
+        try:
+            with pytest.raises(HapaxError, match=re.escape(str(table))):
+                hapax.import_facts(fresh_kb, table, mapping=mapping)
+        finally:
+            os.seteuid(user)
+            folder.chmod(0o755)
 
 
 @pytest.mark.usefixtures("folder")
