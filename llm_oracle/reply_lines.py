@@ -69,6 +69,7 @@ _LOOSE_NUMBER = re.compile(
 )
 # The numbers in `Here: 1. basil 2. thyme, (3) sage`, but not 4.5.
 _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s:：;,，(]))\(?(?P<number>\d{1,2})[.)]\s*(?=[^\s\d.]|\d{3}|(?<=\s)\d)")
+_JOINED = re.compile(r"[,;，]?(?:\s+(?:and|or))?$")
 _CHINESE_DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九", 1)}
 _ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10}
 
@@ -187,7 +188,7 @@ def _inline_items(raw: str) -> Iterator[str]:
         yield before
     ends = [*(mark.start() for mark in marks[1:]), len(raw)]
     for mark, end in zip(marks, ends, strict=True):
-        yield raw[mark.start() : end].rstrip().rstrip(",;，")
+        yield _JOINED.sub("", raw[mark.start() : end].rstrip())
 
 
 def _with_running_marks(lines: Sequence[ReplyLine]) -> list[ReplyLine]:

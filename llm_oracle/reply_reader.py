@@ -72,7 +72,7 @@ _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
 _NEXT_PROMPT = re.compile(
     r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant|exercise|problem|task|example|sentence|"
     r"statement|context|passage|topic)\s?\d*\s?:|"
-    r"give me \d|list \d+\s|give me the correct)",
+    r"give me \d|list \d+\s|give me the correct|(?:def|class)\s+\w+\s?[(:]|import\s+\w+\s*$|#include\b)",
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
@@ -130,6 +130,10 @@ _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
 # The ` to humans` of `malaria to humans`.
 _ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
+_FOREIGN_ARTICLE = re.compile(
+    r"(?:(?:il|lo|la|i|gli|le|les|el|los|las|der|die|das|den|o|os|as|um|uma|de|het)\s+|l['’])(?=\w)", re.IGNORECASE
+)
+"""An article of another language, which is none if only one of several values has it: `La Paz`."""
 _SUBJECT = re.compile(
     r"(?P<name>[^\W\d_a-z][\w'’.-]*(?:\s+(?:of|de|van|von|the)\b)?(?:\s+[^\W\d_a-z][\w'’.-]*)+(?=\s+[a-z]+)|"
     r"[^\W\d_a-z][\w'’.-]*(?:\s+[\w'’.-]+){0,2}?(?=\s+(?:is|are|was|were)\s))"
@@ -347,6 +351,10 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
         return [ReplyPart(lines[0].raw, lines[0].raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
     if len(lines) == 1 and lines[0].number is not None and lines[0].number > 1 and question.numeric:
         return _prose(lines[0].raw, question, cut and not text.endswith("\n"))  # `1912. The ship hit an iceberg.`
+    noted = _noted_from(lines)
+    if noted:
+        notes = [ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[noted:]]
+        return [*_paragraphs(lines[:noted], question, False), *notes]
     final = _final_answer(lines[: _own_end(lines, question)], question)
     if final:
         return final
@@ -582,6 +590,9 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
     if len(own) > 2 and are_names(names, 3) and not question.numeric and not any(map(_PRONOUN.match, names)):
         return [ReplyPart(name, name, marked=False) for name in names if name.casefold() not in _VERDICTS]
     for position, sentence in enumerate(own):
+        if sentence.endswith(("?", "？")) and position + 1 < len(own) and not question.is_of_phrases:
+            parts.append(ReplyPart(sentence, sentence, DropReason.REMARK))  # the question again
+            continue
         more = also_named(sentence, question) if has_values else []
         if more:
             parts += [ReplyPart(sentence, name, marked=False) for name in more]
@@ -677,7 +688,10 @@ def _names_in(named: str, question: ReplyQuestion, is_bare: bool) -> list[str]:
         return values[:1]  # `in Brussels, Belgium`
     if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):
         values[-1] = _ADJUNCT.sub("", values[-1])  # `malaria, dengue and Zika to humans`
-    return [named] if len(values) > 1 and not are_names(values, 8) else values
+    if len(values) > 1 and not are_names(values, 8):
+        return [named]
+    has_articles = len(values) > 1 and all(map(_FOREIGN_ARTICLE.match, values)) and not question.is_of_titles
+    return [_FOREIGN_ARTICLE.sub("", value) for value in values] if has_articles else values
 
 
 def _bare(text: str, question: ReplyQuestion) -> str | None:
@@ -879,7 +893,7 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
     if (
         names
         and (len(names) > 1 or not others)
-        and all(_is_talk(line, question) or len(line.body.split()) > 4 for line in others)
+        and all(_is_talk(line, question) or _is_told_of(line.body) for line in others)
     ):
         return set(names)
     items = {
@@ -889,6 +903,12 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
     }
     below = items - set(headings)
     return below if len(below) > 1 and len(below) >= len(headings) else items
+
+
+def _is_told_of(text: str) -> bool:
+    """True if a line below a name tells about it: it is long, or ends like a sentence."""
+    words = len(text.split())
+    return words > 4 or (words > 2 and text.endswith("."))
 
 
 def _described_lines(lines: Sequence[ReplyLine]) -> set[int]:
@@ -977,6 +997,16 @@ def _are_explanations(bodies: Sequence[str], question: ReplyQuestion) -> bool:
         long = len(plain.split()) > 2 and plain.endswith(".")
         telling += label in labels or is_sentence(plain) or long or len(plain.split()) > 7
     return telling >= 0.5 * len(bodies)
+
+
+def _noted_from(lines: Sequence[ReplyLine]) -> int:
+    """Position of the heading of notes, such as `Key points:`, that all list marks follow; 0 if there is none."""
+    marked = [position for position, line in enumerate(lines) if line.mark not in (Mark.NONE, Mark.HEADING)]
+    if not marked or not marked[0]:
+        return 0
+    heading = lines[marked[0] - 1]
+    is_noted = _NOTES.match(heading.body) and heading.body.rstrip("*_ ").endswith((":", "："))
+    return marked[0] - 1 if is_noted else 0
 
 
 def _heads_sentences(lines: Sequence[ReplyLine], heading: int, items: Sequence[int]) -> bool:

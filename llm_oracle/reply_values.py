@@ -65,7 +65,8 @@ _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
 _YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
 # The end of `Nile, which flows north` and `Nile, a river`.
 _APPOSITION = re.compile(
-    r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$",
+    r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$|"
+    r"(?<=\w),?\s+(?:such\s+as|including)\s.*$",
     re.DOTALL,
 )
 _PLACED = re.compile(r"(?P<name>[^,:()]+),\s+(?P<place>[^\W\d_a-z](?!nc\b|td\b|r\b)[^,:()]*)")
@@ -157,6 +158,9 @@ _DATED_TITLE = re.compile(r"(?P<title>\S.*?)\s+\((?:[^()]*\s)?\d{4}\)")
 _NAMED_SUBJECT = re.compile(r"(?P<name>[^\W\d_a-z]\S*(?:\s+[^\W\d_a-z]\S*)+)\s+[a-z]{3,}(?:s|ed)\s+\S+.*\.$")
 """A name of several words and a verb, in a list of sentences."""
 _QUANTIFIER = re.compile(r"^(?:some|many|most|several|various|all)\s+(?!of\b)(?=[^\W\d_])", re.IGNORECASE)
+
+_QUANTITIES = frozenset(("several", "many", "some", "various", "numerous", "most", "all", "both", "few", "a few"))
+"""Words that stand for values without naming one."""
 
 _VERBS = re.compile(
     r"(?P<subject>.{1,64}?)\s+(?:is|are|was|were|has|have|can|contains?|refers?|comes?|originat\w+|belongs?|means|"
@@ -382,7 +386,8 @@ def is_sentence(text: str) -> bool:
     words = [word.strip("*_.,!?\"'()").replace("’", "'") for word in text.split()]
     if len(words) < 3:
         return False
-    return any(word in _TALK for word in words[1:]) or words[0].casefold() in ("i", "i'm", "i'd", "please", "it's")
+    verbs = words[1:-1] if words[-1] == "can" else words[1:]  # `a watering can`
+    return any(word in _TALK for word in verbs) or words[0].casefold() in ("i", "i'm", "i'd", "please", "it's")
 
 
 def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool = True) -> Value | DropReason:
@@ -727,7 +732,9 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
     if not any(char.isalnum() for char in value):
         return DropReason.EMPTY
     folded = " ".join(value.casefold().split())
-    if re.fullmatch(r"[.…\s]*(?:and\s+)?(?:so\s+on|so\s+forth|many\s+more|more|others?|etc)\W*", folded):
+    if re.fullmatch(r"[.…\s]*(?:and\s+)?(?:so\s+on|so\s+forth|many\s+more|more|others?|etc|among\s+others)\W*", folded):
+        return DropReason.SLOT
+    if folded in _QUANTITIES and not question.is_of_titles:
         return DropReason.SLOT
     name = re.escape(question.variable)
     if re.search(rf"\[{name}\b", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):

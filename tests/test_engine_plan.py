@@ -228,14 +228,30 @@ def test_a_type_with_subtypes_has_the_values_of_all_of_them():
 
 
 def test_a_cut_without_a_ranking_keeps_the_first_beams():
-    """The beams before lose as many values as the share that is cut; the newest variable loses none."""
-    rows = ExpectedBeams(SearchSettings(beam=200))
-    rows.begin(1, {})
-    rows.extend("A", 100, 1)
-    rows.extend("B", 200, 1)
-    rows.rank(200, ranked=False)
+    """The beams before lose as many values as the share that is cut, the newest variable none; disjoint ends keep both
+    sides of the pool."""
+    kept = {}
+    for ends in ("overlapping", "disjoint"):
+        rows = ExpectedBeams(SearchSettings(beam=200, ends=ends))
+        rows.begin(1, {})
+        rows.extend("A", 100, 1)
+        rows.extend("B", 200, 1)
+        rows.rank(200, ranked=False)
+        kept[ends] = (rows.together, rows.distinct["A"], rows.distinct["B"])
 
-    assert (rows.together, rows.distinct["A"], rows.distinct["B"]) == (200, 1, 200)
+    assert kept == {"overlapping": (200, 1, 200), "disjoint": (400, 2, 200)}
+
+
+def test_a_cut_by_rank_keeps_the_values_of_the_beams_that_stay():
+    """Of 40 values with five beams each, a fifth of the beams holds about 27, not 40."""
+    rows = ExpectedBeams(SearchSettings(beam=20))
+    rows.begin(1, {})
+    rows.extend("A", 40, 1)
+    rows.extend("B", 5, rows.keys(["A"]))
+    rows.rank(20, ranked=True)
+
+    assert rows.together == 40
+    assert 26 < rows.distinct["A"] < 28
 
 
 def test_a_key_is_asked_once_for_all_its_beams():

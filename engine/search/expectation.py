@@ -186,7 +186,8 @@ class ExpectedBeams:
         # Ranked, the distributions keep different ends of the pool; unranked, they keep the same first beams.
         apart = len(self.settings.distributions) if ranked else max(1.0, self.together / self.each_distribution)
         before = self.together
-        self.each_distribution = min(beam, self.each_distribution * (self.settings.share if ranked else 1.0))
+        width = 2 * beam if self.settings.has_disjoint_ends else beam
+        self.each_distribution = min(width, self.each_distribution * (self.settings.share if ranked else 1.0))
         self.together = min(self.together, self.each_distribution * apart)
         if not ranked and self.together < before:
             # The first beams are kept: all new values of the first beams before, and of these only their share.
@@ -200,16 +201,24 @@ class ExpectedBeams:
         self.after[list(self.distinct)[-1]] = self.together
 
     def _divide(self, beam: int) -> None:
+        before = self.together
         self.each_distribution = min(beam, self.together * self.settings.share)
         self.together = self.each_distribution * len(self.settings.distributions)
-        self._limit()
+        self._spread(before)
         self.after[list(self.distinct)[-1]] = self.together
 
     def _narrow(self, pool: int) -> None:
         """Keep both sides of a common pool."""
+        before = self.together
         self.together = self.each_distribution = min(pool, self.together)
-        self._limit()
+        self._spread(before)
         self.after[list(self.distinct)[-1]] = self.together
+
+    def _spread(self, before: float) -> None:
+        """Limit the numbers of values to those in the beams that are kept of `before`, wherever these lie."""
+        lost = 1 - self.together / before
+        # A value goes with the last of its beams.
+        self.distinct = {name: count * (1 - lost ** (before / count)) for name, count in self.distinct.items() if count}
 
     def _limit(self) -> None:
         self.distinct = {name: min(count, self.together) for name, count in self.distinct.items()}
