@@ -425,6 +425,25 @@ def test_hostile_values_are_quoted() -> None:
     assert with_constants
 
 
+@pytest.mark.parametrize("premises", [1, 2])
+def test_rules_have_up_to_two_constants(premises: int) -> None:
+    """Where one premise or two decide, the conclusion and a premise may have a constant each."""
+    facts: list[tuple[str, tuple[Value, ...]]] = []
+    for number in range(40):
+        person, is_parisian, is_adult = f"person {number}", number % 2 == 0, number % 4 < 2
+        facts.append(("lives_in", (person, "Paris" if is_parisian else "Rome")))
+        facts += [("is_adult", (person,))] if is_adult else []
+        speaks = is_parisian and (is_adult or premises == 1)
+        facts.append(("speaks", (person, "French" if speaks else "Italian")))
+    mined = mine(stored(facts, TYPES), NO_RULES, MiningOptions(premises=premises, constants=True, examples=0)).rules
+
+    conditions = ['lives_in(Person X, "Paris")', *(["is_adult(Person X)"] if premises == 2 else [])]
+    found = [str(item.rule).splitlines()[-1].split(" -> ") for item in mined]
+    assert any(
+        end == 'speaks(Person X, "French")' and sorted(start.split(" & ")) == sorted(conditions) for start, end in found
+    )
+
+
 def test_constants_are_mined_when_asked() -> None:
     """A rule about a constant is mined with --constants alone, whatever text the constant is."""
     value = 'the "left"\\ side'
