@@ -1,6 +1,7 @@
 """Knowledge beam search on a simulated world and on scripted models."""
 
 import gc
+import json
 import math
 
 import pytest
@@ -91,6 +92,19 @@ def searched(*texts, rules=None, kb=None, journal=None, **options):
     settings = SearchSettings(**{"beam": 12, "calls_per_question": 2, "values_per_call": 15, **options})
     kb = kb or KnowledgeBase()
     return search(SearchJob(library, chosen, kb, simulated(library), settings, journal)), kb, library
+
+
+def test_every_step_that_led_to_a_statement_keeps_its_verdict_on_likelihood():
+    """Where ends are cut at each step, each beginning of a statement's values has its accepted decision, and no other."""
+    _, kb, _ = searched(ALLERGY, beam=25, ends="overlapping", measure="paper")
+
+    kept = [json.loads(decision.subject) for decision in kb.decisions(gate="likelihood") if decision.accepted]
+    whole = [dict(values) for values in kept if len(values) == 3]
+    assert {len(values) for values in kept} == {1, 2, 3}
+    assert all(any(dict(values).items() <= ends.items() for ends in whole) for values in kept)
+    for ends in whole:
+        beginnings = [values for values in kept if dict(values).items() <= ends.items()]
+        assert {len(values) for values in beginnings} == {1, 2, 3}
 
 
 @pytest.mark.parametrize(("source", "same"), [(Source.MODEL, True), (Source.GIVEN, False)])
