@@ -75,6 +75,29 @@ def test_export_report_dataset_and_pages_list_what_searches_and_derive_concluded
         assert SPENT in visible(client.get("/rule/home").text)
 
 
+def test_what_derive_alone_concluded_has_a_report_and_a_dataset(tmp_path: Path) -> None:
+    """Without any search the report has their section, and the dataset their file; an unknown rule is refused."""
+    (tmp_path / "home.rules").write_text(
+        "given is_a_city_in(City, Country)\ngiven uses_currency(Country, Currency)\n" + HOME, "utf-8"
+    )
+    (tmp_path / "f.csv").write_text("is_a_city_in,Oslo,Norway\nuses_currency,Norway,krone\n", "utf-8")
+    database = tmp_path / "kb.db"
+    run("import", tmp_path / "f.csv", "--rules", tmp_path / "home.rules", "--db", database)
+    run("derive", tmp_path / "home.rules", "--db", database)
+    sentences = exported(database)["derived"]
+    assert len(sentences) == 1
+
+    run("report", "-o", tmp_path / "page.html", "--rule", "home", "--db", database)
+    assert sentences.pop() in visible((tmp_path / "page.html").read_text("utf-8"))
+    assert "no rule nosuch" in invoke("report", "-o", tmp_path / "p.html", "--rule", "nosuch", "--db", database).stderr
+
+    told = run("dataset", tmp_path / "dataset", "--db", database)
+    assert "head and long tail are empty" in " ".join(told.stderr.split())
+    names = {path.name for path in (tmp_path / "dataset").iterdir()}
+    assert names == {"derived.jsonl", "metadata.json", "rules.rules"}
+    assert json.loads((tmp_path / "dataset" / "derived.jsonl").read_text("utf-8"))["rule"] == "home"
+
+
 def test_pages_of_statements_go_on_from_those_of_searches_to_those_of_derive(database: Path) -> None:
     """Each statement is on one page, whatever page the statements of searches end on."""
     from hapax.api.browser import tables

@@ -50,8 +50,10 @@ def build(
     """
     may_be_there = _check_folder(target)
     source = DatasetSource(kb, select(kb, options))
-    # In the order of FORMATS, so that the order in which a user names them changes no byte.
-    formats = tuple(name for name in FORMATS if name in target.formats)
+    has_ends = bool(source.selection.texts)
+    # In the order of FORMATS, so that the order in which a user names them changes no byte. Without statements of head
+    # and long tail most formats would be empty.
+    formats = tuple(name for name in FORMATS if name in (target.formats if has_ends else ("jsonl",)))
     place = target.folder.resolve()
     with _new_folder(place) as folder:
         sinks = open_sinks(formats, folder, target.name)
@@ -76,7 +78,7 @@ def build(
         for sink in sinks:
             notes += sink.notes
         derived, left_out = write_current(folder / DERIVED_FILE, kb, library or Library(), options)
-        notes += [*_derived_notes(derived, left_out)]
+        notes += [*_derived_notes(derived, left_out, has_ends)]
         figures = (target, options, source, counter, checksum.hexdigest(), formats, tuple(notes), derived)
         summary = DatasetSummary(*figures)
         # Last, because a card states what the other steps counted.
@@ -96,7 +98,9 @@ def build(
     return summary
 
 
-def _derived_notes(count: int, left_out: int) -> Iterator[str]:
+def _derived_notes(count: int, left_out: int, has_ends: bool) -> Iterator[str]:
+    if not has_ends:
+        yield "No search has stored a statement, so that head and long tail are empty and have no files."
     if count:
         yield f"{DERIVED_FILE}: {counted(count, 'statement')} of hapax derive, which have no likelihood and no end"
     if left_out:

@@ -131,7 +131,7 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
         sampled = unblocked[: options.sample]
         chosen += sampled
         left_out["not_in_the_sample"] += len(unblocked) - len(sampled)
-    if not chosen:
+    if not chosen and (left_out.total() or not any(kb.derived_counts().values())):
         raise HapaxError(_nothing_left(kb, left_out))
     return Selection(tuple(chosen), judgements, {reason: left_out[reason] for reason in REASONS})
 
@@ -223,12 +223,8 @@ def _latest(
             latest[place.distribution][place.id] = place
     # Statements that are in a chosen run as well are not left out.
     left_out["other_runs"] = sum(identity not in latest[distribution] for distribution, identity in others)
-    if not any(latest.values()) and any(kb.derived_counts().values()):
-        raise HapaxError(
-            f"{kb.place} holds statements of `hapax derive` alone, which are at neither end. Write them "
-            "with `hapax export --statements`, or run `hapax search`."
-        )
-    if not any(latest.values()):
+    # What `derive` concluded is at neither end, and has a file of its own.
+    if not any(latest.values()) and not any(kb.derived_counts().values()):
         raise HapaxError(
             f"{kb.place} holds no statement for a dataset. Run `hapax search`, import LINT with `hapax evaluate lint`, "
             "or name the run of an experiment with --run."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 
+from hapax.engine.inference.bulk_derivation import RUN_ID
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import circular_judge, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, stored_certificates
@@ -41,6 +42,7 @@ from hapax.evaluation.votes.soundness import soundness_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.kb import system
 from hapax.kb.derived_statements import current_counts, derived_statements
 from hapax.kb.records import Distribution, RunRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
@@ -150,6 +152,14 @@ class Report:
         return shlex.join([*words, "-o", "more.html"])
 
 
+def _derivation(kb: KnowledgeBase) -> RunRecord | None:
+    """A run that stands for `derive` where nothing else has stored statements; None elsewhere."""
+    if kb.runs() or not any(kb.derived_counts().values()):
+        return None
+    now = system.now().isoformat(timespec="milliseconds")
+    return RunRecord(RUN_ID, "derive", {}, RUN_ID, now, now, "done")
+
+
 SKIPPED, CUT, EMPTY, COMPLETE = "skipped", "cut", "no statement", ""
 """States of a rule, as the page shows them."""
 
@@ -160,7 +170,8 @@ def build(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Report
     Raises HapaxError for an unknown run, and for rules that are not of the run.
     """
     with snapshot(kb):
-        run = chosen_run(kb, options.run_id)
+        run = _derivation(kb) if options.run_id is None else None
+        run = run or chosen_run(kb, options.run_id)
         return _PageBuilder(kb, library, options, run, search_summary(kb, run)).report()
 
 
@@ -178,10 +189,11 @@ class _PageBuilder:
         most = STATEMENTS if self.options.statements is None else self.options.statements
         tallies = tally_rules(statements_of(self.kb, self.run.id), most)
         names = self._names(tallies)
-        unknown = [name for name in self.options.rules if name not in names]
+        known = {*names, *self.kb.derived_counts()}
+        unknown = [name for name in self.options.rules if name not in known]
         if unknown:
             raise HapaxError(
-                f"Run {self.run.id} has no rule {', '.join(unknown)}. Omit --rule to report all {len(names)} rules."
+                f"Run {self.run.id} has no rule {', '.join(unknown)}. Omit --rule to report all {len(known)} rules."
             )
         chosen = [name for name in names if not self.options.rules or name in self.options.rules]
         # A number that the user gave is kept, however large the page becomes.
