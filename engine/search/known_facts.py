@@ -392,7 +392,7 @@ class KnownFacts:
                 every, given = (StoredFacts(self._kb, indicator, stated, given=given) for given in (False, True))
                 known = _PredicateFacts(every, given)
             else:
-                facts = {fact.arguments: fact for fact in self._kb.facts(indicator)} | stated
+                facts = {**{fact.arguments: fact for fact in self._kb.facts(indicator)}, **stated}
                 # Given facts are read apart: those of other runs are in `facts` as well.
                 own = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
                 known = _PredicateFacts(facts, own)
