@@ -592,8 +592,8 @@ with_search_settings = together(
     click.option(
         "--plan",
         type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
-        help="Order in which variables are searched.  [default: cheapest, or premise-first of a model that knows few of "
-        "the probed answers; with --compat link]",
+        help="Order in which variables are searched.  [default: cheapest, or premise-first of a model that knows few "
+        "of the probed answers; with --compat link]",
     ),
     click.option(
         "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
