@@ -381,8 +381,8 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
     loss = row.losses[gate]
     if gate == AGREEMENT.name:
         fact = f"{counted(loss.count, 'value was', 'values were')} rejected because samples of one question differ."
-        other = "Lower --temperature, or choose another model with --knowledge."
-        return Shortage(fact, _LIST_REMEDY if row.listable else other)
+        differing = "Lower --temperature, or choose another model with --knowledge."
+        return Shortage(fact, _LIST_REMEDY if row.listable else differing)
     fact = f"{loss.count} of {counted(row.judged, 'value')} were rejected by the {gate} gate{_score_text(loss)}."
     return Shortage(fact, _threshold_remedy(gate, loss.highest, compat))
 

@@ -152,9 +152,9 @@ class _ExpectedAnswers:
             calls += max(1, round(habit.calls) - answer.calls)
             most_calls += max(1, allowed - answer.calls)
             # One claim about the type of a value, and one about each fact that it makes.
-            each = int(not self.oracle.library.is_numeric(inquiry.question.data_type)) + len(inquiry.claimed)
-            claims += round(habit.proposed * each)
-            most_claims += allowed * self.settings.values_per_call * each
+            per_value = int(not self.oracle.library.is_numeric(inquiry.question.data_type)) + len(inquiry.claimed)
+            claims += round(habit.proposed * per_value)
+            most_claims += allowed * self.settings.values_per_call * per_value
         judged = (Range(claims, most_claims),) if self.settings.critic else ()
         asked = Range(len(missing), len(missing))
         return StepEstimate("", "", asked, 0, Range(calls, most_calls), *judged)
@@ -183,10 +183,10 @@ class _ExpectedAnswers:
             self._asking = replace(self._asking, claims=self._asking.claims + Range(len(missing), len(missing)))
         if self._asking.questions.expected or missing:
             self.steps.append(self._asking)
-        held = set(missing[::2])
+        affirmed = set(missing[::2])
         settings = self.oracle.settings
         return {
-            atom: atom in held if score is None else score >= settings.threshold_of(atom.indicator)
+            atom: atom in affirmed if score is None else score >= settings.threshold_of(atom.indicator)
             for atom, score in scores.items()
         }
 
