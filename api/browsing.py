@@ -89,6 +89,8 @@ def browser_server(
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        # Before the address is printed: who opens it at once waits until the server answers.
+        listening.listen(128)
     except OSError as fault:
         listening.close()
         reason = fault.strerror or str(fault)

@@ -26,6 +26,8 @@ from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser.app import POLICY, Browser, browser_app
 from hapax.api.browsing import browser_server
 from hapax.engine.soundness import SOUNDNESS_QUESTION
+from hapax.evaluation.votes.items import ItemSource, subject_id
+from hapax.evaluation.votes.questions import SheetKind
 from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
@@ -323,6 +325,62 @@ def test_votes_are_stored_at_once_and_each_statement_comes_once(database: Path) 
 
     assert len(seen) == len(set(seen)) == len(votes) > 1
     assert {(vote.question, vote.answer, vote.comment) for vote in votes} == {(SOUNDNESS_QUESTION, "yes", "clear")}
+
+
+@pytest.mark.parametrize("kind", ["statements", "predicates"])
+def test_each_question_of_a_sheet_is_asked(client: TestClient, database: Path, kind: str) -> None:
+    """An item is shown until all its questions are answered, and then no more; the votes are those of its sheet."""
+    pages = 0
+    while found := re.findall(
+        r'name="(?:item|question)" value="([^"]+)"', client.get(f"/judge?voter=kim-{kind}&kind={kind}").text
+    ):
+        form = {"voter": f"kim-{kind}", "kind": kind, "item": found[0], "question": found[1], "answer": "yes"}
+        assert client.post("/judge", data=form, headers={"Origin": "http://localhost:8001"}).status_code == 200
+        pages += 1
+    with KnowledgeBase(database, read_only=True) as kb:
+        votes = [vote for vote in kb.votes() if vote.voter == f"kim-{kind}"]
+        sheet = ItemSource(kb, SheetKind(kind))
+        items = sheet.items(list({statement.id: statement for statement in kb.statements()}.values()))
+        rejected = {vote.statement_id for vote in votes} - {subject_id(item.id) for item in items}
+
+    asked = {(subject_id(item.id), question.key) for item in items for question in item.questions if question.required}
+    assert pages == len(votes)
+    assert {(vote.statement_id, vote.question) for vote in votes if vote.statement_id not in rejected} == asked
+
+
+def test_agreement_is_that_of_the_votes(database: Path, tmp_path: Path) -> None:
+    """Two voters who agree on one of two statements agree on half of the answers."""
+    shutil.copy(database, tmp_path / "kb.db")
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.write("DELETE FROM votes", [()])
+    app = browser_app(Browser(tmp_path / "kb.db", judge=True))
+    with TestClient(app, base_url="http://localhost:8001") as client:
+        before = client.get("/judge?voter=amy").text
+        for other in ("yes", "unsure"):
+            found = re.search(r'name="item" value="([^"]+)"', client.get("/judge?voter=amy").text)
+            assert found
+            for voter, answer in (("amy", "yes"), ("bob", other)):
+                form = {"voter": voter, "item": found[1], "answer": answer}
+                client.post("/judge", data=form, headers={"Origin": "http://localhost:8001"})
+        page = client.get("/judge?voter=amy").text
+
+    assert "No item has two votes yet" in before
+    assert "2 voters agree on 50 % of the answers to 2 items" in page
+
+
+def test_a_replaced_vote_is_told_and_keeps_its_comment(client: TestClient, database: Path) -> None:
+    """Another answer to the same item replaces the first, the page says so, and an empty comment takes nothing back."""
+    item = f"statement:{first_statement(client)}"
+    pages = []
+    for cells in ({"answer": "yes", "comment": "clear"}, {"answer": "unsure", "comment": ""}):
+        form = {"voter": "uma", "item": item, **cells}
+        pages.append(client.post("/judge", data=form, headers={"Origin": "http://localhost:8001"}).text)
+    with KnowledgeBase(database, read_only=True) as kb:
+        votes = [(vote.answer, vote.comment) for vote in kb.votes() if vote.voter == "uma"]
+
+    assert votes == [("unsure", "clear")]
+    assert "in place of" not in pages[0]
+    assert "in place of “yes”" in pages[1]
 
 
 @pytest.mark.parametrize("headers", [{}, {"Origin": "http://evil.example"}, {"Origin": "null"}])

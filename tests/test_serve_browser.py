@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -266,6 +269,108 @@ def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: P
 
     with KnowledgeBase(database, read_only=True) as kb:
         assert [(vote.answer, vote.comment) for vote in kb.votes() if vote.voter == "zoe"] == [("yes", "1 of 2")]
+
+
+def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, database: Path, tmp_path: Path) -> None:
+    """Two tabs of a voter lose no vote, and the page of another voter shows the agreement without a reload."""
+    copy = copied(database, tmp_path)
+    with serving(copy) as address:
+        contexts = [chromium.new_context(viewport=DESK) for _ in range(2)]
+        mine, others = contexts
+        first, second, other = mine.new_page(), mine.new_page(), others.new_page()
+        for page, voter in ((first, "ann"), (second, "ann"), (other, "ben")):
+            page.goto(f"{address}/judge?voter={voter}")
+        item = first.locator(".sentence").inner_text()
+        assert "No item has two votes yet" in other.locator("#agreement").inner_text()
+        press(first, "1")
+        assert second.locator(".sentence").inner_text() == item
+        press(second, "3")
+        told = second.locator("main").inner_text()
+        press(other, "3")
+        other.wait_for_function(AGREED, arg="100 %")
+        first.wait_for_function(AGREED, arg="100 %")
+        press(first, "1")
+        press(second, "1")
+        press(other, "2")
+        first.wait_for_function(AGREED, arg="50 %")
+        for context in contexts:
+            context.close()
+
+    assert "in place of “yes”" in told
+    with KnowledgeBase(copy, read_only=True) as kb:
+        answers = [(vote.voter, vote.answer) for vote in kb.votes()]
+    assert sorted(answers) == [("ann", "rule"), ("ann", "yes"), ("ben", "facts"), ("ben", "rule")]
+
+
+def test_a_reload_or_a_killed_server_loses_nothing(chromium: Any, database: Path, tmp_path: Path) -> None:
+    """The comment in the making outlives a reload and a kill; the vote without a server stays on the page till it is stored."""
+    copy = copied(database, tmp_path)
+    context = chromium.new_context(viewport=DESK)
+    page = context.new_page()
+    server, address = started(copy, 0)
+    page.goto(f"{address}/judge?voter=ann")
+    press(page, "1")
+    page.get_by_label("Comment").fill("which Norway?")
+    page.reload()
+    assert page.get_by_label("Comment").input_value() == "which Norway?"
+    item = page.locator(".sentence").inner_text()
+    server.kill()
+    server.wait()
+    page.locator("h1").click()
+    page.keyboard.press("2")
+    page.locator("#unstored").wait_for(state="visible")
+    assert page.locator(".sentence").inner_text() == item
+    server, _ = started(copy, int(address.rpartition(":")[2]))
+    page.reload()
+    assert page.get_by_label("Comment").input_value() == "which Norway?"
+    press(page, "2")
+    server.kill()
+    server.wait()
+    context.close()
+
+    with KnowledgeBase(copy, read_only=True) as kb:
+        assert [(vote.answer, vote.comment) for vote in kb.votes()] == [("yes", ""), ("facts", "which Norway?")]
+
+
+AGREED = "text => document.querySelector('#agreement').innerText.includes(text)"
+
+
+def copied(database: Path, folder: Path) -> Path:
+    """A copy of the knowledge base without votes."""
+    copy = folder / "kb.db"
+    shutil.copy(database, copy)
+    with KnowledgeBase(copy) as kb:
+        kb.write("DELETE FROM votes", [()])
+    return copy
+
+
+def press(page: Any, key: str) -> None:
+    """Press a key on the page for judging, and wait for the next page."""
+    page.locator("h1").click()
+    with page.expect_navigation():
+        page.keyboard.press(key)
+
+
+@contextmanager
+def serving(database: Path) -> Iterator[str]:
+    """The address of a server of another process, which is killed at the end."""
+    server, address = started(database, 0)
+    try:
+        yield address
+    finally:
+        server.kill()
+        server.wait()
+
+
+def started(database: Path, port: int) -> tuple[subprocess.Popen[str], str]:
+    """A process of `hapax serve --judge` with its address."""
+    command = [sys.executable, "-m", "hapax.cli", "serve", "--db", str(database), "--port", str(port), "--judge"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    for line in server.stderr:
+        if found := re.search(r"http://[\d.:]+", line):
+            return server, found[0]
+    raise AssertionError("the server did not start")
 
 
 def test_a_proof_unfolds_by_keyboard(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from hapax.api.agent_tools import AgentTools
 from hapax.api.browser import pages, tables
 from hapax.api.browser.facets import Facet, Facets, wanted_of
-from hapax.api.browser.judging import ItemToJudge, Judging
+from hapax.api.browser.judging import KINDS, Agreement, ItemToJudge, Judging
 from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
 from hapax.api.browser.tables import Page, StoredTable, Wanted
@@ -40,6 +40,7 @@ from hapax.engine.inference.session import QueryLimits
 from hapax.engine.search.progress import duration
 from hapax.engine.search.query_options import QueryOptions
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
+from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.derived_statements import current_counts
@@ -484,23 +485,40 @@ class _Views:
             return refused
         if not self._browser.judge:
             raise NotStored("This server stores no votes. Start it with --judge.")
-        voter = request.query_params.get("voter", "")
         if request.method == "POST":
-            if (foreign := self._foreign(request)) is not None:
-                return foreign
-            async with request.form() as form:
-                voter = str(form.get("voter", ""))
-                cells = (str(form.get(name, "")) for name in ("item", "answer", "comment"))
-                # In a thread: another program may be writing to the file.
-                await run_in_threadpool(self._judging.vote, voter, *cells)
-            return self._secured(RedirectResponse(f"/judge?{urlencode({'voter': voter})}", 303))
+            return self._foreign(request) or await self._vote(request)
+        voter, kind = request.query_params.get("voter", ""), _kind(request.query_params.get("kind", ""))
         skip = _number(request.query_params, "skip", 0)
-        shown = await run_in_threadpool(self._next_to_judge, request, voter, skip) if voter else None
-        return self._page(request, "judge", title="Judge", voter=voter, shown=shown)
+        shown, agreement = await run_in_threadpool(self._next_to_judge, request, kind, voter, skip)
+        values = {"voter": voter, "kind": kind, "kinds": KINDS, "shown": shown, "agreement": agreement}
+        return self._page(request, "judge", title="Judge", replaced=request.query_params.get("replaced"), **values)
 
-    def _next_to_judge(self, request: Request, voter: str, skip: int) -> ItemToJudge | None:
+    async def _vote(self, request: Request) -> Response:
+        async with request.form() as form:
+            voter, item, question, *cells = (
+                str(form.get(name, "")) for name in ("voter", "item", "question", "answer", "comment")
+            )
+            kind = _kind(str(form.get("kind", "")))
+            # In a thread: another program may be writing to the file.
+            vote = self._judging.vote
+            replaced = await run_in_threadpool(vote, kind, voter, item, question, (cells[0], cells[1]))
+        address = {"voter": voter, "kind": kind, **({"replaced": replaced} if replaced else {})}
+        return self._secured(RedirectResponse(f"/judge?{urlencode(address)}", 303))
+
+    def _next_to_judge(
+        self, request: Request, kind: SheetKind, voter: str, skip: int
+    ) -> tuple[ItemToJudge | None, Agreement | None]:
         with self._open(request) as kb:
-            return self._judging.next(kb, voter, skip)
+            shown = self._judging.next(kb, kind, voter, skip) if voter else None
+            return shown, self._judging.agreement(kb, kind)
+
+
+def _kind(name: str) -> SheetKind:
+    """The kind of sheet in an address; without one, soundness."""
+    kinds = {str(kind): kind for kind in KINDS}
+    if name and name not in kinds:
+        raise HapaxError(f"There is no kind {name!r}. Choose one of {', '.join(kinds)}.")
+    return kinds.get(name, SheetKind.SOUNDNESS)
 
 
 def _number(asked: QueryParams, name: str, default: int) -> int:

@@ -8,6 +8,32 @@ document.addEventListener("keydown", (event) => {
   if (target) target.click();
 });
 
+// A vote is sent without leaving the page, so that it stays on the screen while the server is away; a comment that is
+// being written is kept in the browser until then, whatever becomes of the page.
+const sheet = document.querySelector("form[data-draft]");
+if (sheet) {
+  const comment = sheet.elements.namedItem("comment");
+  const draft = "draft " + sheet.dataset.draft;
+  comment.value = localStorage.getItem(draft) ?? "";
+  comment.addEventListener("input", () => localStorage.setItem(draft, comment.value));
+  sheet.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (!event.submitter?.value) return; // Enter in the comment answers nothing
+    const body = new URLSearchParams(new FormData(sheet, event.submitter));
+    const response = await fetch(sheet.action, { method: "POST", body }).catch(() => null);
+    const fault = document.getElementById("unstored");
+    fault.hidden = response?.ok ?? false;
+    if (!response) return;
+    if (!response.ok) {
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      fault.textContent = page.querySelector("main").textContent;
+      return;
+    }
+    localStorage.removeItem(draft);
+    location.assign(response.url);
+  });
+}
+
 // Parts of a page that change by themselves are fetched anew while the page says so; its focus and scroll stay.
 const refresh = async () => {
   const response = await fetch(location.href).catch(() => null);
