@@ -107,6 +107,21 @@ def test_every_step_that_led_to_a_statement_keeps_its_verdict_on_likelihood():
         assert {len(values) for values in beginnings} == {1, 2, 3}
 
 
+def test_a_fact_has_the_data_type_under_which_its_value_was_accepted():
+    """A rule that asks for spices where ingredients are declared stores spices."""
+    library = library_of(
+        'type Spice < Ingredient\noracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "?".\n'
+        'given is_dish(Dish)\nfact is_dish("paella")\n@name spiced\n@generic none\n'
+        "is_dish(Dish B) & is_in(Spice Z, Dish B) -> is_spiced_with(Dish B, Spice Z)\n"
+    )
+    model = ScriptedModel({"defaults": {"critic": 0.95, "likelihood": -12, "generate": ["saffron", "cumin"]}})
+    with KnowledgeBase() as kb:
+        search(SearchJob(library, library.rules, kb, Models(model, model, model, model), SearchSettings()))
+        types = {fact.arguments[0]: fact.types for fact in kb.facts() if fact.predicate == "is_in"}
+
+    assert types == {"saffron": ("Spice", "Dish"), "cumin": ("Spice", "Dish")}
+
+
 @pytest.mark.parametrize(("source", "same"), [(Source.MODEL, True), (Source.GIVEN, False)])
 def test_derived_steps_rest_on_the_search_itself(source, same):
     """Facts that another run left, or this one before it was killed, change no result; facts that users gave do."""
