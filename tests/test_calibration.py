@@ -18,6 +18,7 @@ import hapax
 from hapax.api.browser.pages import statement_page
 from hapax.engine.search.certifying import stored_certificates
 from hapax.engine.search.score_maps import ScoreMap, ScoreMaps, fact_probabilities
+from hapax.engine.search.scored_facts import proposed_atoms
 from hapax.evaluation.calibration.fitting import (
     LabelledScore,
     best_map,
@@ -27,7 +28,7 @@ from hapax.evaluation.calibration.fitting import (
     with_shifts,
 )
 from hapax.evaluation.calibration.labels import LabelReader
-from hapax.kb.records import CalibrationRecord, FactRecord, Source
+from hapax.kb.records import AtomPattern, CalibrationRecord, Candidate, FactRecord, Question, Source
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.embedded.atlas import load_atlas
 from hapax.llm_oracle.prompts import sentence
@@ -47,6 +48,23 @@ def timid(count: int, seed: int = 0) -> list[LabelledScore]:
         score = 0.11 / (1 + math.exp(-rng.normal(1.5 if is_true else -1.5, 1)))
         labels.append(LabelledScore(score, is_true, f"p{number % 3}/2", f"key {number // 2}", str(number)))
     return labels
+
+
+def test_candidates_of_other_rule_files_make_no_facts() -> None:
+    """A knowledge base may hold answers about predicates that the loaded rules do not know: they are passed over."""
+    questions = [
+        Question((AtomPattern("flows_through", ("Rhine", None)),), "Country"),
+        Question((AtomPattern("was_painted_by", ("Guernica", None)),), "Painter"),
+    ]
+    with hapax.KnowledgeBase() as kb:
+        kb.add_questions(questions)
+        kb.add_candidates(
+            Candidate(question.id, value, value, "call", 0)
+            for question, value in zip(questions, ("France", "Picasso"), strict=True)
+        )
+        found = proposed_atoms(kb, hapax.parse_rules(RULES))
+
+    assert [atom.predicate for atom in found.values()] == ["flows_through"]
 
 
 def test_a_timid_critic_gets_probabilities() -> None:

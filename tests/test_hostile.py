@@ -216,6 +216,15 @@ def test_runaway_recursion_is_contained() -> None:
         assert still_answers(session)
 
 
+def test_the_memory_limit_counts_what_the_goal_adds(prolog: PrologSession) -> None:
+    """The memory of the worker itself, which Prolog and Python have mapped, is no part of a goal's limit."""
+    goal = "findall(N, between(1, 300000, N), L), length(L, M)"
+    found = prolog.solutions(goal, [], QueryLimits(memory_mb=40), trusted=True)
+
+    assert len(found.rows) == 1
+    assert still_answers(prolog)
+
+
 def test_the_time_limit_names_its_option(prolog: PrologSession) -> None:
     """Check 6: a goal over its time says which option gives it more."""
     with pytest.raises(LimitExceeded, match="--seconds") as caught:
