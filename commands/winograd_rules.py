@@ -203,6 +203,13 @@ def _method(options: dict[str, Any]) -> str:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--source", "sources", multiple=True, help="Use only items of these sources, such as CR-WSC-H.")
 @click.option("--part", type=click.Choice(PARTS), help="Learn from one half of the schemas.")
+@click.option(
+    "--whole",
+    "wholes",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Learn from all schemas of this file, too, whatever --part.",
+)
 @click.option("--proposer", help="Model that proposes rules for sentences without proof, beside induction.")
 @click.option(
     "--out", "folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder for the files."
@@ -224,12 +231,14 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
 
     \b
     hapax evaluate winograd learn train.jsonl --part read --out lesson
+    hapax evaluate winograd learn train.jsonl --part read --whole examples/schemas/written.jsonl --out lesson
     """
     from hapax.api import schemas
 
     # The folder of an earlier lesson has the sheet on which a person answered.
     review = folder if folder.is_dir() else None
     items = [item for item in _read_items(paths, sources, options) if options["part"] in (None, part_of(item))]
+    items += evaluations.read_schemas(*options["wholes"])
     if options["proposer"] is None:
         evaluation = schemas.learn_from_schemas(items, review=review)
     else:

@@ -158,9 +158,10 @@ def test_a_referent_is_proved_in_either_voice(reasoner: Reasoner, sentence: str)
 
 
 @pytest.mark.parametrize("sentence", [ACTIVE, PASSIVE])
-def test_a_reading_with_little_support_is_no_answer(reasoner: Reasoner, sentence: str) -> None:
-    """A good deed alone is too weak a reason to name who is thanked: its proof is told, and the reasoner abstains."""
-    resolution = reasoner.resolve(sentence, ("Tom", "Paul"))
+def test_a_reading_with_little_support_is_no_answer(lexicon: WordClasses, sentence: str) -> None:
+    """Below the least probability the proof of the better reading is told, and the reasoner abstains."""
+    with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.99) as reasoner:
+        resolution = reasoner.resolve(sentence, ("Tom", "Paul"))
     lines = "\n".join(resolution.lines(("Tom", "Paul")))
 
     assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
@@ -182,9 +183,12 @@ def test_agreement_is_a_hard_constraint(reasoner: Reasoner) -> None:
     assert "John is a name of unknown type; does not agree with 'she' in gender" in "\n".join(resolution.steps)
 
 
-def test_readings_of_near_support_are_no_answer(reasoner: Reasoner) -> None:
-    """Either may have wanted to win, so that both readings are proved and neither is likely enough."""
-    resolution = reasoner.resolve(OPEN, ("Tom", "Paul"))
+def test_readings_of_near_support_are_no_answer(lexicon: WordClasses) -> None:
+    """Either may have wanted to win: both readings are proved, and rules of equal weight decide for neither."""
+    theory = load_library([RULES])
+    equal = RuleWeights(dict.fromkeys(evidence_priors(theory), 0.5), least=0.75)
+    with Reasoner(ConlluParser(PARSES), library=theory, lexicon=lexicon, weights=equal) as reasoner:
+        resolution = reasoner.resolve(OPEN, ("Tom", "Paul"))
 
     assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
     assert (resolution.probability or 1) < reasoner.least
@@ -242,13 +246,13 @@ def test_a_family_is_in_one_part() -> None:
 
 
 def test_a_lower_least_probability_answers_more(lexicon: WordClasses, reasoner: Reasoner) -> None:
-    """The user chooses coverage against precision: at a least probability of 0.5 or 0.7 the reasoner answers what it
-    leaves open at the default, and at 0.999 it leaves open what it answers at the default."""
-    assert (reasoner.resolve(ACTIVE, ("Tom", "Paul")).answer, reasoner.least) == (None, shipped_weights().least)
+    """The user chooses coverage against precision: at a least probability of 0.5 the reasoner answers what it leaves
+    open at 0.95, and at 0.999 it leaves open what it answers at the default."""
+    assert reasoner.least == shipped_weights().least
     assert reasoner.resolve(VICTORY, ("Tom", "Paul")).answer == 0
+    with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.95) as shy:
+        assert shy.resolve(ACTIVE, ("Tom", "Paul")).answer is None
     with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.5) as bold:
-        assert bold.resolve(OPEN, ("Tom", "Paul")).answer is not None
-    with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.7) as bold:
         assert bold.resolve(ACTIVE, ("Tom", "Paul")).answer == 1
     with Reasoner(ConlluParser(PARSES), lexicon=lexicon, least=0.999) as shy:
         assert shy.resolve(VICTORY, ("Tom", "Paul")).answer is None
@@ -374,39 +378,50 @@ def test_falsehoods_are_not_proved(sentence: str, options: tuple[str, str], refu
 @pytest.mark.english
 @needs_wordnet
 @pytest.mark.parametrize(
-    "sentence",
+    ("options", "sentences"),
     [
-        "The wolf ate the rabbit because it was hungry.",
-        "The rabbit was eaten by the wolf because it was hungry.",
-        "The wolf greedily eats the rabbit, because it is hungry.",
-        "Because it was hungry, the wolf ate the rabbit.",
+        (
+            ("the wolf", "the rabbit"),
+            (
+                "The wolf ate the rabbit because it was hungry.",
+                "The rabbit was eaten by the wolf because it was hungry.",
+                "The wolf greedily eats the rabbit, because it is hungry.",
+                "Because it was hungry, the wolf ate the rabbit.",
+            ),
+        ),
+        (
+            ("the firefighter", "the mayor"),
+            (
+                "The mayor thanked the firefighter because she had rescued the children.",
+                "The firefighter was thanked by the mayor because she had rescued the children.",
+                "The mayor gladly thanks the firefighter, because she has rescued the children.",
+                "Because she had rescued the children, the mayor thanked the firefighter.",
+            ),
+        ),
     ],
 )
-def test_rewordings_keep_the_answer(sentence: str) -> None:
+def test_rewordings_keep_the_answer(options: tuple[str, str], sentences: tuple[str, ...]) -> None:
     """Voice, tense, adverbs and the order of clauses do not change what is proved."""
     with Reasoner() as reasoner:
-        assert reasoner.resolve(sentence, ("the wolf", "the rabbit")).answer == 0
+        assert [reasoner.resolve(sentence, options).answer for sentence in sentences] == [0] * len(sentences)
 
 
 @pytest.mark.english
 @needs_wordnet
 @pytest.mark.parametrize(
-    "sentence",
+    ("sentence", "options", "refuted"),
     [
-        "The mayor thanked the firefighter because she had rescued the children.",
-        "The firefighter was thanked by the mayor because she had rescued the children.",
-        "The mayor gladly thanks the firefighter, because she has rescued the children.",
-        "Because she had rescued the children, the mayor thanked the firefighter.",
+        # Who tries to do it is stopped for it; who catches nobody has not got away; who had none has it not.
+        ("The guard stopped the visitor because he tried to sneak in.", ("the guard", "the visitor"), 0),
+        ("The police chased the burglars, but they did not catch them.", ("the police", "the burglars"), 1),
+        ("Nina gave Olga a coat because she had none.", ("Nina", "Olga"), 0),
+        ("The sheep followed the goat because it was lost.", ("the sheep", "the goat"), 1),
     ],
 )
-def test_rewordings_stay_open(sentence: str) -> None:
-    """A sentence that is left open for lack of support stays open reworded, with the same reading proved."""
+def test_what_is_said_is_read_by_its_form(sentence: str, options: tuple[str, str], refuted: int) -> None:
+    """Attempts, the active voice of a participle, denial by `none` and nouns of one form mislead no proof."""
     with Reasoner() as reasoner:
-        resolution = reasoner.resolve(sentence, ("the mayor", "the firefighter"))
-
-    assert (resolution.answer, resolution.lack) == (None, Lack.NO_MARGIN)
-    assert resolution.judgement is not None
-    assert [proof is not None for proof in resolution.judgement.proofs] == [False, True]
+        assert reasoner.resolve(sentence, options).answer != refuted
 
 
 GIFTS = (

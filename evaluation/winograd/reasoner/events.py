@@ -71,7 +71,8 @@ _CONTROLLERS = """
 _OBJECT_CONTROL = frozenset(_CONTROLLERS.split())
 """Verbs whose object does what the complement says: "A asked B to leave"."""
 
-_DENIERS = frozenset({"never", "hardly", "barely", "scarcely", "nobody", "nothing", "neither"})
+_MODALS = {"can": "can", "could": "can", "ca": "can", "would": "would", "'d": "would"}
+_DENIERS = frozenset({"never", "hardly", "barely", "scarcely", "nobody", "nothing", "none", "neither"})
 _OBJECTS = ("dobj", "dative", "obj", "iobj", "oprd")
 _SUBJECTS = ("nsubj", "csubj")
 
@@ -80,8 +81,8 @@ _SUBJECTS = ("nsubj", "csubj")
 class ParsedEvent:
     """A predicate with its roles: indices of words by `subject`, `object`, `dative` or a preposition.
 
-    `lemma` has a particle or the preposition of an adjective with it: `turn down`. `modal` is `can` or "", `degree`
-    `too`, `more`, `less` or "". `under`: lemmas that govern it by control, such as `try`, nearest last.
+    `lemma` has a particle or the preposition of an adjective with it: `turn down`. `modal` is `can`, `would` or "",
+    `degree` `too`, `more`, `less` or "". `under`: lemmas that govern it by control, such as `try`, nearest last.
     """
 
     place: int
@@ -149,14 +150,8 @@ class EventReader:
         denied = any(child.relation == "neg" or child.lemma in _DENIERS for child in near)
         # "did not lift no stone": a second negation cancels the first.
         denied ^= any(child.relation == "det" and child.lemma == "no" for child in self._grandchildren(verb))
-        modal = next(
-            (
-                "can"
-                for child in near
-                if child.relation == "aux" and child.lemma in ("can", "could") and child.tag == "MD"
-            ),
-            "",
-        )
+        modals = [child.text.casefold() for child in near if child.relation == "aux" and child.tag == "MD"]
+        modal = next((_MODALS[name] for name in modals if name in _MODALS), "")
         degree = next((child.lemma for child in near if child.lemma in ("too", "more", "less")), "")
         # "stronger": a comparative without `more`.
         if word.tag in ("JJR", "RBR"):

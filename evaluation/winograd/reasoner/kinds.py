@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hapax.evaluation.winograd.reasoner.parsing import Parse, Token
-from hapax.evaluation.winograd.reasoner.wordnet import WordNet
+from hapax.evaluation.winograd.reasoner.wordnet import SENSES, WordNet
 
 PERSON, ANIMAL, GROUP = "person", "animal", "group"
 _BEINGS = {
@@ -78,6 +78,10 @@ class EntityType:
             return "animacy"
         return None if gender in self.genders else "gender"
 
+    def has_number_of(self, pronoun: str) -> bool:
+        """True if the entity has the number of this pronoun and cannot have the other."""
+        return self.numbers == {SUBJECT_PRONOUNS[pronoun.casefold()][0]}
+
 
 class Abstraction:
     """Types of entities. `genders`: gender by first name, title or noun."""
@@ -98,6 +102,8 @@ class Abstraction:
         beings = {PERSON} if known else set().union(*chains) if senses else {PERSON, ANIMAL, GROUP}
         if senses and not all(chain == {PERSON} for chain in chains) and PERSON in beings:
             beings.add(ANIMAL)  # some sense is not a person, so that "it" agrees as well
+        if senses and not beings and self._may_have_a_mind(words, head):
+            beings.add(ANIMAL)
         # "The baby ... it": these persons agree with a neuter as animals do.
         if head.lemma in _NEUTER_PERSONS:
             beings.add(ANIMAL)
@@ -105,20 +111,25 @@ class Abstraction:
             beings |= {PERSON, ANIMAL, GROUP}
         concepts = senses[0] if senses else ()
         genders = known or {_GENDERS[kind] for kind in concepts if kind in _GENDERS}
+        # A plural that ends the phrase may be taken for a verb: "the girl scouts".
+        is_sure = bool(senses or known) and not (span[-1] != head.index and parse[span[-1]].text.endswith("s"))
         # "one of the boys": the noun's number is not that of the one who is meant.
-        is_sure = bool(senses or known) and not any(
-            token.lemma == "one" for token in parse[max(span.start - 4, 0) : span.start]
-        )
+        is_sure &= not any(token.lemma == "one" for token in parse[max(span.start - 4, 0) : span.start])
         numbers = _numbers(parse, head, is_sure)
         if GROUP in beings and not known:
             # "The team ... they": a group in the singular agrees with both.
             numbers |= {"singular", "plural"} if "singular" in numbers else set()
         return EntityType(concepts, frozenset(beings), numbers, frozenset(genders or ("male", "female")))
 
-    def _senses(self, words: list[str], head: Token) -> list[tuple[str, ...]]:
+    def _may_have_a_mind(self, words: list[str], head: Token) -> bool:
+        """True if any sense, however rare, is a being, so that the word is barred from no pronoun."""
+        kinds = set[str]().union(*self._senses(words, head, None))
+        return bool(kinds & set(_BEINGS))
+
+    def _senses(self, words: list[str], head: Token, count: int | None = SENSES) -> list[tuple[str, ...]]:
         # "fire engine" is listed as such, "body builder" as one word; else the head alone is looked up.
         phrases = ("_".join(words), "".join(words), head.lemma)
-        return next((senses for phrase in phrases if (senses := self._wordnet.kinds(phrase))), [])
+        return next((senses for phrase in phrases if (senses := self._wordnet.kinds(phrase, count))), [])
 
 
 def _is_name(parse: Parse, head: Token, span: range) -> bool:
@@ -142,7 +153,8 @@ def _numbers(parse: Parse, head: Token, is_sure: bool) -> frozenset[str]:
     if not is_sure or joined or head.lemma in _AMOUNTS or head.text.endswith("ics") or head.tag.startswith("JJ"):
         return both
     if head.tag in ("NNS", "NNPS"):
-        return frozenset(("plural",))
+        # "sheep" is spelled alike in both numbers
+        return both if head.text.casefold() == head.lemma else frozenset(("plural",))
     # A plural that the tagger took for a singular, or that is spelled alike: "the fish are".
     is_open = head.text.endswith("s") or _has_plural_verb(parse, head)
     return both if is_open else frozenset(("singular",))

@@ -23,7 +23,7 @@ FOLDS = 8
 PRECISION = 2.0
 """Precision of the prior of a theory's rule: its weight strays by about 0.7 from where it starts."""
 
-INDUCED_PRECISION = 20.0
+INDUCED_PRECISION = 8.0
 """Precision of the prior of an acquired rule, which starts from 0."""
 
 TARGET = 0.9

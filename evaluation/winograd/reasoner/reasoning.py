@@ -67,7 +67,12 @@ class AgreementCheck:
     @staticmethod
     def clashes(schema: ParsedSchema, types: tuple[EntityType, EntityType]) -> tuple[str | None, str | None]:
         """Features without agreement; none if no candidate would be left, since a wrong parse is likelier then."""
-        clashes = [kind.clash(schema.pronoun.text) for kind in types]
+        pronoun = schema.pronoun.text
+        clashes = [kind.clash(pronoun) for kind in types]
+        for number in (0, 1):
+            # "Software ... they": a singular noun is barred only where the other one is a plural beyond doubt.
+            if clashes[number] == "number" and not types[1 - number].has_number_of(pronoun):
+                clashes[number] = None
         heads = [head.index for head in schema.heads]
         if schema.pronoun.tag == "PRP" and not schema.pronoun.text.casefold().endswith(("self", "selves")):
             for event in EventReader(schema.parse).events():
@@ -242,6 +247,8 @@ def _head(parse: Parse, span: range) -> Token:
     head = None
     for index in span:
         if parse[index].tag in ("IN", "TO", "WDT", "WP", ",") and head is not None:
+            break
+        if parse[index].relation == "acl" and head is not None:  # "a man juggling melons"
             break
         if head is None or parse[index].tag.startswith(("NN", "JJ", "CD")):
             head = parse[index]

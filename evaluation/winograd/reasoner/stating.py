@@ -35,6 +35,12 @@ _PASSIVE = frozenset(
 )
 """Qualities that a passive without agent says of its subject; those of the active voice are its agent's."""
 
+_OF_THE_OBJECT = frozenset({"is_caught", "gets_away", "is_liked", "is_disliked"})
+"""Qualities that a transitive verb says of its object alone."""
+
+TRYING = frozenset({"try", "attempt"})
+"""Governors that tell of an act, which others may answer, and not of a wish alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedSchema:
@@ -195,14 +201,13 @@ class SentenceStatements:
         wanting = WANTING & {event.lemma, *event.under}
         governs = bool(self._reader.children(event.place, "xcomp")) and event.part == "verb"
         if role == "subject" and wanting and (governs or event.under):
-            yield "wants_to_act"
+            yield "tries_to_act" if wanting <= TRYING else "wants_to_act"
             yield from self._minds(["wants_to_act"], event)
         if event.under and event.under[-1] == "refuse" and role == "subject":
             yield "declines"
         if role == "subject":
             yield from self._obligation(event)
-        # Who wants to be strong, or would be, need not be.
-        if (wanting and governs) or UNREAL & set(event.under):
+        if (wanting and governs) or self._is_unreal(event):
             return
         # "not less strong" is strong.
         negative = event.negative ^ (event.degree == "less")
@@ -219,6 +224,11 @@ class SentenceStatements:
         if role in event.roles:
             classes += self._projected(event, role, negative)
         yield from classes
+
+    @staticmethod
+    def _is_unreal(event: ParsedEvent) -> bool:
+        """True of what is wanted or would be: it need not be so. "Would not" tells of a refusal."""
+        return bool(UNREAL & set(event.under)) or (event.modal == "would" and not event.negative)
 
     def _obligation(self, event: ParsedEvent) -> Iterator[str]:
         """The duty or permission of the subject by an auxiliary or governor."""
@@ -246,6 +256,7 @@ class SentenceStatements:
         if "object" in event.roles:
             phrases.append(f"{event.lemma} {parse[event.roles['object']].lemma}")
         phrases += [f"{name} {parse[index].lemma}" for name, index in event.roles.items() if name not in CORE]
+        phrases += [f"{event.lemma} {name}" for name in event.roles if name not in CORE]
         phrases += [f"{event.lemma} {child.lemma}" for child in self._reader.children(event.place, "advmod", "acomp")]
         phrases += [f"{child.lemma} {event.lemma}" for child in self._reader.children(event.place, "compound", "amod")]
         for phrase in phrases:
@@ -258,6 +269,10 @@ class SentenceStatements:
                 classes += lexicon.qualities(adjective.lemma, "adj", negative)
             if classes:
                 return classes
+        if event.part == "verb":
+            classes = lexicon.qualities(event.lemma, event.part, negative)
+            # Who catches somebody is not caught.
+            return [name for name in classes if "object" not in event.roles or name not in _OF_THE_OBJECT]
         # "better" and "bored" are listed as they stand; their lemmas are "well" and "bore".
         return lexicon.qualities(parse[event.place].text.casefold(), "listed", negative) or lexicon.qualities(
             event.lemma, event.part, negative

@@ -26,9 +26,9 @@ class WordNet:
                 self._index[part] = dict(index_entries(folder / f"index.{part}"))
                 self._data[part] = (folder / f"data.{part}").read_bytes()
 
-    def kinds(self, noun: str) -> list[tuple[str, ...]]:
-        """For each of the first senses of a noun, the chain of words above it, nearest first."""
-        return [self._chain(offset) for offset in self._senses("noun", noun)[:SENSES]]
+    def kinds(self, noun: str, count: int | None = SENSES) -> list[tuple[str, ...]]:
+        """For each of the first senses of a noun, or all if None, the chain of words above it, nearest first."""
+        return [self._chain(offset) for offset in self._senses("noun", noun)[:count]]
 
     def knows(self, noun: str) -> bool:
         """True if the noun is in WordNet."""

@@ -227,9 +227,10 @@ def rules_result(answers: Sequence[RuleAnswer]) -> ExperimentResult:
         columns_missing = ("family", "source", "unanswered", "reasons", "example")
         tables.append(ResultTable("Not covered", columns_missing, missing_rows))
     uses = rule_use(answers)
-    single = [(use.rule, ", ".join(use.sources), use.answers, use.right) for use in uses if use.families == 1]
-    if single:
-        tables.append(ResultTable("Rules that serve one family", ("rule", "source", "answers", "right"), single))
+    served = [(use.rule, ", ".join(use.sources), use.families, use.answers, use.right) for use in uses]
+    if served:
+        columns_served = ("rule", "sources", "families", "answers", "right")
+        tables.append(ResultTable("Sets that each rule serves, those of one family first", columns_served, served))
     source_figures = []
     for source in by_source:
         shares: dict[str, Estimate | None] = {}
