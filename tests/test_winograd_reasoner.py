@@ -114,8 +114,8 @@ def reasoner(lexicon: WordClasses) -> Iterator[Reasoner]:
 
 
 def test_the_theory_passes_check() -> None:
-    """`hapax check` finds nothing in the theory, not even a note."""
-    assert list(check_library(shipped_theory())) == []
+    """`hapax check` finds nothing in the theory but special rules beside general ones: each is weighed by itself."""
+    assert {diagnostic.code for diagnostic in check_library(shipped_theory())} <= {"HPX222"}
 
 
 def test_the_lexicon_states_what_the_theory_declares(lexicon: WordClasses) -> None:
