@@ -199,7 +199,7 @@ def test_the_page_asks_in_the_order_of_the_draw(place: Path) -> None:
         chosen = next_items(kb, NextOptions("soundness", 5)).ids
         judging, shown = Judging(place / "kb.db"), []
         for _ in chosen:
-            asked = judging.next(kb, "ann", 0)
+            asked = judging.next(kb, SheetKind.SOUNDNESS, "ann", 0)
             assert asked is not None
             shown.append(asked.item.id.partition(":")[2])
             kb.add_votes([VoteRecord(shown[-1], SOUNDNESS_QUESTION, "ann", "yes")])
