@@ -107,6 +107,23 @@ def test_every_step_that_led_to_a_statement_keeps_its_verdict_on_likelihood():
         assert {len(values) for values in beginnings} == {1, 2, 3}
 
 
+def test_premises_that_bind_nothing_become_facts_by_the_critics_verdict():
+    """The last premise of a triangle is judged for each pair: true ones are stored with the verdict, and prove statements."""
+    text = (
+        "@name triangle\n@generic none\nis_part_of(Part A, Machine B) & is_made_of(Part A, Material C) & "
+        "contains(Machine B, Material C) -> wears_out_with(Machine B, Material C)\n"
+    )
+    report, kb, _ = searched(text, beam=25)
+    proposed = {
+        candidate.id for found in kb.candidates_of([q.id for q in kb.questions()]).values() for candidate in found
+    }
+    judged = [decision for decision in kb.decisions(gate="critic") if decision.subject not in proposed]
+
+    assert report.statements
+    assert {decision.accepted for decision in judged} == {True, False}
+    assert {fact.predicate for fact in kb.facts()} == {"is_part_of", "is_made_of", "contains"}
+
+
 def test_a_fact_has_the_data_type_under_which_its_value_was_accepted():
     """A rule that asks for spices where ingredients are declared stores spices."""
     library = library_of(
