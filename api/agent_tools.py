@@ -49,7 +49,7 @@ class AskingModels:
 
 @dataclass(frozen=True, slots=True)
 class AskForecast:
-    """What a goal would ask models, before anything is sent.
+    """Forecast of the questions of a goal to models, before anything is sent.
 
     `questions`: the first ones, goals with `?` at the value that is asked for; `atoms`: the first claims to be judged;
     `calls`: most requests to the knowledge model for these questions; `whole`: estimate of all rounds, which depends on
@@ -179,7 +179,7 @@ class AgentTools:
         return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}
 
     def forecast(self, goal: str) -> AskForecast:
-        """What `ask` would ask for a goal; the knowledge base is only read, and no model is asked."""
+        """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
         from hapax.engine.inference.theory import Theory
         from hapax.engine.search.demand_forecast import forecast_demand
 

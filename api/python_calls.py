@@ -222,6 +222,7 @@ ARGUMENT_OF_OPTION = {
     "price": "prices",
     "no-critic": "settings.critic",
     "out": "options.out",
+    "plan": "settings.plan",
     "probe-again": "probe_again",
     "profile": "settings.profile",
     "proxy": "proxy",

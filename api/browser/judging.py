@@ -63,8 +63,8 @@ _COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? A
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """How well voters agree on the last question of a kind, over items with two votes or more.
+class VoterAgreement:
+    """Agreement of voters on the last question of a kind, over items with two votes or more.
 
     `equal`: share of equal pairs of votes, averaged over items; `alpha`: Krippendorff's, None where it is undefined or
     the extra `evaluation` is not installed.
@@ -134,7 +134,7 @@ class Judging:
                 kb.add_votes([vote])
         return earlier.answer if earlier is not None and earlier.answer != answer else ""
 
-    def agreement(self, kb: KnowledgeBase, kind: SheetKind) -> Agreement | None:
+    def agreement(self, kb: KnowledgeBase, kind: SheetKind) -> VoterAgreement | None:
         """Agreement of people on the last question of a kind; None where no item has two votes."""
         by_item: dict[str, dict[str, int]] = defaultdict(dict)
         for item, answer, count in kb.query(_COUNTS, (_MAIN[kind], f"{MODEL_VOTER}%")):
@@ -151,7 +151,7 @@ class Judging:
             for counts in twice
             if (votes := sum(counts.values()))
         ]
-        return Agreement(voters, len(twice), fmean(shares), _alpha(twice))
+        return VoterAgreement(voters, len(twice), fmean(shares), _alpha(twice))
 
     @staticmethod
     def _open_question(kb: KnowledgeBase, kind: SheetKind, item: VotingItem, voter: str) -> ItemQuestion:
