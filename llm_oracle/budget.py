@@ -67,6 +67,11 @@ class Budget:
     def counts(self, role: str) -> bool:
         return self.roles is None or role in self.roles
 
+    def allowed(self, limit: str) -> float:
+        """The limit of this name, as `exceeded` gives it."""
+        limits = {"calls": self.max_calls, "tokens": self.max_tokens, "cost": self.max_cost}
+        return limits[limit] or 0.0
+
     def less(self, spent: CallStatistics) -> Budget:
         """The limits after so much was used."""
         return Budget(

@@ -15,10 +15,15 @@ from pathlib import Path
 
 import pytest
 from cluster_fixture import alone, answered, asked, chain_job
+from money_fixture import RULES, WORLD
+from openai_fake import FakeServer
+from test_cluster_budget import Unusable, opening_at
 
+import hapax
 from benchmarks.comparison import differences
 from hapax.engine.cluster.routing import AT_ONCE
 from hapax.engine.search.search import search
+from hapax.kb.store import KnowledgeBase
 
 pytestmark = [
     pytest.mark.cluster,
@@ -206,3 +211,29 @@ def test_a_search_on_ray_says_what_starts_and_nothing_of_ray(tmp_path: Path) -> 
     assert "Starting a Ray cluster on this machine with 2 workers\n" in output
     assert "RAY_BACKEND_LOG_LEVEL" not in output
     assert " 0 walks" not in output
+
+
+@pytest.mark.parametrize(("limit", "most"), [("--max-calls", 25), ("--max-tokens", 1500)])
+def test_a_limit_holds_over_the_workers_of_ray(tmp_path: Path, limit: str, most: int) -> None:
+    """Two workers together send no more than the limit, unusable replies included, and the ledger has each request."""
+    pytest.importorskip("ray")
+    rules, db = tmp_path / "a.rules", tmp_path / "kb.db"
+    rules.write_text(RULES, encoding="utf-8")
+    with FakeServer(WORLD) as fake:
+        opening_at(fake, tmp_path)
+        fake.misbehave = unusable = Unusable()
+        models = ("-m", "openai:small", "--likelihood", "frequency", "--aliases", tmp_path / "models.yaml")
+        ray = ("--executor", "ray", "--workers", "2", "--db", db, "--no-progress", "--profile", "hapax")
+        result = subprocess.run(
+            [sys.executable, "cli.py", "search", rules, *models, *ray, limit, str(most)],
+            cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+        sent, charged = len(fake.asked), unusable.tokens
+    with KnowledgeBase(db, read_only=True) as kb:
+        spending = hapax.ledger(kb).spending
+
+    assert f"would exceed the limit of {most} on {limit.removeprefix('--max-')}; so far" in result.stderr
+    assert sent > 10
+    assert (charged if limit == "--max-tokens" else sent) <= most
+    assert sum(row.requests for row in spending) == sent
+    assert sum(row.prompt_tokens + row.completion_tokens for row in spending) == charged

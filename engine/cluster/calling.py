@@ -105,17 +105,18 @@ class AllottedCalls:
             yield [(position, answer) for position, answer in pairs if answer is not None]
             if open_positions := [position for position, answer in pairs if answer is None]:
                 if most == 1 and reached is not None:
-                    raise BudgetReached(*reached, account.ledger.used)
+                    # The worker knows its part of the budget alone; a person set the whole one.
+                    raise BudgetReached(reached, account.ledger.budget.allowed(reached), account.ledger.used)
                 # A part was too small: from here on each call gets all that is left, when the others have returned.
                 most = 1
                 # Before the others, so that the worker's requests keep their order.
                 waiting.appendleft((number, open_positions))
 
-    def _settle(self, number: int, allotment: Allotment, reply: OwnerReply, is_lost: bool) -> tuple[str, float] | None:
-        """Count what a worker used; returns the limit that it reached."""
+    def _settle(self, number: int, allotment: Allotment, reply: OwnerReply, is_lost: bool) -> str | None:
+        """Count what a worker used; returns the name of the limit that it reached."""
         spent = reply.spent
         if spent is None:
             raise TypeError("a reply without its use of the allowance")
         allotment.account.ledger.settle_allotment(allotment, allotment.most if is_lost else spent.used)
         self._counted[number] = spent.ledger
-        return spent.reached
+        return None if spent.reached is None else spent.reached[0]
