@@ -18,7 +18,10 @@ from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.engine.kb_checks import broken_declarations
 from hapax.engine.search.gates import CONSISTENCY, gates_in_order
+from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import Oracle, OracleSettings
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
@@ -221,6 +224,10 @@ lives_in(Person X, Country A) & feeds(Country B, Country A) -> eats_food_of(Pers
 """
 
 
+IRREGULAR = ("irr", "sym", "asy", "nev")
+"""Beginnings of the lines of declarations in BORDERS."""
+
+
 def asked_about(
     answers: dict[str, list[str]], scores: dict[str, float], kb: KnowledgeBase, rules: str = BORDERS, **settings: object
 ) -> Oracle:
@@ -317,6 +324,22 @@ def test_a_given_fact_never_loses(fresh_kb: KnowledgeBase) -> None:
 def test_compat_has_no_consistency_gate() -> None:
     """LINK's two behaviours know no declarations."""
     assert [CONSISTENCY in gates_in_order(compat) for compat in (None, "paper", "released")] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("compat", "declared", "counted"), [(None, True, True), (None, False, False), ("paper", True, False)]
+)
+def test_a_report_counts_conflicts_where_facts_can_have_some(
+    compat: str | None, declared: bool, counted: bool, fresh_kb: KnowledgeBase
+) -> None:
+    """Without a declaration that facts can break, or without the gate, a search has no number of conflicts, not even 0."""
+    rules = BORDERS if declared else "".join(line + "\n" for line in BORDERS.splitlines() if line[:3] not in IRREGULAR)
+    model = ScriptedModel({"defaults": {"critic": 0.9, "likelihood": -10, "generate": ["Norway", "Peru"]}})
+    library = parse_library([("f.rules", rules)])
+    chosen = SearchSettings(compat=compat)  # type: ignore[arg-type]
+    report = search(SearchJob(library, library.rules, fresh_kb, Models(model, model, model, model), chosen))
+
+    assert (report.conflicts is not None) == counted
 
 
 def test_why_not_names_the_unknown_fact(fresh_kb: KnowledgeBase) -> None:
