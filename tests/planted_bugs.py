@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hapax.api.browser.judging import Judging
+from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.errors import HapaxError
 from hapax.kb import asking, connection, rows, spill, system
 from hapax.kb.attempts import AttemptLog
-from hapax.kb.records import AttemptRecord, CallRecord, Outcome, VoteRecord
+from hapax.kb.records import AttemptRecord, CallRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle import budget
 from hapax.llm_oracle.backends import openai_batch
@@ -145,15 +147,20 @@ def queue_landed_without_sync() -> None:
 
 def votes_overwritten_by_a_second_tab() -> None:
     """A vote is stored along with all votes as they were when the page was shown."""
+    stored_vote = Judging.vote
 
-    def add_votes(kb: KnowledgeBase, votes: Any) -> None:
-        before = kb.votes()
+    def vote(judging: Judging, kind: SheetKind, voter: str, *cells: Any) -> str:
+        with KnowledgeBase(judging.database) as kb:
+            before = kb.votes()
         system.sleep(0.1)
-        with kb.transaction():
+        replaced = stored_vote(judging, kind, voter, *cells)
+        with KnowledgeBase(judging.database) as kb, kb.transaction():
+            own = [record for record in kb.votes() if record.voter == voter and record not in before]
             kb.write("DELETE FROM votes WHERE id IS NOT ?", [(None,)])
-            kb.add(rows.VOTES, [*before, *(vote for vote in votes if isinstance(vote, VoteRecord))])
+            kb.add(rows.VOTES, [*before, *own], rows.OnConflict.REPLACE)
+        return replaced
 
-    KnowledgeBase.add_votes = add_votes  # type: ignore[method-assign]
+    Judging.vote = vote  # type: ignore[method-assign]
 
 
 PLANTED: dict[str, Callable[[], None]] = {
