@@ -29,7 +29,7 @@ def test_each_way_is_timed_beside_the_others(tmp_path: Path, capsys: pytest.Capt
     assert sum(found["shipped"]["engines"].values()) == found["shipped"]["rules"]
     assert {"add_to_first", "remove_to_first"} <= set(found["changes"])
     assert {"system", "cores", "sqlite"} <= set(found["machine"])
-    assert set(found["questions"]["seconds"]["Hapax"]) == {"import", "first", "point", "reach", "export"}
+    assert set(found["questions"]["seconds"]["Hapax"]) == {"import", "first", "point", "reach", "derive", "export"}
     assert all(seconds > 0 for engine in found["questions"]["seconds"].values() for seconds in engine.values())
     assert {"facts_best_to_without", "derived_best_to_without"} <= set(found["probabilities"])
     printed = capsys.readouterr().out
