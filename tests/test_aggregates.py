@@ -248,7 +248,7 @@ def test_faults_of_aggregates_are_reported(text: str, codes: list[str]) -> None:
 
 
 def test_a_computed_predicate_may_give_the_counted_value(prolog: PrologSession) -> None:
-    """What an equation of a computed predicate gives is summed by both engines."""
+    """Both engines sum the values that an equation of a computed predicate gives."""
     library = library_of(
         "given has_price(Dish, Number)\ncomputed is_half_of(Number A, Number B) := B = A * 2\n"
         "aggregate total(Number K) :=\n"

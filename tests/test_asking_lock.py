@@ -71,7 +71,7 @@ def test_who_waits_too_long_is_told_of_the_lock(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_plan_needs_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a search would cost can be estimated while another search asks models for the same file."""
+    """The cost of a search can be estimated while another search asks models for the same file."""
     monkeypatch.setattr(asking, "WAIT_SECONDS", 0.0)
     library = parse_library([("test.rules", RULES)])
     model = SimulatedModel(SimulatedWorld(library, 1))

@@ -90,8 +90,6 @@ def test_a_search_without_a_beam_finds_what_derive_finds(
 ) -> None:
     """Constants, repeated variables, negation, comparisons, arithmetic, definitions and recursion: equal statements."""
     assume(not any("\0" in str(value) for row in rows for value in row.arguments))  # no text of Prolog's
-    # A search gives no variable a third, which no decimal is equal to; `derive` calculates on with the fraction.
-    assume("/ 3" not in program)
     library = parse_library([("random.rules", program)])
     named = [library.rule("told"), library.rule("r2")]
     model = silent_model()
@@ -108,7 +106,11 @@ def test_a_search_without_a_beam_finds_what_derive_finds(
             report = search(SearchJob(library, named, kb, Models(model, model, model, model), chosen))
 
     found = {rule.rule: {(item.id, item.text) for item in rule.statements[Distribution.HEAD]} for rule in report.rules}
-    assert found == derived
+    if "/ 3" in program:
+        # A search gives no variable a third, which no decimal is equal to; `derive` calculates on with the fraction.
+        assert all(found[name] <= derived[name] for name in found)
+    else:
+        assert found == derived
     assert not model.prompts
     assert not model.claims
 

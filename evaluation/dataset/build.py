@@ -30,7 +30,6 @@ from hapax.kb.values import encode_tree
 SEAL = "seal"
 """The seal of the knowledge base, with the signature in `seal.sig`."""
 
-
 DERIVED_FILE = "derived.jsonl"
 """The statements that `derive` concluded, with their proofs."""
 
