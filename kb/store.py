@@ -175,6 +175,10 @@ class KnowledgeBase(RecordStore):
             is_known = self.write(update, [(finished, status, summary_text, run_id)])
         if not is_known:
             raise HapaxError(f"{self.place}: there is no run {run_id!r}. Start the run before finishing it.")
+        if self.path is not None and status != "interrupted":
+            # The file may have been locked whenever they could have come home; a process that asks brings them home.
+            with suppress(HapaxError), asking.asking(self.path, 0.0):
+                self.bring_home()
 
     def runs(self, fingerprint: str | None = None) -> list[RunRecord]:
         """Runs in the order they were first started."""
