@@ -7,11 +7,10 @@ each. `tests/test_engine_gates.py` compares it with Prolog.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from fractions import Fraction
 from operator import ge, gt, le, lt
 
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Value, Variable
+from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Value, Variable, decimal_of
 
 _ORDERS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {"<": lt, "=<": le, ">": gt, ">=": ge}
 
@@ -42,14 +41,11 @@ def evaluated(expression: Expression, bindings: Mapping[str, Value]) -> Fraction
 
 
 def assigned(expression: Expression, bindings: Mapping[str, Value]) -> Value | None:
-    """The expression's value as that of a constant; None if it has no value, or no finite decimal form."""
+    """The expression's value as that of a constant; None if it has no value."""
     value = evaluated(expression, bindings)
     if not isinstance(value, Fraction):
         return value
-    if value.denominator == 1:
-        return value.numerator
-    decimal = Decimal(value.numerator) / Decimal(value.denominator)  # rounded to 28 digits
-    return decimal if Fraction(decimal) == value else None
+    return value.numerator if value.denominator == 1 else decimal_of(value)
 
 
 def _combined(expression: Arithmetic, left: Fraction, right: Fraction) -> Fraction | None:

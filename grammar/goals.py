@@ -69,14 +69,14 @@ BUILT_INS: dict[str, str] = {
     "forall/2": "gg",
     "once/1": "g",
     "member/2": "dd",
-    "length/2": "dd",
-    "between/3": "eed",
-    "sort/2": "dd",
-    "msort/2": "dd",
-    "sum_list/2": "dd",
-    "max_list/2": "dd",
-    "min_list/2": "dd",
-    "nth1/3": "ddd",
+    "length/2": "ln",
+    "between/3": "iii",
+    "sort/2": "ld",
+    "msort/2": "ld",
+    "sum_list/2": "ld",
+    "max_list/2": "ld",
+    "min_list/2": "ld",
+    "nth1/3": "nld",
     ",": "g",
     ";": "g",
     "->/2": "gg",
@@ -94,8 +94,8 @@ BUILT_INS: dict[str, str] = {
     "=\\=/2": "ee",
 }
 """Predicates that a goal may call besides the library's, with a letter per argument: d for data, g for a goal, q for a
-goal that may be quantified (`V^p(V)`), e for an arithmetic expression, a for an aggregate. `,` and `;` take any number
-of goals."""
+goal that may be quantified (`V^p(V)`), e for an arithmetic expression, a for an aggregate, l for a list, i for a whole
+number, n for one from 0 on. `,` and `;` take any number of goals."""
 
 AGGREGATES = {"sum/1": "e", "max/1": "e", "min/1": "e", "bag/1": "d", "set/1": "d", "max/2": "ed", "min/2": "ed"}
 """First arguments of aggregate_all/3 besides `count`, with letters as in BUILT_INS."""
@@ -188,8 +188,22 @@ class _GoalChecker:
         checks = {"g": self.goal, "q": self._quantified, "e": self._expression, "a": self._aggregate, "c": self._simple}
         arguments: list[GoalTerm] = []
         for kind, argument in zip(kinds, term.arguments, strict=True):
-            arguments.append(argument if kind == "d" else checks[kind](argument))  # data may be any term
+            if kind in _WANTED:
+                self._value(term, kind, argument)
+            arguments.append(checks[kind](argument) if kind in checks else argument)  # data may be any term
         return Compound(term.functor, tuple(arguments), term.place)
+
+    def _value(self, term: Compound, kind: str, argument: GoalTerm) -> None:
+        """Refuse an argument that is not of the kind, which Prolog would raise an error about."""
+        if isinstance(argument, GoalVariable):
+            return
+        number = _number(argument) if isinstance(argument, Constant) or _is_negative(argument) else None
+        is_list = isinstance(argument, GoalList) and not isinstance(argument.tail, Constant | Compound)
+        is_whole = number is not None and number.denominator == 1 and (kind == "i" or number >= 0)
+        if not (is_list if kind == "l" else is_whole):
+            self._refuse(
+                "wrong argument", term.place, name=term.indicator, wanted=_WANTED[kind], found=_written(argument)
+            )
 
     def _quantified(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound) and term.indicator == "^/2":
@@ -214,6 +228,10 @@ class _GoalChecker:
             if term.indicator in ("**/2", "^/2"):
                 return self._power(term)
             if term.indicator in ARITHMETIC:
+                for number in term.arguments if term.functor in ("//", "mod") else ():
+                    # An inner expression may have a whole number as its value.
+                    if isinstance(number, Constant) and number.is_number:
+                        self._value(term, "i", number)
                 return self._arguments(term, "e" * len(term.arguments))
         elif isinstance(term, GoalVariable) or (isinstance(term, Constant) and term.is_number):
             return term
@@ -255,6 +273,22 @@ class _GoalChecker:
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
         self.diagnostics.append(hint(label).at(place, remedy=remedy, **shortened))
+
+
+_WANTED = {"l": "a list", "i": "a whole number", "n": "a whole number from 0 on"}
+"""Kinds of values in BUILT_INS that Prolog raises an error about, in words."""
+
+
+def _is_negative(term: GoalTerm) -> bool:
+    """True for a minus sign before a written number."""
+    return isinstance(term, Compound) and term.indicator == "-/1" and isinstance(term.arguments[0], Constant)
+
+
+def _written(term: GoalTerm) -> str:
+    """A wrong argument as it was written: Prolog's text would have 3r2 for 1.5."""
+    if isinstance(term, Compound) and _is_negative(term):
+        return f"-{_written(term.arguments[0])}"
+    return str(term.value) if isinstance(term, Constant) else _text(term)
 
 
 def _number(term: GoalTerm) -> Fraction | None:

@@ -738,7 +738,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "HPX073",
         "{found} is not an arithmetic expression",
         "Use variables and numbers with + - * / // mod, abs, min, max, and ** with an exponent from 0 to 1000.",
-        ("X is tom + 1", "X is 2 ** Y", "p(X), X < shell(ls)", "X is random(3)", "between(1, inf, X)"),
+        ("X is tom + 1", "X is 2 ** Y", "p(X), X < shell(ls)", "X is random(3)"),
     ),
     Hint(
         "aggregate",
@@ -746,6 +746,13 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "aggregate_all/3 cannot compute {found}",
         "Use count, sum(X), max(X), min(X), max(X, W), min(X, W), bag(X) or set(X).",
         ("aggregate_all(average(X), p(X), A)", "aggregate_all(X, p(X), A)"),
+    ),
+    Hint(
+        "wrong argument",
+        "HPX078",
+        "{name} needs {wanted}, not {found}",
+        "Use a variable or such a value.",
+        ("length(L, -1)", "nth1(a, [x], Y)", "sum_list(x, N)", "between(1, inf, X)", "X is 7 mod 1.5"),
     ),
     Hint(
         "division by zero",

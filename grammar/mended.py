@@ -73,6 +73,7 @@ MENDED: Final[Mapping[str, str]] = {
     "HPX074": "aggregate_all(count, p(X), A)",
     "HPX076": "p(X)",
     "HPX077": "X is 1 / 2",
+    "HPX078": "length(L, 2)",
     "HPX101": (
         "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B) "
         "-> can_eat(Person X, Dish B)"

@@ -8,13 +8,65 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import TypeAlias
 
 from hapax.grammar.errors import Place
 
 Value: TypeAlias = str | int | Decimal
 """The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
+
+CUT_DIGITS = 28
+"""Digits of a number whose decimal form does not end."""
+
+MOST_PLACES = 4300
+"""Decimal places of a number at most, as many as Python reads digits; with more it is cut as well."""
+
+
+class CutDecimal(Decimal):
+    """A number without a decimal form that ends, such as a third: it is written with its first digits.
+
+    It calculates and compares as the exact number, so that it equals no other decimal, and no fact has it.
+    """
+
+    exact: Fraction
+
+    def __new__(cls, exact: Fraction) -> CutDecimal:
+        cut = Context(prec=CUT_DIGITS).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+        self = super().__new__(cls, cut)
+        self.exact = exact
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CutDecimal) and self.exact == other.exact
+
+    def __hash__(self) -> int:
+        return hash(self.exact)
+
+    def __reduce__(self) -> tuple[type[CutDecimal], tuple[Fraction]]:
+        return CutDecimal, (self.exact,)
+
+    def __deepcopy__(self, memo: object) -> CutDecimal:
+        return self  # a Decimal would copy its digits alone
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Numerator and denominator of the exact number; `Fraction` reads them too."""
+        return self.exact.numerator, self.exact.denominator
+
+
+def decimal_of(exact: Fraction) -> Decimal:
+    """A fraction as a decimal: with all digits if they end and are not too many, else cut at CUT_DIGITS."""
+    # They end if the denominator has no prime factors but 2 and 5.
+    rest = exact.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1 or exact.denominator.bit_length() > MOST_PLACES:
+        return CutDecimal(exact)
+    # Digits of the exact quotient, at the most.
+    enough = exact.numerator.bit_length() // 3 + exact.denominator.bit_length() + 2
+    return Context(prec=enough).divide(Decimal(exact.numerator), Decimal(exact.denominator))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from hapax.engine.search.thresholds import CriticRule
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.prolog_text import clause_text
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
+from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, CutDecimal, Literal, Variable
 from hapax.kb.records import Candidate, Distribution
 
 PROBABILITIES = st.floats(0.0, 1.0).map(lambda p: round(p, 3))
@@ -250,12 +250,14 @@ def test_division_by_zero_holds_of_nothing():
 
 
 def test_assigned_values_are_constants():
-    """Integers stay integers, exact decimals become decimals, a third has no form."""
+    """Integers stay integers, exact decimals become decimals, a third stays exact."""
     thirds = Arithmetic("/", Variable("X", "Number"), Constant(3))
 
     assert assigned(thirds, {"X": 6}) == 2
     assert assigned(Arithmetic("/", Constant(1), Constant(4)), {}) == Decimal("0.25")
-    assert assigned(thirds, {"X": 1}) is None
+    third = assigned(thirds, {"X": 1})
+    assert isinstance(third, CutDecimal)
+    assert assigned(Arithmetic("*", Constant(third), Constant(6)), {}) == 2
 
 
 def test_python_decides_as_prolog_does():

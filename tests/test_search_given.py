@@ -16,8 +16,9 @@ from test_bulk_inference import facts, programs
 
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.engine.inference.replay import Replay
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.inference.theory import Theory
+from hapax.engine.inference.theory import Theory, run_query
 from hapax.engine.search.account import cut_text
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.known_facts import Row
@@ -106,11 +107,7 @@ def test_a_search_without_a_beam_finds_what_derive_finds(
             report = search(SearchJob(library, named, kb, Models(model, model, model, model), chosen))
 
     found = {rule.rule: {(item.id, item.text) for item in rule.statements[Distribution.HEAD]} for rule in report.rules}
-    if "/ 3" in program:
-        # A search gives no variable a third, which no decimal is equal to; `derive` calculates on with the fraction.
-        assert all(found[name] <= derived[name] for name in found)
-    else:
-        assert found == derived
+    assert found == derived
     assert not model.prompts
     assert not model.claims
 
@@ -298,3 +295,54 @@ def test_the_command_line_says_what_was_cut_and_can_cut_nothing(tmp_path: Path) 
     assert "thin_air, step 2, Elevation E: 900 values ranked, 400 kept (head 200, long tail 200)" in cut.output
     assert "values ranked" not in whole.output
     assert "900 head and 900 long-tail statements" in whole.output
+
+
+THIRDS = """
+given size(Thing, Number).
+oracle seen(Thing, Number): "[1] is seen at [2]" / "[1] is not seen at [2]" / "is [1] seen at [2]?".
+@name third
+@generic none
+size(Thing X, Number N) & Number K = N / 3 & K * 3 = N -> third_of(Thing X, Number K).
+@name again
+@generic none
+third_of(Thing X, Number K) & Number M = K * 6 & M > 1 -> double_of(Thing X, Number M).
+@name pairs
+@generic none
+third_of(Thing X, Number K) & third_of(Thing Y, Number K) & X \\= Y -> same(Thing X, Thing Y).
+@name unseen
+@generic P
+size(Thing X, Number N) & Number K = N / 3 & knows(Person P, Number K) & not double_of(Thing X, Number K)
+  -> may_see(Person P, Thing X, Number K).
+@name sighting
+@generic none
+size(Thing X, Number N) & Number K = N / 3 & seen(Thing X, Number K) -> is_sighted(Thing X).
+fact size("a", 1).
+fact size("b", 2).
+fact size("c", 3).
+fact size("d", 1).
+fact size("e", 0.4).
+"""
+
+
+def test_thirds_are_exact_in_search_derive_and_query(prolog: PrologSession) -> None:
+    """A number without a decimal form that ends is calculated with, joined and concluded alike, and never asked about."""
+    library = parse_library([("thirds.rules", THIRDS)])
+    names = ["third", "again", "pairs", "unseen"]
+    model = silent_model()
+    with KnowledgeBase() as kb:
+        derive_all(kb, library, [library.rule(name) for name in names], session=prolog)
+        derived = {
+            name: {item.text for item in read_statements(kb, library, library.rule(name), prolog)} for name in names
+        }
+        chosen = SearchSettings(beam=None, distributions=(Distribution.HEAD,))
+        report = search(SearchJob(library, library.rules, kb, Models(model, model, model, model), chosen))
+        answers = run_query(Theory(library, kb), "third_of(X, K), Y is K * 3", session=prolog).rows
+        found = {rule.rule: {item.text for item in rule.statements[Distribution.HEAD]} for rule in report.rules}
+
+        assert {name: found[name] for name in names} == derived
+        assert {name: len(texts) for name, texts in found.items()} == {
+            "third": 5, "again": 4, "pairs": 2, "unseen": 5, "sighting": 0
+        }  # fmt: skip
+        assert {row[2] for row in answers} == {1, 2, 3, Decimal("0.4")}
+        assert list(Replay(kb, library).damages()) == []
+    assert not any("seen at" in prompt for prompt in model.prompts)

@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from itertools import chain
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
@@ -42,7 +41,6 @@ from hapax.engine.inference.maintenance import (
 )
 from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.session import (
-    CUT_DIGITS,
     AnswerCell,
     LimitExceeded,
     PrologSession,
@@ -61,18 +59,17 @@ from hapax.engine.inference.theory import Theory, open_session
 from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,
     Comparison,
     Constant,
+    CutDecimal,
     Expression,
     Literal,
     Substitution,
     Value,
-    variable_names,
 )
 from hapax.grammar.words import counted
 from hapax.kb import system
@@ -983,8 +980,7 @@ class _RuleDeriver:
             raise LimitExceeded(f"{subject}: {exceeded}", exceeded.limit) from None
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
-        computed = _computed_columns(rule, theory.library)
-        values = [tuple(map(_exact, row, computed)) for row in rows]
+        values = [tuple(map(_stored, row)) for row in rows]
         derivation = self.relations.new_instances(
             rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
         )
@@ -992,21 +988,12 @@ class _RuleDeriver:
         return self.relations.fill_rows(derivation, dict.fromkeys(values))
 
 
-def _computed_columns(rule: Rule, library: Library) -> tuple[bool, ...]:
-    """For each searched variable: no fact gives it its value, so that arithmetic may, here or below."""
-    joined = [item for item in rule.literals if not item.negated and definition_of(item, library) is None]
-    given = variable_names(item for item in joined if item.atom.indicator not in library.derived)
-    return tuple(variable.name not in given for variable in rule.searched)
+def _stored(cell: AnswerCell) -> Value | None:
+    """The value of a cell; None for a term, and for a computed number that was cut, such as a third.
 
-
-def _exact(cell: AnswerCell, is_computed: bool) -> Value | None:
-    """The value of a cell; None for a term, and for a computed fraction that was cut off, such as a third.
-
-    Arithmetic gives such a value again, exactly, when the statement is proved.
+    Arithmetic gives such a number again, exactly, when the statement is proved.
     """
-    if isinstance(cell, PrologTerm):
-        return None
-    return None if is_computed and isinstance(cell, Decimal) and len(cell.as_tuple().digits) >= CUT_DIGITS else cell
+    return None if isinstance(cell, PrologTerm | CutDecimal) else cell
 
 
 # --- reading --------------------------------------------------------------------------------------------------------

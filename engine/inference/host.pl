@@ -122,11 +122,26 @@ emit_answers(Goal, Row, Answers, Count, Out) :-
 error_end(refused(Predicate), refused, Message) :- !, term_to_atom(Predicate, Message).
 error_end(error(resource_error(Resource), _), limit, memory) :- memory(Resource), !.
 error_end(error(type_error(evaluable, Text/0), _), not_a_number, Text) :- !.
+error_end(error(Formal, Context), Kind, Message) :-
+    wrong_argument(Formal, Context, Name, Expected, Value), !,
+    functor(Formal, Kind, _),
+    format(string(Message), '~w\t~w\t~q', [Name, Expected, Value]).
 error_end(error(Formal, Context), Kind, Message) :- !,
     ( compound(Formal) -> functor(Formal, Kind, _) ; Kind = Formal ),
     catch(( '$messages':translate_message(error(Formal, Context), Lines, []), message_text(Lines, Message) ),
           _, Message = 'no message').
 error_end(_, thrown, 'The goal threw a term that is not an error.').
+
+% The name of the predicate that raised the error, what it expects, and the value at fault; an unknown name is empty.
+wrong_argument(type_error(Expected, Value), Context, Name, Expected, Value) :- raised_by(Context, Name).
+wrong_argument(domain_error(Expected, Value), Context, Name, Expected, Value) :- raised_by(Context, Name).
+wrong_argument(existence_error(matching_rule, Head), _, Name, list, List) :-
+    strip_module(Head, lists, Plain),
+    functor(Plain, Name, _),
+    arg(1, Plain, List).
+
+raised_by(context(Predicate, _), Name) :- nonvar(Predicate), !, strip_module(Predicate, _, Name/_).
+raised_by(_, '').
 
 memory(Resource) :- memberchk(Resource, [stack_overflow, memory, no_memory, program_space, private_table_space,
                                          shared_table_space, table_space, stack, c_stack]).

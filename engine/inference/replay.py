@@ -252,7 +252,11 @@ def _is_true(comparison: Comparison) -> bool:
     if holds(comparison, {}):
         return True
     left, right = evaluated(comparison.left, {}), evaluated(comparison.right, {})
-    if comparison.operator != "=" or not isinstance(left, Fraction) or not isinstance(right, Fraction):
+    if (
+        comparison.operator not in ("=", "=<", ">=")
+        or not isinstance(left, Fraction)
+        or not isinstance(right, Fraction)
+    ):
         return False
     # A third is stored as a decimal of many digits.
     return abs(left - right) <= ROUNDED * max(abs(left), abs(right))

@@ -16,7 +16,8 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
+from decimal import Decimal
+from fractions import Fraction
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -26,7 +27,8 @@ from hapax.engine.inference.isolation import child_command, child_environment
 from hapax.engine.inference.worker import END, REQUEST
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.terms import Value
+from hapax.grammar.goals import BUILT_INS
+from hapax.grammar.terms import Value, decimal_of
 from hapax.grammar.words import counted
 
 MAX_GOAL_DEPTH = 1000
@@ -112,9 +114,6 @@ class PrologTerm:
             return f"[{inner}]"
         return f"{self.name}({inner})" if self.arguments else self.name
 
-
-CUT_DIGITS = 28
-"""Digits of a fraction that no decimal is equal to."""
 
 AnswerCell: TypeAlias = Value | PrologTerm
 AnswerRow: TypeAlias = tuple[AnswerCell, ...]
@@ -380,7 +379,9 @@ def _goal_error(kind: str, message: str) -> PrologError:
     """The error with which a goal ended, in words. `kind`: Prolog's name of it, or one that `host.pl` gives."""
     if kind == "refused":
         return GoalRefused(f"A goal may not call {message}. {ALLOWED}", kind)
-    if kind == "type_error" and "acyclic_term" in message:
+    name, _, fault = message.partition("\t")
+    expected, _, value = fault.partition("\t")
+    if expected == "acyclic_term":
         return PrologError(
             "An answer contains itself, as X does in X = f(X), and has no end. Change that equation of the goal.", kind
         )
@@ -396,13 +397,42 @@ def _goal_error(kind: str, message: str) -> PrologError:
             kind,
         )
     if kind == "instantiation_error":
-        place = f" in {message.partition(':')[0]}" if ":" in message else ""
+        called = re.match(r"(\S+/\d+): ", message)
+        place = f" in {called[1]}" if called else ""
         return PrologError(
             f"The goal needs a value{place} that a variable does not have yet. Put the part of the goal that gives "
             "the value before it.",
             kind,
         )
+    if expected:
+        return _argument_error(name, expected, value, kind)
     return PrologError(f"Prolog rejected the goal: {_short(message)} ({kind}).", kind)
+
+
+_EXPECTED = {
+    "integer": "a whole number",
+    "nonneg": "a whole number from 0 on",
+    "not_less_than_zero": "a whole number from 0 on",
+    "list": "a list",
+}
+"""Prolog's types and domains in words."""
+
+
+def _argument_error(name: str, expected: str, value: str, kind: str) -> PrologError:
+    """The error of a predicate or operator that was called with a value that it cannot take."""
+    subject = next((indicator for indicator in BUILT_INS if indicator.partition("/")[0] == name), name) or "The goal"
+    wanted = _EXPECTED.get(expected, expected)
+    # A list without an end is written with a variable, such as `[1|_123]`.
+    if expected == "list" and re.search(r"\b_(G?\d+)?\b", value):
+        return PrologError(
+            f"{subject} needs a list whose items and end are known. Put the part of the goal that gives it before it.",
+            kind,
+        )
+    shown = re.sub(r"(-?\d+)r(\d+)", lambda ratio: str(decimal_of(Fraction(int(ratio[1]), int(ratio[2])))), value)
+    return PrologError(
+        f"{subject} needs {wanted}, not {_short(shown)}. Correct the value, or the part of the goal that gives it.",
+        kind,
+    )
 
 
 def _exceeded(limit: str, limits: QueryLimits) -> LimitExceeded:
@@ -534,7 +564,9 @@ class _PrefixDecoder:
             return _float(self._until(";"))
         if tag == "q":
             above, below = map(_integer, self._until(";").split("/"))
-            return _decimal(above, below)
+            if below <= 0:
+                raise _CutOffError
+            return decimal_of(Fraction(above, below))
         if tag == "v":
             self._counted()
             return PrologTerm("_")
@@ -578,19 +610,3 @@ def _float(text: str) -> AnswerCell:
     # SWI-Prolog writes 1.0Inf and 1.5NaN.
     number = float(text.lower().replace("1.0inf", "inf").replace("1.5nan", "nan"))
     return Decimal(repr(number)) if math.isfinite(number) else PrologTerm(text)
-
-
-def _decimal(above: int, below: int) -> Decimal:
-    """A rational as a decimal: exact where that is short enough, else (a third, for example) cut at CUT_DIGITS."""
-    if below <= 0:
-        raise _CutOffError
-    # A fraction ends as a decimal if its denominator has no prime factors but 2 and 5.
-    rest = below
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    top, bottom = Decimal(above), Decimal(below)
-    if rest != 1 or below.bit_length() > MAX_NUMBER_DIGITS:
-        return Context(prec=CUT_DIGITS).divide(top, bottom)
-    enough = above.bit_length() // 3 + below.bit_length() + 2  # digits of the exact quotient, at the most
-    return Context(prec=enough).divide(top, bottom)

@@ -32,7 +32,18 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule
-from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Substitution, Term, Value, Variable, variable_names
+from hapax.grammar.terms import (
+    Atom,
+    Comparison,
+    Constant,
+    CutDecimal,
+    Literal,
+    Substitution,
+    Term,
+    Value,
+    Variable,
+    variable_names,
+)
 from hapax.grammar.verbalize import literal_text, statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
@@ -279,10 +290,20 @@ class RuleSearch:
 
     def extend_with(self, values: Mapping[Beam, Sequence[Value]]) -> None:
         """Replace each beam by one for each value that facts or rules give it."""
+        variable, rule = self._now().variable, self.plan.rule
+        is_of_facts = any(
+            variable in literal.variables
+            and not literal.negated
+            and not rule.is_information(literal)
+            and origin_of(literal, self.library) in (Origin.MODEL, Origin.GIVEN)
+            for literal in rule.literals
+        )
         extended: list[Beam] = []
         for beam in self.beams:
             for value in values.get(beam, ()):
-                extended.append(beam.extended(value))
+                # No fact has a number that cannot be written down, so that no model is asked about it.
+                if not (is_of_facts and isinstance(value, CutDecimal)):
+                    extended.append(beam.extended(value))
         self._extended(extended)
 
     def _extended(self, beams: list[Beam]) -> None:

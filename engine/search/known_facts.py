@@ -12,7 +12,7 @@ from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
-from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
+from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable
 from hapax.kb import rows
 from hapax.kb.argument_index import INDEXED_PLACES, ArgumentIndex, facts_at
 from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
@@ -279,20 +279,21 @@ class KnownFacts:
         if self._is_reflexive(atom):
             return 0.0
         signature = self._library.signature(atom.indicator)
+        values = atom_values(atom)
         if signature.kind is PredicateKind.COMPUTED and signature.definition is not None:
             names = (parameter.name for parameter in signature.parameters)
-            return 1.0 if holds(signature.definition, dict(zip(names, atom_values(atom), strict=True))) else 0.0
-        fact = self.of(atom.indicator).get(atom_values(atom))
+            return 1.0 if holds(signature.definition, dict(zip(names, values, strict=True))) else 0.0
+        if any(isinstance(value, CutDecimal) for value in values):
+            return 0.0  # no fact has a number that cannot be written down
+        fact = self.of(atom.indicator).get(values)
         if fact is not None and fact.source is Source.GIVEN:
             return 1.0
         # A withdrawn fact is not among the facts: it is looked up by its identity.
-        is_withdrawn = (
-            self._withdrawn and content_id("fact", atom.predicate, list(atom_values(atom))) in self._withdrawn
-        )
+        is_withdrawn = self._withdrawn and content_id("fact", atom.predicate, list(values)) in self._withdrawn
         if is_withdrawn:
             return 0.0
         closure = self._closure(atom.indicator)
-        if closure is not None and closure.holds(atom_values(atom)):
+        if closure is not None and closure.holds(values):
             return 1.0
         return 0.0 if signature.kind is PredicateKind.GIVEN else None
 

@@ -46,7 +46,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import CALLS, Preset, SearchPlan, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
-from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
+from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
 from hapax.kb import system
 from hapax.kb.records import (
     Decision,
@@ -775,11 +775,21 @@ def _goal(atoms: Sequence[Atom]) -> str:
     """One goal for atoms with values at the same places: `member([Row, Row0], [[0, "x"], [1, "y"]]), p(Row0, B)`."""
     positions = [position for position, term in enumerate(atoms[0].arguments) if isinstance(term, Constant)]
     keys = ", ".join([_ROW, *(f"{_ROW}{position}" for position in positions)])
+    # A third has no literal: an equation before the table gives it to a variable.
+    equations: dict[CutDecimal, str] = {}
     rows = []
     for number, atom in enumerate(atoms):
-        cells = [str(number), *(str(atom.arguments[position]) for position in positions)]
+        cells = [str(number)]
+        for position in positions:
+            term = atom.arguments[position]
+            if isinstance(term, Constant) and isinstance(term.value, CutDecimal):
+                cells.append(equations.setdefault(term.value, f"{_ROW}_{len(equations)}"))
+            else:
+                cells.append(str(term))
         rows.append(f"[{', '.join(cells)}]")
     arguments = []
     for position, term in enumerate(atoms[0].arguments):
         arguments.append(f"{_ROW}{position}" if isinstance(term, Constant) else term.name)
-    return f"member([{keys}], [{', '.join(rows)}]), {atoms[0].predicate}({', '.join(arguments)})"
+    calculated = [f"{name} is {value.exact}" for value, name in equations.items()]
+    table = f"member([{keys}], [{', '.join(rows)}])"
+    return ", ".join([*calculated, table, f"{atoms[0].predicate}({', '.join(arguments)})"])
