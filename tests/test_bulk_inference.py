@@ -611,7 +611,7 @@ DOUBLED = " & ".join(f"is_twice(Number N{number}, Number N{number + 1})" for num
 @pytest.mark.parametrize(
     ("premise", "reason"),
     [
-        (" & ".join(f'X \\= "c{number}"' for number in range(1200)), "it sets more than 400 conditions"),
+        (" & ".join(f'X \\= "c{number}"' for number in range(420)), "it sets more than 400 conditions"),
         (f"zero(Number N0) & {DOUBLED} & N40 < 1", "a calculation in it is longer than 2000 characters of SQL"),
     ],
     ids=["conditions", "calculation"],

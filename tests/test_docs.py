@@ -129,6 +129,7 @@ def test_relative_links_resolve(page: Path) -> None:
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.slow
 def test_the_site_is_built_and_asks_for_nothing_outside(tmp_path: Path) -> None:
     """`make site` builds every page without a warning, finds it by search, and its pages load nothing from elsewhere."""
     options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(DOCS), str(ROOT), str(tmp_path)]

@@ -151,7 +151,7 @@ def test_a_comparison_lets_half_of_the_expected_beams_pass():
     assert compared == pytest.approx(uncompared / 2, rel=0.01)
 
 
-@pytest.mark.parametrize("beam", [8, 40])
+@pytest.mark.parametrize("beam", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_expected_figures_are_near_what_a_search_takes(beam):
     """Over the shipped rules, in a simulated world, within a factor of 2 in each role; the bound holds there, too."""
     library = load_library([Path(__file__).parent.parent / "rules"])

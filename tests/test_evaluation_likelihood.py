@@ -435,6 +435,7 @@ def test_evaluators_come_from_the_command_line(database: Path, tmp_path: Path) -
 # -- figures
 
 
+@pytest.mark.slow
 def test_every_figure_is_written_as_png_svg_and_csv(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
     """With searches of other temperature, model and ranker, two wordings and four evaluators, all are drawn."""
     fill(fresh_kb, run_record("run"))

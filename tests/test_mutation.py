@@ -76,6 +76,7 @@ def test_the_most_specific_test_files_come_first() -> None:
     assert "tests/test_mutation.py" not in tests
 
 
+@pytest.mark.slow
 def test_a_mutant_is_killed_or_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests decide in a copy; one that fails anyway kills nothing, and the project itself stays as it is."""
     project = tmp_path / "project"

@@ -45,6 +45,7 @@ def shipped():
     return open_model("reference:geo,elements", CRITIC, OpeningOptions(library=read_library(())))
 
 
+@pytest.mark.slow
 def test_the_atlas_agrees_with_the_references(shipped):
     """Every fact of the atlas that the tables could know is confirmed by a row, but for the known differences."""
     library, atlas = shipped.library, load_atlas()
