@@ -19,8 +19,9 @@ from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReade
 from hapax.evaluation.winograd.reasoner.learning import observed
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
-from hapax.evaluation.winograd.reasoner.reasoning import RULES, AgreementCheck, Reasoner, shipped_theory
+from hapax.evaluation.winograd.reasoner.reasoning import RULES, AgreementCheck, Reasoner, located, shipped_theory
 from hapax.evaluation.winograd.reasoner.reviewing import COLUMNS, read_review
+from hapax.evaluation.winograd.reasoner.stand_ins import with_stand_ins
 from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, evidence_priors, shipped_weights
 from hapax.evaluation.winograd.reasoner.wordnet import WordNet
 from hapax.evaluation.winograd.theories.measure import RuleAnswer, rule_use
@@ -424,6 +425,21 @@ def test_what_is_said_is_read_by_its_form(sentence: str, options: tuple[str, str
         assert reasoner.resolve(sentence, options).answer != refuted
 
 
+@pytest.mark.english
+@needs_wordnet
+@pytest.mark.parametrize(
+    "phrases",
+    [("satisfied person", "hungry person"), ("Recipient of a prize", "Philanthropist"), ("child", "parent")],
+)
+def test_phrases_that_mislead_the_parser_are_parsed_again_as_plain_nouns(phrases: tuple[str, str]) -> None:
+    """A sentence is read alike whichever of its entities stands first, where the parser takes one for a verb."""
+    with Reasoner() as reasoner:
+        for first, second in (phrases, phrases[::-1]):
+            given = f"{first} passed the plate to {second} because he was hungry."
+            paid = f"{first} paid for {second}'s education. He is very grateful."
+            assert [reasoner.resolve(text, (first, second)).answer for text in (given, paid)] == [1, 1]
+
+
 GIFTS = (
     ("Jacob gave William money because he needed some.", "he", ("Jacob", "William")),
     ("Carl lent Peter a coat because he needed it.", "he", ("Carl", "Peter")),
@@ -434,6 +450,18 @@ GIFTS = (
 )
 IN_NEED = "acquired_gives_second_is_given_as_reason_is_in_need"
 HAS_A_VIEW = "acquired_gives_second_is_given_as_reason_has_a_view"
+
+
+def test_stand_ins_have_the_entities_form_and_order_of_mention() -> None:
+    """A name stands for a bare entity and a noun behind a determiner, by order of mention; the pronoun's place moves."""
+    text = "John beat Mary because she was strong."
+    schema = located(ConlluParser(PARSES).parse(text), ("Mary", "John"), "she", None)
+    assert schema is not None
+    simple = with_stand_ins(text, schema)
+    assert simple is not None
+    assert simple.options == ("John", "Mary")
+    assert simple.text == "Mary beat John because she was strong."
+    assert simple.text[simple.pronoun_start :].startswith("she")
 
 
 def _rows(sheet: Path) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ The difference of the supports gives the probability of an answer; below the lea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from hapax.engine.inference.proof import proof_text
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.evaluation.winograd.data import BLANK, STAND_IN
-from hapax.evaluation.winograd.reasoner.events import EventReader, is_pronoun
+from hapax.evaluation.winograd.reasoner.events import EventReader, ParsedEvent, is_pronoun
 from hapax.evaluation.winograd.reasoner.kinds import Abstraction, EntityType
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
-from hapax.evaluation.winograd.reasoner.parsing import Parse, Parser, SpacyParser, Token
+from hapax.evaluation.winograd.reasoner.parsing import ConlluParser, Parse, Parser, SpacyParser, Token
 from hapax.evaluation.winograd.reasoner.roles import CORE
+from hapax.evaluation.winograd.reasoner.stand_ins import with_stand_ins
 from hapax.evaluation.winograd.reasoner.stating import ParsedSchema, SentenceStatements
 from hapax.evaluation.winograd.reasoner.weighing import (
     READINGS,
@@ -35,12 +36,16 @@ from hapax.evaluation.winograd.theories.abstraction import entity_name
 from hapax.evaluation.winograd.theories.proving import Judgement, Lack, Resolution, within_reach
 from hapax.grammar.parser import load_library
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Term
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.kb.store import KnowledgeBase
 
 RULES = Path(__file__).with_name("commonsense.rules")
 ACQUIRED = Path(__file__).with_name("acquired.rules")
+
+ABSTRACTION = "abstracts_to"
+_CANDIDATE, _OTHER = "\ue000", "\ue001"
+"""Stand-ins for the two entities in proofs: private characters, which no sentence has."""
 
 
 class AgreementCheck:
@@ -125,8 +130,9 @@ class Reasoner:
         self._agreement = AgreementCheck(self.parser, self.lexicon)
         self._kb = KnowledgeBase()
         self._session = PrologSession()
+        self._concepts = asked_concepts(self.library)
         # Sentences that differ in nothing that the theory knows have the same readings.
-        self._read: dict[tuple[tuple[Atom, ...], str], SupportedReading] = {}
+        self._read: dict[frozenset[Atom], SupportedReading] = {}
 
     def __enter__(self) -> Reasoner:
         return self
@@ -168,6 +174,8 @@ class Reasoner:
         names = (entity_name(options[0]), entity_name(options[1]))
         events = EventReader(schema.parse).events()
         statements = SentenceStatements(schema, events, self.lexicon)
+        if not statements.classified:
+            schema, events, statements = self._parsed_again(text, schema) or (schema, events, statements)
         shown = [event for event in events if set(event.roles.values()) & statements.mentioned]
         steps = [f"parse: {event.words(schema.parse)}" for event in shown]
         steps += _abstraction_lines(names, types, clashes, schema.pronoun.text)
@@ -178,24 +186,53 @@ class Reasoner:
         said = tuple(atom_text(atom, self.library) for atom in statements.atoms(names, None))
         return StatedSentence(names, said, (assumed[0], assumed[1]), tuple(steps))
 
+    def _parsed_again(
+        self, text: str, schema: ParsedSchema
+    ) -> tuple[ParsedSchema, list[ParsedEvent], SentenceStatements] | None:
+        """The sentence as parsed with stand-ins for its entities; None if no event between these has a class either."""
+        # Written parses are of the sentences as they stand.
+        simple = None if isinstance(self.parser, ConlluParser) else with_stand_ins(text, schema)
+        if simple is None:
+            return None
+        found = located(self.parser.parse(simple.text), simple.options, "", simple.pronoun_start)
+        if found is None:
+            return None
+        events = EventReader(found.parse).events()
+        statements = SentenceStatements(found, events, self.lexicon)
+        return (found, events, statements) if statements.classified else None
+
     def readings(self, stated: StatedSentence) -> tuple[SupportedReading, SupportedReading]:
         """The support of either candidate."""
         first, second = (
-            SupportedReading() if atoms is None else self._reading(atoms, name)
-            for atoms, name in zip(stated.atoms, stated.names, strict=True)
+            SupportedReading() if atoms is None else self._reading(atoms, stated.names, number)
+            for number, atoms in enumerate(stated.atoms)
         )
         return first, second
 
-    def _reading(self, atoms: tuple[Atom, ...], candidate: str) -> SupportedReading:
-        if (atoms, candidate) not in self._read:
-            self._read[atoms, candidate] = self._supported(atoms, candidate)
-        return self._read[atoms, candidate]
+    def _reading(self, atoms: tuple[Atom, ...], names: tuple[str, str], candidate: int) -> SupportedReading:
+        """A reading by the proof of its form: proofs see no names, and of types only those that rules ask for."""
+        forms: dict[Term, Term] = {
+            Constant(names[candidate]): Constant(_CANDIDATE),
+            Constant(names[1 - candidate]): Constant(_OTHER),
+        }
+        form = frozenset(
+            Atom(atom.predicate, tuple(forms.get(argument, argument) for argument in atom.arguments))
+            for atom in atoms
+            if atom.predicate != ABSTRACTION or atom.arguments[-1] in self._concepts
+        )
+        if form not in self._read:
+            self._read[form] = self._supported(tuple(sorted(form, key=str)))
+        read = self._read[form]
+        if read.text is None:
+            return read
+        text = read.text.replace(_CANDIDATE, names[candidate]).replace(_OTHER, names[1 - candidate])
+        return replace(read, text=text)
 
-    def _supported(self, atoms: tuple[Atom, ...], candidate: str) -> SupportedReading:
+    def _supported(self, atoms: tuple[Atom, ...]) -> SupportedReading:
         library = within_reach(self.library, [_indicator(atom) for atom in atoms])
         provable = {rule.conclusion.atom.predicate for rule in library.rules}
         # Kinds of reasons that no rule within reach concludes are no goals.
-        goals = [Atom(name, (Constant(candidate),)) for name in READINGS if name in provable]
+        goals = [Atom(name, (Constant(_CANDIDATE),)) for name in READINGS if name in provable]
         if not goals:
             return SupportedReading()
         derivation = derive_every_way(Theory(library, self._kb, atoms), goals, self._session)
@@ -271,6 +308,14 @@ def _pronoun(parse: Parse, spans: list[range], pronoun: str, start: int | None) 
     return next(iter(after or fitting), None)
 
 
+def asked_concepts(library: Library) -> frozenset[Term]:
+    """The concepts that rules of the theory ask for."""
+    concepts: set[Term] = set()
+    for rule in library.rules:
+        concepts |= {item.atom.arguments[-1] for item in rule.literals if item.atom.predicate == ABSTRACTION}
+    return frozenset(concepts)
+
+
 def _indicator(atom: Atom) -> str:
     return f"{atom.predicate}/{len(atom.arguments)}"
 
@@ -289,7 +334,7 @@ def _type_atoms(
         elif not kind.concepts:
             yield Atom("is_a_name", own)
         for concept in kind.concepts:
-            yield Atom("abstracts_to", (*own, Constant(concept)))
+            yield Atom(ABSTRACTION, (*own, Constant(concept)))
 
 
 def _abstraction_lines(

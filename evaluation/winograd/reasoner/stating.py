@@ -24,6 +24,9 @@ UNREAL = WANTING | {"refuse", "fail", "expect", "hesitate", "claim", "pretend", 
 ELSEWHERE = "elsewhere"
 """Role of an entity that is named beside the event of the other one."""
 
+ANY_EVENT = "does_something_to"
+"""Class of every event with a subject and another role, whatever the verb."""
+
 _LIGHT = frozenset(
     {"have", "get", "own", "show", "possess", "suffer", "catch", "use", "bring", "carry", "gain", "display"}
 )
@@ -84,6 +87,11 @@ class SentenceStatements:
             atoms.append(Atom(self.relation, (meant,)))
         return [*atoms, *(Atom(name, (meant,)) for name in self.said)]
 
+    @property
+    def classified(self) -> bool:
+        """True if the event between the entities has a class of the lexicon."""
+        return any(name != ANY_EVENT for name, _, _ in self.main)
+
     def _relation(self, place: int) -> ClauseRelation | None:
         """Relation of the pronoun's clause to the event: what is told, or as the connective says."""
         parse, token = self._schema.parse, self._schema.pronoun
@@ -135,7 +143,7 @@ class SentenceStatements:
             yield from self._comparison(event, subject, partner)
             return
         if event.part == "verb" and event.lemma not in ("be", "have"):
-            yield "does_something_to", subject, partner
+            yield ANY_EVENT, subject, partner
         for name, is_reversed in self._classes(event, role, negative):
             yield (name, partner, subject) if is_reversed else (name, subject, partner)
 
@@ -154,6 +162,9 @@ class SentenceStatements:
             role = marker  # "read a book to B" may be parsed as a book to B
         elif marker in (OWNED, "of") and base_role(role) == "object":
             classes = lexicon.event_classes(event.lemma, event.lemma, negative)
+            return [(name, flip) for name, flip in classes if name in _BY_OWNED]
+        elif marker == OWNED and base_role(role) not in CORE:  # "paid for B's education"
+            classes = self._classes(event, base_role(role), negative)
             return [(name, flip) for name, flip in classes if name in _BY_OWNED]
         if role not in CORE:
             patient = self._schema.parse[event.roles["object"]].lemma if "object" in event.roles else ""

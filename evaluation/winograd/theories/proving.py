@@ -211,7 +211,8 @@ def within_reach(library: Library, stated: Iterable[str]) -> Library:
     # Forward to the fixed point: a rule is in reach once all its premises are.
     while ready := [rule for rule in waiting if needed[rule.name] <= reached]:
         reached |= {rule.conclusion.atom.indicator for rule in ready}
-        waiting = [rule for rule in waiting if rule not in ready]
+        chosen = {rule.name for rule in ready}
+        waiting = [rule for rule in waiting if rule.name not in chosen]
     unreachable = {rule.name for rule in waiting}
     return replace(library, rules=tuple(rule for rule in library.rules if rule.name not in unreachable))
 
