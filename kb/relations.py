@@ -25,7 +25,7 @@ from hapax.kb.connection import translated
 from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, insert_columns, is_sayable
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.symbols import EXACT, NumberExtent, Symbols, exact_extent
+from hapax.kb.symbols import EXACT, NumberExtent, Symbols, exact_extent, extent_of
 
 BATCH = 20_000
 """Rows in memory at a time."""
@@ -97,13 +97,14 @@ class Relations:
             self._drop_relations()
             seen = 0
         changed = self._conn.execute("SELECT ref, predicate, arguments FROM fact_changes").fetchall()
-        for ref, predicate, arguments in changed:
-            self._forget(ref, predicate, arguments)
+        shrunk = {self._forget(ref, predicate, arguments) for ref, predicate, arguments in changed}
         self._conn.execute("DELETE FROM fact_changes")
         # SQLite may have given the rowid of a deleted fact to a new fact, so these rowids are read again.
         reused = json.dumps(sorted({ref for ref, _, _ in changed if ref <= seen}))
         read = self._loader.load("rowid IN (SELECT value FROM json_each(?)) AND rowid <= ?", (reused, seen))
         read += self._loader.load("rowid > ?", (seen,))
+        for indicator in sorted(shrunk - {""}):
+            self._bound(indicator)
         if self._changes is not None:
             self._changes.collect()
         elif read or changed:
@@ -147,22 +148,33 @@ class Relations:
         self._conn.execute("UPDATE derivations SET stale = 1")
         self.drop_atoms()
 
-    def _forget(self, ref: int, predicate: str, arguments: str) -> None:
-        """Remove a deleted fact from its relation."""
+    def _bound(self, indicator: str) -> None:
+        """Find the largest tagged number of a relation anew. An odd tag is twice the number, plus one."""
+        largest = 0
+        for column in columns_of(indicator):
+            sql = f"SELECT max(abs({column} >> 1)) FROM {self.relation(indicator)} WHERE {column} & 1"  # noqa: S608  ours
+            largest = max(largest, self._conn.execute(sql).fetchone()[0] or 0)
+        self._conn.execute("UPDATE relations SET largest = ? WHERE indicator = ?", (largest, indicator))
+
+    def _forget(self, ref: int, predicate: str, arguments: str) -> str:
+        """Remove a deleted fact from its relation; returns the relation's indicator if it had its largest number."""
         cells = cells_of(predicate, arguments)
-        relation = self._relation(f"{predicate}/{len(cells)}")
+        indicator = f"{predicate}/{len(cells)}"
+        relation = self._relation(indicator)
         if relation is None or not is_sayable(cells):
-            return
+            return ""
         number, shadowed = relation
-        self._watch(f"{predicate}/{len(cells)}")
+        self._watch(indicator)
+        is_largest = 0 < extent_of(*cells).largest >= self.extent(indicator).largest
         if shadowed:
             # Another fact may have the same arguments in other digits (2 and 2.0), so all are read again.
             self._conn.execute(f"DELETE FROM _relation_{number}")  # noqa: S608  our number
             self._loader.load("predicate = ? AND json_array_length(arguments) = ?", (predicate, len(cells)))
-            return
+            return indicator if is_largest else ""
         where = " AND ".join(f"a{place} = ?" for place in range(1, len(cells) + 1))
         tags = self.symbols.tags(cells)
         self._conn.execute(f"DELETE FROM _relation_{number} WHERE {where} AND ref = ?", (*tags, ref))  # noqa: S608
+        return indicator if is_largest else ""
 
     def _relation(self, indicator: str) -> tuple[int, bool] | None:
         sql = "SELECT number, shadowed FROM relations WHERE indicator = ?"
@@ -196,7 +208,7 @@ class Relations:
         return f"_relation_{found[0]}"
 
     def extent(self, indicator: str) -> NumberExtent:
-        """Extent of the numbers in a predicate's facts, possibly too large after facts were removed."""
+        """Extent of the numbers in a predicate's facts."""
         sql = "SELECT largest, inexact FROM relations WHERE indicator = ?"
         found = self._conn.execute(sql, (indicator,)).fetchone()
         return NumberExtent(found[0], bool(found[1])) if found else NumberExtent()
