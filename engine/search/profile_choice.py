@@ -120,8 +120,8 @@ class ProfileChooser:
             return ProfileChoice(
                 HAPAX.name,
                 f"profile {HAPAX.name}: none was probed, because nothing is asked now. A search first asks it up "
-                f"to {most} short questions more, once, to choose its profile (--profile names one), and searches premise "
-                "first if it knows few of the answers (--plan names an order).",
+                f"to {most} short questions more, once, to choose its profile (--profile names one), and searches "
+                "premise first if it knows few of the answers (--plan names an order).",
                 most,
             )
         inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
