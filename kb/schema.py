@@ -294,6 +294,21 @@ def m019_derived_words(db: Database) -> None:
     db.conn.execute("ALTER TABLE derivations ADD COLUMN words TEXT")
 
 
+@migrations()
+def m020_statement_orders(db: Database) -> None:
+    """Indexes by which pages list a million statements by likelihood, end and sentence without reading all of them."""
+    for sql in _ORDERS:
+        db.conn.execute(sql)
+
+
+_ORDERS = (
+    "CREATE INDEX statements_by_likelihood ON statements (log_likelihood)",
+    "CREATE INDEX statements_by_rule ON statements (rule, log_likelihood)",
+    "CREATE INDEX statements_by_end ON statements (distribution, log_likelihood)",
+    "CREATE INDEX statements_by_premise ON statements (premise)",
+)
+
+
 # The tables of m001 stay as they were released; later columns and tables come with later migrations.
 def _run_tables(db: Database) -> None:
     db.table("runs").create(

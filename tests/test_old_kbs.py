@@ -95,6 +95,17 @@ def test_statements_that_fall_on_opening_are_said(tmp_path: Path) -> None:
     assert "earlier version" not in second.stderr
 
 
+def test_new_indexes_are_said_once(old: Path) -> None:
+    """A file with statements of before the indexes for lists says when it gets them, and not again."""
+    with sqlite3.connect(old) as database:
+        ((is_older,),) = database.execute("SELECT max(name) < 'm020' FROM _sqlite_migrations")
+
+    first, second = (" ".join(invoke("stats", "--db", str(old)).stderr.split()) for _ in range(2))
+
+    assert ("6 statements have indexes now" in first) == is_older
+    assert "indexes" not in second
+
+
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """This version, had it one more migration."""

@@ -23,6 +23,7 @@ from starlette.testclient import TestClient
 
 import hapax
 from hapax.api.agent_tools import AgentTools, AskingModels
+from hapax.api.browser import tables
 from hapax.api.browser.app import POLICY, Browser, browser_app
 from hapax.api.browsing import browser_server
 from hapax.engine.soundness import SOUNDNESS_QUESTION
@@ -199,6 +200,39 @@ def test_tables_are_ordered_by_columns(client: TestClient) -> None:
     assert "-- hapax_popularity()" in client.get("/statements?order=popularity").text
     for place in ("/rules?order=-statements", "/predicates?order=facts", "/runs?order=status"):
         assert 'aria-sort="' in client.get(place).text
+
+
+@pytest.mark.parametrize("facets", [{}, {"rule": "currency"}, {"end": "head"}, {"rule": "currency", "end": "head"}])
+@pytest.mark.parametrize("order", ["", "likely", "unlikely", "rule", "-rule", "end", "-end", "statement", "-statement"])
+def test_lists_of_statements_are_read_from_indexes(database: Path, order: str, facets: dict[str, str]) -> None:
+    """SQLite sorts no list of statements, unless its order is not that of its facets: sentences, rules at an end."""
+    with KnowledgeBase(database, read_only=True) as kb:
+        listed = tables.statements(kb, tables.Wanted(**facets), tables.Page(order=order))
+        plan = [step for *_, step in kb.query(f"EXPLAIN QUERY PLAN {listed.sql}")]
+
+    assert listed.rows
+    if not facets or order in ("", "likely", "unlikely") or order.removeprefix("-") in facets:
+        assert "USE TEMP B-TREE FOR ORDER BY" not in plan
+    assert "SCAN rests" not in " ".join(plan), "facts of all statements are read for the withdrawn ones"
+
+
+def test_rows_without_a_value_come_last(tmp_path: Path) -> None:
+    """Statements that nothing has ranked stand behind the others, whether the likelihood rises or falls."""
+    scores = (None, -2.0, -1.0, None)
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.start_run(RunRecord("run", "search", {}, "f", "2026-01-01"))
+        kb.add_rules([RuleRecord("r", "r", None, None, None)])
+        for number, score in enumerate(scores):
+            values = (("A", number),)
+            kb.add_statements(
+                [StatementRecord("r", Distribution.HEAD, "run", values, "p", f"c {number}", "t", {}, score)]
+            )
+        listed = {
+            order: [row[-1] for row in tables.statements(kb, tables.Wanted(), tables.Page(order=order)).rows]
+            for order in ("likely", "unlikely")
+        }
+
+    assert listed == {"likely": [-1.0, -2.0, None, None], "unlikely": [-2.0, -1.0, None, None]}
 
 
 def test_words_are_searched_in_values_and_sentences(client: TestClient) -> None:
