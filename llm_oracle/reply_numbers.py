@@ -18,6 +18,14 @@ _UNITS = {
     "feet": "foot", "metre": "meter", "kilometre": "kilometer", "centimetre": "centimeter", "litre": "liter",
     "percent": "percentage", "sq": "square", "c": "celsius", "f": "fahrenheit",
 }  # fmt: skip
+_QUANTITY_TYPES = frozenset(
+    [
+        "height", "length", "width", "depth", "distance", "altitude", "elevation", "size", "diameter", "radius", "area",
+        "volume", "weight", "mass", "speed", "velocity", "temperature", "duration", "time", "age", "lifespan", "span",
+        "price", "cost", "capacity", "range", "power", "voltage", "frequency", "energy", "density", "pressure",
+    ]
+)  # fmt: skip
+"""Data types of quantities that may be measured in more than one unit."""
 # `12 345 678`, whatever kind of blank separates the groups.
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ '’\u00a0\u2009\u202f]\d{3})+(?!\d)")
 _SIGNS = {
@@ -32,7 +40,15 @@ _SIGNS = {
     "°": " degrees ",
     "²": " square",
     "′": " feet",
+    "€": " euro",
+    "£": " pound",
 }
+_FURTHER_UNITS = frozenset(
+    [
+        "day", "week", "month", "inch", "yard", "ton", "ounce", "oz", "dollar", "euro", "usd", "eur", "degree", "acre",
+        "knot", "bar", "pascal", "joule", "newton", "cubic", "nautical", "metric", "light",
+    ]
+)  # fmt: skip
 _FACTORS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _DIMENSIONS = frozenset(
     [
@@ -256,6 +272,8 @@ def _wanted(question: ReplyQuestion) -> set[str]:
     """The units in which the question wants its number: those of its data type and directly behind the slot."""
     behind = question.sentence.partition(f"[{question.variable}]")[2].casefold().split()
     wanted = set(question.type_words)
+    if wanted & _QUANTITY_TYPES:  # the question names no unit, so that the reply's own is taken
+        wanted |= _UNITS.keys() | set(_UNITS.values()) | _FURTHER_UNITS
     for word in (*question.type_words, *behind[:2]):
         if word not in _DIMENSIONS:
             wanted |= _names(word)

@@ -564,7 +564,7 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
         return _enumerated(slot, question) or slot
     lead = LEAD_IN.fullmatch(plain) or _ADVISED.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
     if lead:
-        return lead["rest"]
+        return None if lead.re is _CONTRACTED and _NOT_A_NAME.match(lead["rest"]) else lead["rest"]
     introduced = _INTRODUCED.fullmatch(plain)
     if introduced and stems(introduced["before"]) & question.known_stems and not question.is_of_titles:
         return introduced["rest"]
@@ -610,7 +610,12 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
         passive = _PASSIVE.match(right)
         described_left = len(stems(left) & question.known_stems)
         if _PRONOUN.fullmatch(left) or (described_left and _PRONOUN.match(left) and not passive):
-            return None if _NOT_A_NAME.match(right) else _enumerated(right, question) or right
+            predicate = passive or _PARTICIPLE.match(right)
+            if _NOT_A_NAME.match(right) or (
+                predicate and not stems(predicate.group().split()[0]) & question.known_stems
+            ):
+                return None
+            return _enumerated(right, question) or right
         if passive and described_left:
             return passive["rest"]
         value = _undescribed(left, right, question, bool(match["foreign"]))
@@ -634,7 +639,7 @@ def _undescribed(left: str, right: str, question: ReplyQuestion, is_foreign: boo
         right = participle["rest"]  # `Olive oil is produced in Spain` for `[C] produces olive oil`
     is_vague = _VAGUE.match(left) is not None and len(listed(right, question)) > 2
     is_described = 0 < described_left >= described_right or (not described_right and (is_vague or is_foreign))
-    if is_described and not _NOT_A_NAME.match(right):
+    if is_described and not _NOT_A_NAME.match(right) and not _PARTICIPLE.match(right):
         return _enumerated(right, question) or right
     is_new = bool(stems(left) - question.known_stems)
     if described_right > described_left and is_new and 0 < len(left.split()) <= 8:
@@ -656,7 +661,8 @@ def novel_name(text: str, question: ReplyQuestion) -> str | None:
             not stems(name) & question.known_stems
             and name.casefold() not in _FUNCTION_WORDS
             and name not in _OPENS_SENTENCE
-            and name.casefold() not in ("i", "no", "none", "yes", "not", "nobody", "nothing", "only", "both")
+            and not re.match(r"I\b", name)
+            and name.casefold() not in ("no", "none", "yes", "not", "nobody", "nothing", "only", "both")
         ):
             names.append(name)
     return names[0] if len(names) == 1 and names[0] != text.strip(". ") else None
@@ -664,9 +670,11 @@ def novel_name(text: str, question: ReplyQuestion) -> str | None:
 
 _SO_DO = re.compile(r"so\s+(?:do|does|did|is|are|was|were|can)\s+(?P<names>[^.]+?)\W*$", re.IGNORECASE)
 _ALSO = re.compile(
-    r"(?P<names>\S[^.;:]{1,120}?)\s+(?:(?:is|are|was|were|can|may)\s+)?(?:also\s+(?:\w+ly\s+)?(?P<verb>\w+)\b|do(?:es)?\s+so\b|"
-    r"(?P<again>\w+)\s+(?:there|here),?\s+(?:too|as\s+well)\b)"
+    r"(?P<names>\S[^.;:]{1,120}?)\s+(?:(?:is|are|was|were|can|may|have|has)\s+)?(?:also\s+(?P<said>\w.*)|"
+    r"do(?:es)?\s+(?:so|too|as\s+well|the\s+same)\b|(?P<again>\w+)\s+(?:there|here),?\s+(?:too|as\s+well)\b)",
+    re.DOTALL,
 )
+_THE_SAME = re.compile(r"\b(?:so|there|here|region|area|group|family|category|examples?|qualify|count|belong|fit)\b")
 _POINTING = re.compile(r"(?:it|this|that|these|those|they|he|she|we|i|you|there|here|which|who)\b", re.IGNORECASE)
 
 
@@ -679,11 +687,12 @@ def also_named(sentence: str, question: ReplyQuestion) -> list[str]:
     subject = "" if match is None else _THE.sub("", match["names"])
     if match is None or _POINTING.match(subject) or _VAGUE.match(subject):
         return []
-    verb = "" if match.re is _SO_DO else match["verb"] or match["again"] or ""
-    if verb and not stems(verb) & question.known_stems:
+    said = "" if match.re is _SO_DO else match["said"] or match["again"] or ""
+    if said and not stems(said) & question.known_stems and not _THE_SAME.search(said):
         return []
     names = [_THE.sub("", name) for name in listed(subject, question)]
-    return names if are_names(names, 4) else []
+    are_new = not any(stems(name) <= question.known_stems for name in names)
+    return names if are_names(names, 4) and are_new else []
 
 
 _THE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)

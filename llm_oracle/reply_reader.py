@@ -16,6 +16,7 @@ from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
 from hapax.llm_oracle.drop_reasons import DropReason
 from hapax.llm_oracle.reply_data import WantedName, read_csv, read_elements, read_json, read_table, without_elements
+from hapax.llm_oracle.reply_languages import foreign_values
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading, read_lines
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
@@ -32,6 +33,7 @@ from hapax.llm_oracle.reply_prose import (
     stems,
     without_opening,
 )
+from hapax.llm_oracle.reply_turns import first_turn, is_code, own_text, without_reasoning
 from hapax.llm_oracle.reply_values import (
     OPENING_ARTICLE,
     broken,
@@ -53,7 +55,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 7
+READER_VERSION = 8
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -62,19 +64,6 @@ STRICT_READER_VERSION = 1
 LENGTH = "length"
 """Finish reason of a reply that the token limit cut off."""
 
-_THOUGHTS = ("think", "thinking", "thought", "reasoning", "scratchpad", "reflection")
-# Marks by which chat templates end a turn: `<|im_end|>`, `</s>`, `[/INST]`.
-_TURN_ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|end|endoftext|end_of_text|im_start|return)\|>|</s>|<end_of_turn>|\[/?INST\]"
-)
-_FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
-# `Question:`, `### Human:`, `Give me 5`: a base model has begun another prompt.
-_NEXT_PROMPT = re.compile(
-    r"(?:#+\s*)?(?:\**)(?:(?:question|q|user|human|instruction|prompt|input|assistant|exercise|problem|task|example|sentence|"
-    r"statement|context|passage|topic)\s?\d*\s?:|"
-    r"give me \d|list \d+\s|give me the correct|(?:def|class)\s+\w+\s?[(:]|import\s+\w+\s*$|#include\b)",
-    re.IGNORECASE,
-)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 # `The answer is basil`, `**Final Answer:** basil`.
 _FINAL = re.compile(
@@ -100,11 +89,6 @@ _GROUP_WORDS = frozenset(
 ) | frozenset(("eastern", "western", "central", "ancient", "modern", "classical", "common", "rare", "other", "others"))
 """Words of groups by which lists of anything are grouped."""
 _ADJECTIVE = re.compile(r"(?:ic|al|ory|ar|ous|ive|ern|ese|ish)s?$")
-# `Assistant: `, `Answer:` on a line of its own, or the question again with `A: ` behind it.
-_SPEAKER = re.compile(
-    r"\s*(?:(?:q|question)\s*:[^\n]{1,500}\n\s*(?=(?:a|answer)\s*:))?(?:(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|answer|ai|bot|a)\s*:\s)",
-    re.IGNORECASE,
-)
 # `Finally, `, `Another example is `, `Other herbs include `: a sentence that states a further value.
 _ORDINAL = re.compile(
     r"(?:(?:second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|final|last)(?:ly)?[,:]|(?:then|next)(?:,|\s+there['’]s)|"
@@ -131,7 +115,7 @@ _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
 _ADJUNCT = re.compile(r"(?<=\w)\s+(?:to|in|for|at|on|into|as|from|with|by)\s.*$", re.DOTALL)
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 _FOREIGN_ARTICLE = re.compile(
-    r"(?:(?:il|lo|la|i|gli|le|les|el|los|las|der|die|das|den|o|os|as|um|uma|de|het)\s+|l['’])(?=\w)", re.IGNORECASE
+    r"^(?:(?:il|lo|la|i|gli|le|les|el|los|las|der|die|das|den|o|os|as|um|uma|de|het)\s+|l['’])(?=\w)", re.IGNORECASE
 )
 """An article of another language, which is none if only one of several values has it: `La Paz`."""
 _SUBJECT = re.compile(
@@ -235,51 +219,19 @@ def _shortened(line: str) -> str:
 
 def _pieces(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The parts of a reply in order, from whichever layout it has."""
-    reasoning, answer = _without_reasoning(text)
+    reasoning, answer = without_reasoning(text)
     pieces = [ReplyPart(reasoning, reasoning, DropReason.REASONING)] if reasoning.strip() else []
-    answer, rest = _first_turn(answer)
-    pieces += (
-        _data(answer, question, cut)
-        or _table(answer, question, cut)
-        or _lines(without_elements(answer), question, cut and not rest)
-    )
+    answer, rest = first_turn(answer)
+    data = _data(answer, question, cut) or _table(answer, question, cut)
+    if not data:
+        has_texts = re.search(r"[\[(]\s*[\"']", answer) is not None
+        own, further = ("", answer) if is_code(answer) and not has_texts else own_text(without_elements(answer))
+        rest = further + rest
+        data = _lines(own, question, cut and not rest)
+    pieces += data
     if rest.strip():
         pieces.append(ReplyPart(rest, rest, DropReason.REMARK))
     return pieces
-
-
-def _without_reasoning(text: str) -> tuple[str, str]:
-    """The reasoning before the answer, and the answer, which is empty if the reasoning has no end."""
-    final = list(_FINAL_CHANNEL.finditer(text))
-    if final:
-        return text[: final[-1].start()], text[final[-1].end() :]
-    # Places in the folded text must be places in the text, and folding can lengthen it (`ß`).
-    folded = text.casefold() if len(text.casefold()) == len(text) else text
-    for name in _THOUGHTS:
-        for opening, closing in ((f"<{name}>", f"</{name}>"), (f"[{name}]", f"[/{name}]")):
-            end = folded.rfind(closing)
-            if end >= 0:
-                begin = folded.find(opening)
-                before = text[:begin] if begin >= 0 else ""
-                return text[max(begin, 0) : end + len(closing)], before + text[end + len(closing) :]
-            begin = folded.find(opening)
-            if begin >= 0:
-                return text[begin:], text[:begin]
-    answers = re.search(r"<answer>(.*?)(?:</answer>|\Z)", text, re.DOTALL | re.IGNORECASE)
-    if answers and answers[1].strip():
-        return text[: answers.start()], answers[1]
-    return "", text
-
-
-def _first_turn(text: str) -> tuple[str, str]:
-    """The model's own turn, and what it wrote after the mark that ends it."""
-    text = _SPEAKER.sub("", text, count=1) if _SPEAKER.match(text) else text
-    for match in _TURN_ENDS.finditer(text):
-        if text[: match.start()].strip():
-            return text[: match.start()], text[match.end() :]
-        # A mark before any text begins the turn. Blanked, so that the places of later matches stay right.
-        text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
-    return text, ""
 
 
 def _data(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
@@ -344,32 +296,77 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     lines = _without_frame(read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1), question)
     if not lines:
         return []
-    records = _records(lines, question)
-    if records:
-        return records
-    if len(lines) == 1 and lines[0].mark is Mark.NUMBER and not any(map(str.isalnum, lines[0].body)):
-        return [ReplyPart(lines[0].raw, lines[0].raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
-    if len(lines) == 1 and lines[0].number is not None and lines[0].number > 1 and question.numeric:
-        return _prose(lines[0].raw, question, cut and not text.endswith("\n"))  # `1912. The ship hit an iceberg.`
-    noted = _noted_from(lines)
-    if noted:
-        notes = [ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[noted:]]
-        return [*_paragraphs(lines[:noted], question, False), *notes]
-    final = _final_answer(lines[: _own_end(lines, question)], question)
-    if final:
-        return final
+    cut = cut and not text.endswith("\n")
+    special = (
+        _chosen(lines) or _records(lines, question) or _lone_number(lines, question, cut) or _noted(lines, question)
+    )
+    special = special or _final_answer(lines[: _own_end(lines, question)], question)
+    if special:
+        return special
     if len(lines) == 1 and lines[0].mark in (Mark.NONE, Mark.HEADING):
-        return _with_subjects(_prose(lines[0].raw, question, cut and not text.endswith("\n")), question)
+        return _with_subjects(_prose(lines[0].raw, question, cut), question)
     reasons = _reasons(lines, question)
     if all(line.mark in (Mark.NONE, Mark.HEADING) for line in lines) and reasons.count(None) < 2:
-        return _paragraphs(lines, question, cut and not text.endswith("\n"))
+        return _paragraphs(lines, question, cut)
     pieces = [
         ReplyPart(line.raw, line.body, reason, marked=line.mark is not Mark.NONE)
         for line, reason in zip(lines, reasons, strict=True)
     ]
-    if cut and not text.endswith("\n") and pieces[-1].dropped is None and not _is_whole(pieces):
+    if cut and pieces[-1].dropped is None and not _is_whole(pieces):
         pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
-    return _with_members(_with_slots(_with_listed_values(pieces, question), question), question)
+    pieces = _with_members(_with_slots(_with_listed_values(pieces, question), question), question)
+    return _with_closing_values(pieces, question)
+
+
+def _lone_number(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
+    """The pieces of a reply of one line that begins with a number which is no list number; empty if it is none."""
+    first = lines[0]
+    if len(lines) == 1 and first.mark is Mark.NUMBER and not any(map(str.isalnum, first.body)):
+        return [ReplyPart(first.raw, first.raw.replace("*", "").strip().rstrip(".)"), marked=False)]  # `1912.`
+    if len(lines) == 1 and first.number is not None and first.number > 1 and question.numeric:
+        return _prose(first.raw, question, cut)  # `1912. The ship hit an iceberg.`
+    return []
+
+
+def _noted(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyPart]:
+    """The pieces of a reply in sentences with a list of notes below it; empty if it has none."""
+    noted = _noted_from(lines)
+    notes = [ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[noted:]]
+    return [*_paragraphs(lines[:noted], question, False), *notes] if noted else []
+
+
+_LEAST_OF_REMARK = 4
+"""Words of a sentence that may name further values."""
+
+
+def _with_closing_values(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
+    """The pieces, with the values of sentences below the list that name others: `Other herbs include basil.`"""
+    last = max((position for position, piece in enumerate(pieces) if piece.dropped is None), default=len(pieces))
+    result = list(pieces[: last + 1])
+    for piece in pieces[last + 1 :]:
+        is_remark = piece.dropped in (DropReason.REMARK, DropReason.EXPLANATION) and not piece.marked
+        names: list[str] = []
+        for sentence in sentences(piece.raw.strip()) if is_remark and not _NOTES.match(piece.body) else ():
+            names += _further_names(sentence, question)
+        result += [ReplyPart(piece.raw, name, marked=False) for name in names] or [piece]
+    return result
+
+
+def _further_names(sentence: str, question: ReplyQuestion) -> list[str]:
+    """The values of a sentence that says of them what a list says of its items; empty if it says something else."""
+    if len(sentence.split()) < _LEAST_OF_REMARK or question.numeric or _CONTRARY.search(sentence):
+        return []
+    if question.is_of_titles:
+        is_further = re.search(r"\b(?:also|other|others|another|additionally)\b", sentence, re.IGNORECASE)
+        return _bold_names(sentence, question) if is_further else []
+    more = _ORDINAL.match(sentence) if re.match(r"(?:other|additional|further)\b", sentence, re.IGNORECASE) else None
+    named = stated(sentence, question) if more else None
+    return listed(named, question) if named else also_named(sentence, question)
+
+
+_CONTRARY = re.compile(
+    r"\b(?:not|never|but|however|although|though|unlike|no longer|incorrect|wrong)\b|n['’]t\b", re.IGNORECASE
+)
 
 
 def _with_slots(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:
@@ -458,6 +455,24 @@ def _common_beginning(texts: Sequence[Sequence[str]]) -> list[str]:
     """The words with which all texts begin."""
     columns = takewhile(lambda words: len(set(words)) == 1, zip(*texts, strict=False))
     return [words[0] for words in columns]
+
+
+_CHOICE = re.compile(
+    r"\W*(?:the\s+)?(?:correct\s+)?answer\W*(?:is)?\W*\(?(?P<letter>[A-Ea-e])\b(?![\w'’])", re.IGNORECASE
+)
+
+
+def _chosen(lines: Sequence[ReplyLine]) -> list[ReplyPart]:
+    """The pieces of a question with choices and its answer, `Answer: B`: the choice; empty if the reply is none."""
+    choices = {chr(ord("a") + line.number - 1): line for line in lines if line.mark is Mark.LETTER and line.number}
+    match = _CHOICE.match(lines[-1].body)
+    if len(choices) < 2 or match is None or len(choices) + 1 < len(lines) - 1:
+        return []
+    chosen = choices.get(match["letter"].casefold())
+    is_value = chosen is not None and chosen.body.strip(". ").casefold() not in _VERDICTS
+    return [
+        ReplyPart(line.raw, line.body, None if line is chosen and is_value else DropReason.REMARK) for line in lines
+    ]
 
 
 def _records(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyPart]:
@@ -651,17 +666,27 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         bodies = numbers_listed(body, question) or [body]
         return [ReplyPart(sentence, number, marked=False) for number in bodies]
     body = _CITATION.sub("", body)
+    foreign = [] if in_template(body, question) is not None else foreign_values(body)
+    if foreign:
+        return [ReplyPart(sentence, value, marked=False) for value in foreign]
     named = stated(body, question)
     is_bare = named is None
-    if named is None and not refused:
-        named = novel_name(body, question) or _bare(body, question)
+    if refused and (is_bare or not _answers_still(body, question)):
+        return [ReplyPart(sentence, sentence, DropReason.REMARK)]
+    named = named or novel_name(body, question) or _bare(body, question)
     if named is None:
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
+    values = _stated_values(body, named, question, is_bare)
+    return [ReplyPart(sentence, sentence if value == body else value, marked=False) for value in values] or [
+        ReplyPart(sentence, sentence, DropReason.REMARK)
+    ]
+
+
+def _stated_values(body: str, named: str, question: ReplyQuestion, is_bare: bool) -> list[str]:
+    """The values in the part of a sentence that names them. `is_bare`: the sentence is nothing but names."""
     if not is_bare and not question.is_of_titles:
         named = DATED.sub("", re.sub(r"\s+\([^()]*\)", "", named))
     values = _names_in(named, question, is_bare)
-    if len(values) == 1 and named == body:
-        values = [sentence]
     if len(values) > 1 and is_bare:
         values[0] = novel_name(values[0], question) or values[0]  # `Puccini composed Tosca, Turandot and ...`
     if values and not question.is_of_titles:  # a lone `and` has none
@@ -669,9 +694,19 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
         values[0] = OPENING_ARTICLE.sub("", values[0])
         if in_template(body, question) is None and (len(values) == 1 or not is_bare):
             values = [value for value in values if not _is_echo(value, question)]
-    return [ReplyPart(sentence, value, marked=False) for value in values] or [
-        ReplyPart(sentence, sentence, DropReason.REMARK)
-    ]
+    return values
+
+
+_YET = re.compile(
+    r"\b(?:but|however|though|although|that said|still|possibl[ey]|likely|probably|perhaps|might|may|could)\b",
+    re.IGNORECASE,
+)
+"""Words with which a reply answers after all."""
+
+
+def _answers_still(sentence: str, question: ReplyQuestion) -> bool:
+    """True if a sentence behind a refusal answers after all: by words of the question, or `but` or `possibly`."""
+    return len(stems(sentence) & question.known_stems) > 1 or _YET.search(sentence) is not None
 
 
 def _is_echo(value: str, question: ReplyQuestion) -> bool:
@@ -808,12 +843,11 @@ def _declines_all(before: Sequence[ReplyLine], question: ReplyQuestion) -> bool:
 
 
 def _own_end(lines: Sequence[ReplyLine], question: ReplyQuestion) -> int:
-    """Position of the line where a base model goes on with the next prompt; their number if it does not."""
+    """Position of the line where a base model goes on with another question's slot; their number if it does not."""
     for position, line in enumerate(lines):
         is_marked = line.mark not in (Mark.NONE, Mark.HEADING)
         slots = re.findall(r"\[([A-Z]\d?)\]", line.body)
-        has_slot = bool(slots) and (line.after_blank or slots[0] != question.variable)
-        if position and not is_marked and (has_slot or _NEXT_PROMPT.match(line.body)):
+        if position and not is_marked and slots and (line.after_blank or slots[0] != question.variable):
             return position
     return len(lines)
 

@@ -28,6 +28,8 @@ _LINK = re.compile(r"!?\[(?P<text>[^\[\]]{1,200})\]\([^()\s]{1,300}\)")
 # The signs at the end of `Nile[1]`, `Nile [^2].`, `Nile¹` and `Nile【4†source】`.
 _FOOTNOTES = re.compile(r"\s*(?:\[\^?\d{1,3}\]|【[^】]{0,40}】|[¹²³⁴⁵⁶⁷⁸⁹⁰]+)+(?=\s*[.,:;]?\s*$)")
 _LATEX = re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph)\{(?P<text>[^{}]*)\}")
+# `$42$` and `$[A] = x$`, but not `between $5 and $10`.
+_FORMULA = re.compile(r"\$(?P<inside>[^\s$](?:[^$\n]{0,100}[^\s$])?)\$")
 # `**Nile**: a river` and `__Nile__`, with what follows.
 _LEADING_BOLD = re.compile(r"(?P<sign>\*\*\*|\*\*|__)(?P<text>.+?)(?P=sign)(?P<rest>.*)", re.DOTALL)
 _LEADING_ITALIC = re.compile(r"(?P<sign>[*_`])(?P<text>[^\s*_`][^*`]*?)(?P=sign)(?![\w*])(?P<rest>.*)", re.DOTALL)
@@ -61,6 +63,7 @@ _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z])
 OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
 """The article at the beginning of a sentence, which is no part of a name of several words; `The Hague` keeps it."""
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
+_DATED = re.compile(r"\s*\([^()]*\d{4}[^()]*\)")
 # `1903`, `c. 1500`, `1990s`, `1914–18`, `500 bc`.
 _YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad|bce|ce))?")
 # The end of `Nile, which flows north` and `Nile, a river`.
@@ -158,6 +161,8 @@ _DATED_TITLE = re.compile(r"(?P<title>\S.*?)\s+\((?:[^()]*\s)?\d{4}\)")
 _NAMED_SUBJECT = re.compile(r"(?P<name>[^\W\d_a-z]\S*(?:\s+[^\W\d_a-z]\S*)+)\s+[a-z]{3,}(?:s|ed)\s+\S+.*\.$")
 """A name of several words and a verb, in a list of sentences."""
 _QUANTIFIER = re.compile(r"^(?:some|many|most|several|various|all)\s+(?!of\b)(?=[^\W\d_])", re.IGNORECASE)
+
+_SOME = re.compile(r"(?:[Ss]ome|[Mm]any|[Mm]ost|[Ss]everal|[Vv]arious)\s+(?=[a-z])(?!of\b)")
 
 _QUANTITIES = frozenset(("several", "many", "some", "various", "numerous", "most", "all", "both", "few", "a few"))
 """Words that stand for values without naming one."""
@@ -283,7 +288,7 @@ class ListStyle:
     `stops`: they end in full stops. `bylines`: they name the author after a title. `short`: they are single letters or
     two. `places`: a name follows after a comma in nearly all. `articles`: they begin with `The`. `calls`: they end in
     exclamation marks. `labels`: words that begin more than one item, before a colon or a dash. `mapped`: arrows lead
-    from names to names, so that the value is at the arrow's head.
+    from names to names, so that the value is at the arrow's head. `brief`: most have three words or fewer.
     """
 
     stops: bool = False
@@ -294,6 +299,7 @@ class ListStyle:
     calls: bool = False
     labels: frozenset[str] = field(default_factory=frozenset)
     mapped: bool = False
+    brief: bool = False
 
 
 def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -> ListStyle:
@@ -322,6 +328,7 @@ def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -
         sum(text.endswith("!") for text in plain) >= max(2, 0.6 * len(plain)),
         labels if len(rights) > 1 else frozenset(),
         _are_mapped([broken(text[:LONGEST_LINE].replace("*", "")) for text in plain]),
+        len(plain) > 2 and sum(len(text.split()) <= 3 for text in plain) >= 0.5 * len(plain),
     )
 
 
@@ -361,9 +368,16 @@ def broken(text: str) -> tuple[str, str, str]:
 def tidy(text: str) -> str:
     """The text in NFC without invisible characters, tags, links, footnote signs and LaTeX commands."""
     text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))[:LONGEST_LINE].strip()
+    text = _without_formulas(text) if "\\" in text or "$" in text or "{" in text else text
     text = _FORMAT.sub("", text, count=1)
     text = _LATEX.sub(r"\g<text>", _LINK.sub(r"\g<text>", _TAGS.sub("", text)))
     return _FOOTNOTES.sub("", _OUTER_PICTURES.sub("", text)).strip()
+
+
+def _without_formulas(text: str) -> str:
+    """The text without the signs of LaTeX around and in its formulas; a lone dollar sign is a currency's."""
+    text = _FORMULA.sub(r"\g<inside>", text)
+    return _LATEX.sub(r"\g<text>", re.sub(r"\\[()\[\],;! ]|\{,\}", lambda sign: "," if sign[0] == "{,}" else " ", text))
 
 
 def has_controls(text: str) -> bool:
@@ -410,6 +424,8 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
     dropped = _no_value(text, question, marked)
+    if dropped is None and style.brief and marked and not question.is_of_titles and _is_advice(text):
+        return DropReason.REMARK
     if dropped is not None:
         return dropped
     if question.is_of_titles and _is_quoted(text) and text.count(text[0]) == text.count(text[-1]):
@@ -422,7 +438,7 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
         return _checked(_cleaned(_leading(slot, question, style), question, style), question, style)
     clause = question.shortened_predicate
     described = clause.fullmatch(text) if clause and not question.is_of_titles else None
-    text = described["name"] if described else text
+    text = described["name"].rstrip(":–—- ") if described else text
     text = _assigned(text, question)
     if f"[{question.variable}]" in text.removeprefix(f"[{question.variable}]"):
         return DropReason.SLOT  # the question again
@@ -446,6 +462,24 @@ def _no_value(text: str, question: ReplyQuestion, marked: bool) -> DropReason | 
     return DropReason.SLOT if re.fullmatch(r"\W*\[[A-Z]\d?\]\W*", text) else None  # the slot of any variable
 
 
+_ADVISING = re.compile(
+    r"\s(?:you|your|until|whenever|everything|well|it|them|every|possible|enjoy|carefully|regularly|properly|enough|plenty|"
+    r"gently|then|avoid|as\s+needed)\b"
+)
+
+
+def _is_advice(text: str) -> bool:
+    """True if an entry in a list of short names is an instruction: `Stir well and serve hot`."""
+    first, *others = text.rstrip(".! ").split()
+    return (
+        not broken(text)[2]
+        and len(others) > 2
+        and first[:1].isupper()
+        and all(map(str.islower, others))
+        and bool(_ADVISING.search(text))
+    )
+
+
 def denies_all(text: str, question: ReplyQuestion) -> bool:
     """True if a text says that no entity of the question is an answer: `No mammals breathe through gills.`"""
     match = re.match(r"no\s+(?P<what>\w+(?:\s+\w+)?)", text, re.IGNORECASE)
@@ -454,7 +488,10 @@ def denies_all(text: str, question: ReplyQuestion) -> bool:
 
 def _assigned(text: str, question: ReplyQuestion) -> str:
     """The text behind the variable that it assigns, `B = pizza`; the text itself if it assigns none."""
-    match = re.match(rf"\[?{re.escape(question.variable)}\]?\s+(?:is|are|=)\s+(?P<rest>\S.*)", text, re.DOTALL)
+    name = re.escape(question.variable)
+    match = re.match(rf"\[?{name}\]?\s+(?:is|are|=)\s+(?P<rest>\S.*)", text, re.DOTALL) or re.match(
+        rf"\W{{0,4}}\[{name}\]\W{{0,4}}?\s*(?:=|:|→|->)\s*(?P<rest>[^*_]*[^*_\s])", text
+    )
     if match and stems(match["rest"]) - question.known_stems and not re.search(r"\b[A-Z]\b", match["rest"]):
         return match["rest"]
     return text
@@ -498,8 +535,8 @@ def _leading(slot: str, question: ReplyQuestion, style: ListStyle) -> str:
     left, _, right = broken(slot)
     if right and is_label(left, question, style):
         slot = right  # `A: pizza is a dish from Italy`
-    article = _ARTICLE.match(slot)
-    slot = slot[article.end() :] if article else slot
+    article = _ARTICLE.match(slot) or _SOME.match(slot)
+    slot = slot[article.end() :] if article and not question.is_of_titles else slot
     match = _LEADING_TEXT.match(slot)
     return match["text"] if match else slot
 
@@ -543,7 +580,14 @@ def _named_in_bold(
         and not bold["rest"].startswith((" ", "\t"))
     ):
         return text.replace(bold["sign"], ""), False  # a part of a word is bold
-    return inner, _is_quoted(inner)
+    if question.is_of_titles and not style.bylines and "(" in inner:
+        return _DATED.sub("", inner), True
+    return inner, _is_quoted(inner) or (not question.is_of_titles and _is_joint(inner))
+
+
+def _is_joint(name: str) -> bool:
+    """True if a name in emphasis lists words: `Ministry of Food, Agriculture and Fisheries`."""
+    return is_titled(name) and re.search(r",[^(]*\b(?:and|&|or)\s[^(]*$", name) is not None
 
 
 def _named_plainly(text: str, question: ReplyQuestion, style: ListStyle) -> tuple[str | None, bool]:
@@ -717,6 +761,9 @@ def _before_comma(text: str, question: ReplyQuestion, style: ListStyle) -> str:
         return text
     if len(parts) == 2 and _DATE.fullmatch(text):
         return text
+    # A title in capitals that ends in `and` and several words: `Alcohol, Tobacco, and Gaming Act`.
+    if len(parts) > 2 and re.match(r"(?:and|&)(?:\s+\S+){2}", parts[-1]) and is_titled(text):
+        return text
     belongs = (
         len(parts) == 2
         and not style.places
@@ -725,6 +772,20 @@ def _before_comma(text: str, question: ReplyQuestion, style: ListStyle) -> str:
         and _is_title(parts[1].rstrip("."))
     )
     return text if belongs and parts[1].casefold() not in question.sentence.casefold() else parts[0]
+
+
+def _is_data_type(folded: str, question: ReplyQuestion) -> bool:
+    """True if a value is the data type, as it is or with a clause or words of the question behind it."""
+    name = re.escape(" ".join(question.data_type.casefold().split()))
+    if re.fullmatch(rf"(?:(?:an?|the)\s+)?{name}", folded):
+        return True
+    match = re.fullmatch(rf"(?P<article>(?:an?|the)\s+)?{name}(?P<plural>e?s)?(?:\s+(?P<rest>.+))?", folded)
+    if match is None or question.is_of_titles:
+        return False
+    rest = match["rest"] or ""
+    is_clause = re.match(r"(?:that|which|who|whose|where|with)\b|\w+ing\s", rest) is not None
+    is_described = bool(match["article"] or match["plural"]) and bool(stems(rest) & question.known_stems)
+    return not rest or is_clause or (len(rest.split()) > 1 and is_described)
 
 
 def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | DropReason:
@@ -741,7 +802,7 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
         return DropReason.SLOT
     if _PLACEHOLDER.fullmatch(value) or (value == question.variable and not style.short):
         return DropReason.SLOT
-    if re.fullmatch(r"(?:(?:an?|the)\s+)?" + re.escape(" ".join(question.data_type.casefold().split())), folded):
+    if _is_data_type(folded, question):
         return DropReason.DATA_TYPE
     if folded in _NOTHING:
         return DropReason.REFUSAL

@@ -32,7 +32,7 @@ DISH = ReplyQuestion("B", "Dish", "[B] is a dish from Italy", forbidden=("Gnocch
 YEAR = ReplyQuestion("Y", "Year", "the Titanic sank in [Y]", numeric=True)
 
 
-@pytest.mark.parametrize("name", ["development", "evaluation"])
+@pytest.mark.parametrize("name", ["development", "development3", "development4", "evaluation"])
 def test_the_corpus_is_read(name: str) -> None:
     """Of the true values in replies of many model families .98 are read, and at most .01 of the accepted are none."""
     measured = score(corpus(name))

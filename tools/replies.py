@@ -15,7 +15,7 @@ from hapax.llm_oracle.answers import parse_number
 from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
 
 CORPUS = Path(__file__).parent.parent / "tests" / "replies"
-SETS = ("development", "evaluation", "unseen", "unseen2")
+SETS = ("development", "development3", "development4", "evaluation", "unseen", "unseen2")
 """The unseen sets are for measuring alone: no change of the reader follows from them; their misses are not listed."""
 
 

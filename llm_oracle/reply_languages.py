@@ -1,0 +1,123 @@
+"""Takes the values out of sentences that list them in languages other than English.
+
+The words of such a sentence cannot be compared with the question's. Its values stand behind a copula or a word such as
+`como`, or they are the names with capitals between its commas.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Words before a list: copulas, and words for `such as`, `for example`, `including` and `among them`.
+_LEADS = (
+    "son|es|como|incluyen|incluyendo|incluye|destacan|figuran|encontramos|por ejemplo|"
+    "sont|est|comme|tels que|telles que|citer|notamment|par exemple|comprennent|incluent|y compris|"
+    "sind|ist|wie|gehören|zählen|zum beispiel|z\\. ?b\\.|beispielsweise|etwa|nämlich|heißen|"
+    "sono|è|come|ad esempio|per esempio|includono|tra cui|ricordiamo|troviamo|"
+    "são|é|incluem|incluindo|por exemplo|tais como|destacam-se|"
+    "zijn|is|zoals|bijvoorbeeld|onder andere|waaronder|"
+    "to|są|jak|takie jak|m\\.in\\.|np\\.|należą|"
+    "как|являются|это|например|включают|такие как|"
+    "antara lain|adalah|seperti|yaitu|meliputi|misalnya|termasuk|"
+    "är|er|som|såsom|til exempel|till exempel|for eksempel|inkluderer"
+)
+_LEAD = re.compile(rf"(?:^|(?<=[\s(])|(?<=\s['’]))(?:{_LEADS})(?:\s*:)?(?:\s+|$)", re.IGNORECASE)
+_IDEOGRAPHIC_LEAD = re.compile(r"(?:包括|包含|例如|比如|分别是|主要有|有|是|为|为|如|像|に?は|として)[：:、，]?")
+_IDEOGRAPHIC_TAIL = re.compile(r"(?:等等|等|など|といった|です|があります|がある|が挙げられます).*$", re.DOTALL)
+_IDEOGRAPHIC = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_CLOSING = re.compile(
+    r"[,;]?\s*(?:entre\s+(?:muchos\s+|muchas\s+|muitos\s+|muitas\s+)?(?:otros|otras|outros|outras|autres)(?:\s+\w+)?|"
+    r"(?:y|e)\s+(?:muchos\s+|muitos\s+)?(?:otros|otras|outros|outras|altri|altre)(?:\s+\w+)?|et\s+(?:bien\s+)?d['’]autres|etc\.?|usw\.?|"
+    r"u\.\s?a\.?|unter\s+anderem|und\s+(?:viele\s+)?(?:andere|weitere|mehr)|ecc\.?|e\s+così\s+via|tra\s+gli\s+altri|en\s+andere|"
+    r"enzovoort|i\s+inne|itp\.?|itd\.?|и\s+(?:другие|др\.?|т\.\s?д\.?)|dan\s+lain(?:-lain|nya)?)\W*$",
+    re.IGNORECASE,
+)
+"""Words at the end of a list for `among others` and `and so on`."""
+_ENGLISH = re.compile(
+    r"\b(?:the|of|is|are|was|were|and|or|by|with|from|that|this|it|for|at|to|has|have|be|an|as|on|there|some|you|your|"
+    r"include|includes|including|such)\b",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(r"\s*(?:[,،;]\s+|[,،](?=[^\d\s])|[，、؛；])\s*")
+_JOINED = re.compile(r"\s+(?:und|et|y|e|i|ou|o|u|oder|en|og|och|ja|ve|dan|и|та|ve|și|és|sowie)\s+")
+_IDEOGRAPHIC_JOINED = re.compile(r"(?:以及|还有|和|与|及|或)")
+_FIRST_JOIN = re.compile(r"^(?:(?:und|et|y|e|i|ou|o|oder|en|og|och|dan|и|ve|sowie)\s+(?=\S)|(?:以及|和|与|及|还有))")
+_PARTICLES = r"(?:de|da|do|di|du|del|della|des|dos|das|der|den|van|von|la|le|les|of|el|al|sur|en)"
+# The names with capitals at the end and at the beginning of a text.
+_LAST_NAME = re.compile(rf"[^\W\d_a-zß-ÿа-я][\w'’.-]*(?:\s+(?:{_PARTICLES}\s+)*[^\W\d_a-zß-ÿа-я][\w'’.-]*)*$")
+_FIRST_NAME = re.compile(rf"[^\W\d_a-zß-ÿа-я][\w'’.-]*(?:\s+(?:{_PARTICLES}\s+)*[^\W\d_a-zß-ÿа-я][\w'’.-]*)*")
+_ARTICLE = re.compile(r"^(?:(?:il|lo|la|i|gli|le|les|el|los|las|der|die|das|den|o|os|as|a|de|het|um|uma)\s+|l['’])")
+MOST_WORDS = 5
+MOST_CHARACTERS = 40
+"""Words and characters of a value in such a list."""
+
+
+def is_foreign(text: str) -> bool:
+    """True if a sentence of several words is in another language than English."""
+    if _IDEOGRAPHIC.search(text):
+        return True
+    words = re.findall(r"[^\W\d_]+", text)
+    return len(words) > 3 and len(_ENGLISH.findall(text)) < 2 and not re.search(r"\b(?:the|and|are|was)\b", text, re.I)
+
+
+def foreign_values(text: str) -> list[str]:
+    """The values that a sentence in another language than English lists; empty if it lists fewer than three.
+
+    A line that is only a list is no sentence.
+    """
+    if not is_foreign(text):
+        return []
+    text = _CLOSING.sub("", text.strip().rstrip(".!。！ "))
+    is_ideographic = _IDEOGRAPHIC.search(text) is not None
+    if is_ideographic:
+        joined, leads, text = _IDEOGRAPHIC_JOINED, _IDEOGRAPHIC_LEAD, _IDEOGRAPHIC_TAIL.sub("", text)
+    else:
+        joined, leads = _JOINED, _LEAD
+    parts = [part for part in _SEPARATOR.split(text) if part]
+    if len(parts) < 2:
+        return []
+    behind = _behind_lead(parts, leads)
+    last = _FIRST_JOIN.sub("", behind[-1])
+    pair = joined.split(last)
+    values = [*behind[:-1], *(pair if last == behind[-1] and len(pair) == 2 else [last])]
+    if not is_ideographic:
+        is_joined = len(values) > len(behind) or last != behind[-1]
+        values = _within_names(values, can_end=is_joined and behind == parts)
+    if len(values) < 3 or (values[0] == parts[0] and values[-1] in behind[-1][-len(values[-1]) :]):
+        return []
+    if any(len(value) > MOST_CHARACTERS or len(value.split()) > MOST_WORDS for value in values):
+        return []
+    return [_ARTICLE.sub("", value) for value in values]
+
+
+def _behind_lead(parts: list[str], leads: re.Pattern[str]) -> list[str]:
+    """The parts behind the last word that introduces a list: in the first two parts, or where a later one begins."""
+    for position in range(len(parts) - 2, -1, -1):
+        part = parts[position]
+        lead = leads.match(part)
+        if position < 2:
+            for later in leads.finditer(part):
+                lead = later
+        colon = re.search(r"[:：]\s*(?=\S)", part)
+        end = max(colon.end() if colon else 0, lead.end() if lead else 0)
+        if end:
+            rest = part[end:].strip()
+            return [rest, *parts[position + 1 :]] if rest else parts[position + 1 :]
+    return parts
+
+
+def _within_names(values: list[str], can_end: bool) -> list[str]:
+    """The values without the words of the sentence before and behind them, if they are names with capitals.
+
+    `can_end`: the sentence may go on behind the list.
+    """
+    if not all(_FIRST_NAME.match(_ARTICLE.sub("", value)) for value in values[1:]):
+        return values
+    first, *others, last = values
+    name = _LAST_NAME.search(first)
+    if name and any(word[:1].islower() for word in first.split()):
+        first = name.group()
+    ended = _FIRST_NAME.match(last)
+    if can_end and ended and len(last[ended.end() :].split()) > 1:
+        last = ended.group()
+    return [first, *others, last]
