@@ -126,6 +126,7 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
             chain = CriticChain([open_shared(opened, part, role) for part in parts], _price_of(parts[-1]))
             if opened.options.forecast and opened.options.journal is not None:
                 chain.identify(opened.options.journal.newest_revision(chain.identity.name))
+            opened.learn_price(chain.identity.name, chain.price)
             return chain
         if len(chain_parts(model, "+")) > 1 or model.startswith(PARAPHRASED):
             return _combination(opened, chain_parts(model, "+"))

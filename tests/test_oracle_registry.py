@@ -13,10 +13,12 @@ import pytest
 from hapax.grammar import extras
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
+from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle import registry, scripted
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends import checkpoints, loading
 from hapax.llm_oracle.budget import FREE, Price
+from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import ModelIdentity
 from hapax.llm_oracle.registry import list_models, open_model, open_models, price_table
 
@@ -148,6 +150,15 @@ def test_models_of_this_process_are_free(script: str) -> None:
     prices = price_table(open_models(script), {"server/m": Price(1, 2)})
 
     assert prices == {"frequency": FREE, "scripted/script.json": FREE, "server/m": Price(1, 2)}
+
+
+def test_a_chain_of_critics_costs_what_its_last_one_does(script: str) -> None:
+    """The journal learns the price of a chain, so that the cost of a search with the default critic is known."""
+    with KnowledgeBase() as kb:
+        journal = Journal(kb)
+        chain = open_model(f"{script},{script}", "critic", OpeningOptions(journal=journal))
+
+        assert journal.prices[chain.identity.name] == FREE
 
 
 def test_backend_without_a_price_has_an_unknown_one(script: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,6 +235,33 @@ def test_rows_without_a_value_come_last(tmp_path: Path) -> None:
     assert listed == {"likely": [-1.0, -2.0, None, None], "unlikely": [-2.0, -1.0, None, None]}
 
 
+def test_tables_are_readable(client: TestClient) -> None:
+    """Times stand without seconds and offsets, ends without underscores, scores with their unit, numbers below theirs."""
+    front, listed = client.get("/").text, client.get("/statements?order=-popularity").text
+
+    assert re.search(r"<td>\d{4}-\d\d-\d\d \d\d:\d\d UTC</td>", front)
+    assert "<dt>rule</dt>" in front
+    assert "<td>long tail</td>" in listed or "<td>head</td>" in listed
+    assert "long_tail</td>" not in listed
+    assert "Log-likelihood in nats per token; popularity as Zipf frequency" in listed
+    assert '<th scope="col" class="number"><a class="order" href="/statements?order=log-likelihood' in listed
+
+
+def test_a_rule_without_statements_at_an_end_says_so(tmp_path: Path) -> None:
+    """In place of a list, a link to nothing and an empty delta stands that there are none."""
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.add_rules([RuleRecord("r", "r", None, None, None)])
+        kb.start_run(RunRecord("run", "search", {}, "f", "2026-01-01"))
+        values = (("A", "b"),)
+        kb.add_statements([StatementRecord("r", Distribution.HEAD, "run", values, "p", "c", "t", {}, -1.0)])
+    with TestClient(browser_app(Browser(tmp_path / "kb.db")), base_url="http://localhost") as client:
+        page = client.get("/rule/r").text
+
+    assert page.count("All of them") == 1
+    assert "<p>None.</p>" in page
+    assert "delta" not in page
+
+
 def test_words_are_searched_in_values_and_sentences(client: TestClient) -> None:
     """Beginnings of words find values and statements in any case; operators of the index are words like others."""
     found = client.get("/search?words=norw&format=json").json()

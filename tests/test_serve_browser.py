@@ -23,6 +23,7 @@ import pytest
 from cli_fixture import EVERY_END, run
 from money_fixture import RULES, WORLD
 
+from hapax.api.browser.judging import KINDS
 from hapax.api.browsing import Allowed, browser_server
 from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -106,7 +107,8 @@ def addresses(database: Path) -> tuple[str, ...]:
             f"/run/{identity}",
         ),
         *("/ask?goal=uses_currency('Norway', X)", "/why?atom=uses_currency('Norway', euro)"),
-        *("/judge", "/judge?voter=ann", "/nothing"),
+        *("/judge", *(f"/judge?voter=ann&kind={kind}" for kind in KINDS), "/nothing"),
+        "/statements?order=-popularity",
         *(f"/statement/{hostile}", f"/entity?name={quote(HOSTILE, safe='')}"),
     )
 

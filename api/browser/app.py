@@ -40,6 +40,7 @@ from hapax.engine.inference.session import QueryLimits
 from hapax.engine.search.progress import duration
 from hapax.engine.search.query_options import QueryOptions
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
+from hapax.evaluation.report.runs import moment
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
@@ -158,7 +159,7 @@ class _Views:
         self._outcomes: dict[str, str] = {}
         self._words = WordIndex(browser.database)
         self._templates = page_environment(("hapax.api.browser", "templates"))
-        self._templates.filters["duration"] = duration
+        self._templates.filters |= {"duration": duration, "instant": moment}
         self._templates.globals |= {
             "entity_url": _entity_url,
             "statement_url": _statement_url,

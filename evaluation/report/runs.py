@@ -141,6 +141,8 @@ def _setting_text(value: object) -> str:
         return ", ".join(map(_setting_text, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     return "none" if value is None else str(value)
 
 
