@@ -13,6 +13,7 @@ from hapax.grammar.occurrences import NameKind, Occurrence, occurrences
 from hapax.grammar.parser import KEYWORDS, ReadRules, read_rules, read_texts, statement_tokens
 from hapax.grammar.printing import signature_text
 from hapax.grammar.rules import Library, PredicateSignature
+from hapax.grammar.terms import Literal
 from hapax.grammar.verbalize import statement_text
 from hapax.grammar.words import counted
 from hapax.kb.store import KnowledgeBase
@@ -68,6 +69,39 @@ class RuleDocuments:
     def _read(self) -> ReadRules:
         return read_texts(self.texts.items(), import_files=True)
 
+    @cached_property
+    def _named_imports(self) -> dict[str, dict[str, str]]:
+        """By file: the files that it imports under a name, by the ending that the name gives to theirs."""
+        found: dict[str, dict[str, str]] = {}
+        for file, text in self.texts.items():
+            for tokens in statement_tokens(text)[1]:
+                words = [str(token) for token in tokens]
+                if words[0] == "import" and len(words) == 4 and words[2] == "as":
+                    imported = str((Path(file).parent / words[1].strip('"')).resolve())
+                    found.setdefault(file, {})[f"_{words[3]}"] = imported
+        return found
+
+    @cached_property
+    def _named_files(self) -> frozenset[str]:
+        """Files that others import under a name, so that their predicates and rules have other names there."""
+        return frozenset(file for imports in self._named_imports.values() for file in imports.values())
+
+    def _origin(self, use: Occurrence) -> tuple[NameKind, str, str]:
+        """The kind of a name, the name where it is declared, and the file if others import that under a name."""
+        file, name = use.place.file, use.name
+        if use.kind is NameKind.TYPE:
+            return use.kind, name, ""  # types keep their names
+        for ending, imported in self._named_imports.get(file, {}).items():
+            base = name.removesuffix(ending)
+            if base != name and imported in self.texts and (imported, use.kind, base) in self._names:
+                return self._origin(Occurrence(use.kind, base, Place(imported), use.arity))
+        return use.kind, name, file if file in self._named_files else ""
+
+    @cached_property
+    def _names(self) -> frozenset[tuple[str, NameKind, str]]:
+        """The names of each file."""
+        return frozenset((use.place.file, use.kind, use.name) for use in self._occurrences)
+
     @property
     def _library(self) -> Library:
         return self._read.library
@@ -109,17 +143,31 @@ class RuleDocuments:
                 return signature
         return None
 
+    def _declaration(self, signature: PredicateSignature) -> str:
+        """The declaration as text: of an aggregate, what it counts as well."""
+        for aggregate in self._library.aggregates:
+            if aggregate.atom.indicator == signature.indicator:
+                return str(aggregate)
+        return signature_text(signature)
+
+    def _users(self, indicator: str) -> int:
+        """Rules that use a predicate, exceptions included."""
+        users = 0
+        for rule in self._library.rules:
+            stated = [
+                item.atom for exception in rule.exceptions for item in exception.stated if isinstance(item, Literal)
+            ]
+            users += any(atom.indicator == indicator for atom in (*rule.atoms, *stated))
+        return users
+
     def _predicate(self, signature: PredicateSignature) -> str:
-        lines = [f"```hapax\n{signature_text(signature)}\n```"]
+        lines = [f"```hapax\n{self._declaration(signature)}\n```"]
         if not signature.declared:
             lines.append("Not declared: types and sentences are guessed.")
         elif signature.templates is not None:
             forms = (signature.templates.affirmative, signature.templates.negated, signature.templates.question)
             lines += [f"- {text}" for text in forms if text]
-        users = 0
-        for rule in self._library.rules:
-            users += any(atom.indicator == signature.indicator for atom in rule.atoms)
-        lines.append(f"In {counted(users, 'rule')}.")
+        lines.append(f"In {counted(self._users(signature.indicator), 'rule')}.")
         if (facts := self._facts(signature.indicator)) is not None:
             lines.append(f"{counted(facts, 'fact')} in {self._database}.")
         return "\n".join(lines)
@@ -155,13 +203,26 @@ class RuleDocuments:
         if before.count("(") > before.count(")"):
             return [Completion(name, NameKind.TYPE) for name in self._types()]
         found = [
-            Completion(signature.name, NameKind.PREDICATE, signature_text(signature), signature.argument_types)
+            Completion(signature.name, NameKind.PREDICATE, self._declaration(signature), signature.argument_types)
             for signature in self._library.signatures
+            if self._is_known(file, signature)
         ]
         # Behind more than a first word, which may become a word of the language, only predicates fit.
         if not before.strip().replace("_", "").isalnum() and before.strip():
             return found
-        return [*found, *(Completion(word, None) for word in sorted(KEYWORDS))]
+        return [*found, *(Completion(word, None) for word in sorted((*KEYWORDS, "unless")))]
+
+    def _is_known(self, file: str, signature: PredicateSignature) -> bool:
+        """True for a predicate that a file can name: none that stands for an exception, or has another name there."""
+        if signature.indicator in self._library.excepted:
+            return False
+        endings = self._named_imports.get(file, {})
+        elsewhere = (self._named_files | set(endings.values())) - {file}
+        declared = signature.place.file
+        # What is imported under a name has its ending here.
+        return declared not in elsewhere or any(
+            declared == imported and signature.name.endswith(ending) for ending, imported in endings.items()
+        )
 
     def _types(self) -> list[str]:
         return sorted({use.name for use in self._occurrences if use.kind is NameKind.TYPE})
@@ -173,8 +234,24 @@ class RuleDocuments:
         return next((use.place for use in same if use.declares), same[0].place if same else None)
 
     def uses(self, name: Occurrence) -> list[Occurrence]:
-        """All places that name the same predicate, type or rule."""
-        return [use for use in self._occurrences if use.names_the_same(name)]
+        """All places that name the same predicate, type or rule, also with the ending of an import."""
+        origin = self._origin(name)
+        arities = (None, name.arity)
+        return [
+            use
+            for use in self._occurrences
+            if self._origin(use) == origin and (name.arity is None or use.arity in arities)
+        ]
+
+    def renamed(self, name: Occurrence, new: str) -> list[tuple[Occurrence, str]]:
+        """All places of a name with the text that gives it a new one. Raises HapaxError if it cannot become that.
+
+        An ending that an import gives stays where it is.
+        """
+        _, base, _ = self._origin(name)
+        wanted = new.removesuffix(name.name.removeprefix(base)) or new
+        self.check_new_name(name, wanted)
+        return [(use, wanted + use.name.removeprefix(self._origin(use)[1])) for use in self.uses(name)]
 
     def check_new_name(self, name: Occurrence, new: str) -> None:
         """Raise HapaxError if the name cannot become the new one."""
@@ -184,8 +261,10 @@ class RuleDocuments:
         is_name = len(words) == 1 or (words and name.kind is NameKind.TYPE)
         if not is_name or " ".join(words) != new or "not" in words:
             raise HapaxError(f"{new!r} cannot be the name of a {name.kind}. Choose letters, digits and _.")
-        taken = Occurrence(name.kind, new, name.place, name.arity)
-        if self.uses(taken):
+        kind, _, scope = self._origin(name)
+        arities = (None, name.arity)
+        taken = ((self._origin(use), use.arity) for use in self._occurrences)
+        if any(origin == (kind, new, scope) and (None in arities or arity in arities) for origin, arity in taken):
             raise HapaxError(f"The {name.kind} {new} exists already. Choose another name.")
         if name.kind is NameKind.PREDICATE and new in KEYWORDS:
             raise HapaxError(f"{new} is a word of the language. Choose another name.")

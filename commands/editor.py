@@ -255,13 +255,13 @@ class _EditorService:
         if name is None:
             return None
         try:
-            documents.check_new_name(name, params.new_name)
+            renamed = documents.renamed(name, params.new_name)
         except HapaxError as fault:
             # The editor shows the message to the person who renames.
             raise JsonRpcInvalidParams(str(fault)) from None
         changes: dict[str, list[types.TextEdit]] = {}
-        for use in documents.uses(name):
-            edit = self._types.TextEdit(self._range(use.place), params.new_name)
+        for use, text in renamed:
+            edit = self._types.TextEdit(self._range(use.place), text)
             changes.setdefault(self._uri(use.place.file), []).append(edit)
         return self._types.WorkspaceEdit(changes)
 

@@ -217,6 +217,66 @@ def test_a_new_name_is_one_that_the_language_can_read(path: Path, at: str, new: 
     assert is_refused or all(fault.severity is not Severity.ERROR for fault in renamed.diagnostics)
 
 
+FOOD = """\
+given is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"
+given is_rebuilt(Dish, Year)
+"""
+MEALS = """\
+import "food.rules" as food
+given likes(Person, Dish)
+given dislikes(Person, Dish)
+aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in_food(Ingredient Z, Dish D))
+@example is_in_food("rice", "paella")
+
+@name eats
+likes(Person X, Dish D) & is_in_food(Ingredient Z, Dish D) & dishes_with(Ingredient Z, Number K) & K > 1 -> eats(Person X, Dish D)
+  unless dislikes(Person X, Dish D)
+  unless is_rebuilt_food(Dish D, Year Y) & Y > 1900
+"""
+
+
+def test_newer_words_of_the_language_are_known(tmp_path: Path) -> None:
+    """Aggregates, imports under a name, exceptions and examples are hovered, completed, found, renamed and laid out."""
+    (tmp_path / "food.rules").write_text(FOOD, "utf-8")
+    path, untidy = tmp_path / "meals.rules", MEALS.replace("unless dislikes(Person X,", "unless   dislikes( Person X,")
+    path.write_text(untidy, "utf-8")
+    food = (tmp_path / "food.rules").as_uri()
+
+    async def act(editor: Editor) -> Any:
+        await editor.open(untidy)
+        client, document = editor.client, editor.document
+
+        async def hover(word: str) -> str:
+            return (
+                await client.text_document_hover_async(types.HoverParams(document, place(untidy, word)))
+            ).contents.value
+
+        hovers = [await hover(word) for word in ("dishes_with(", "dislikes( ", "is_rebuilt_food(", "eats\n")]
+        of_example = types.DefinitionParams(document, place(untidy, 'is_in_food("rice'))
+        definition = await client.text_document_definition_async(of_example)
+        renaming = types.RenameParams(document, place(untidy, "is_in_food(Ingredient Z, Dish D) &"), "lies_in_food")
+        renamed = (await client.text_document_rename_async(renaming)).changes
+        completing = types.CompletionParams(document, types.Position(untidy.count("\n") - 1, len("  unless ")))
+        offered = {item.label for item in (await client.text_document_completion_async(completing)).items}
+        options = types.FormattingOptions(tab_size=2, insert_spaces=True)
+        (change,) = await client.text_document_formatting_async(types.DocumentFormattingParams(document, options))
+        return hovers, definition, renamed, offered, change.new_text
+
+    hovers, definition, renamed, offered, laid_out = edit(path, act)
+
+    assert "K = count(Dish D: is_in_food(Ingredient Z, Dish D))" in hovers[0]
+    assert all("In 1 rule." in text for text in hovers[:3])
+    assert "PersonX eats" in hovers[3]
+    assert (definition.uri, definition.range.start) == (food, types.Position(0, len("given ")))
+    assert [(each.range.start.line, each.new_text) for each in renamed[food]] == [(0, "lies_in")]
+    assert [each.range.start.line for each in renamed[path.as_uri()]] == [3, 4, 7]
+    assert {each.new_text for each in renamed[path.as_uri()]} == {"lies_in_food"}
+    assert {"is_in_food", "dishes_with", "unless"} <= offered
+    assert not {"is_in", "is_rebuilt"} & offered
+    assert not [name for name in offered if name.startswith("unless_")]
+    assert laid_out == MEALS
+
+
 def test_a_file_is_laid_out_and_outlined(path: Path) -> None:
     """Formatting gives the layout of `hapax fmt`, and the outline has types, predicates and rules in order."""
     untidy = TEXT.replace("given keeps(Farmer, Milk)", "given   keeps( Farmer,Milk ).")
