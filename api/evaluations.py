@@ -304,10 +304,12 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
     """Count people's votes: agreement and LINK's tables 3, 4, 6, 17, 19 and 20. `failures`: wrong statements shown."""
     from dataclasses import replace
 
+    from hapax.api.kept_rules import kept_rules
     from hapax.evaluation.votes.next_items import mended_lines
     from hapax.evaluation.votes.report import votes_result
 
-    result = votes_result(kb, failures)
+    derived_by = kept_rules(kb) if any(kb.derived_counts().values()) else None
+    result = votes_result(kb, failures, derived_by)
     return Evaluation(None, replace(result, notes=(*result.notes, *mended_lines(kb))))
 
 

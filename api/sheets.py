@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 @extras_named()
 def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: str | Path) -> SheetExportReport:
     """Write sheets of statements, facts or LINK's questions for people to the files of a folder."""
+    from hapax.api.kept_rules import kept_rules
     from hapax.evaluation.votes import exporting
 
-    return exporting.export_sheets(kb, options, Path(folder))
+    derived_by = kept_rules(kb) if options.sample.derived else None
+    return exporting.export_sheets(kb, options, Path(folder), derived_by)
 
 
 @extras_named()
@@ -70,6 +72,8 @@ def options_of(kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
 @extras_named()
 def import_sheets(kb: KnowledgeBase, files: Sequence[str | Path], *, skip_faulty: bool = False) -> VotesReport:
     """Store the votes of filled-in sheets. Raises FactsRejected with every fault unless `skip_faulty`."""
+    from hapax.api.kept_rules import kept_rules
     from hapax.evaluation.votes import importing
 
-    return importing.import_sheets(kb, [Path(file) for file in files], skip_faulty=skip_faulty)
+    derived_by = kept_rules(kb) if any(kb.derived_counts().values()) else None
+    return importing.import_sheets(kb, [Path(file) for file in files], skip_faulty=skip_faulty, derived_by=derived_by)

@@ -56,6 +56,7 @@ def votes() -> None:
     show_default=True,
     help="Number of a probing template of a baseline; repeat for more.",
 )
+@click.option("--derived", is_flag=True, help="Draw from what `derive` concluded instead of from searches.")
 @click.option("--new", "unjudged", is_flag=True, help="Leave out items that were voted on before.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the draw and of the order of items.")
 @click.option(

@@ -10,7 +10,7 @@ from itertools import chain, product
 from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
-from hapax.engine.inference.bulk_derivation import RUN_ID, find_statement
+from hapax.engine.inference.bulk_derivation import RUN_ID, find_statement, statement_by_id
 from hapax.engine.inference.derive import (
     BULK_LIMITS,
     FactIndex,
@@ -122,7 +122,11 @@ def why(
     # First as a statement: a sentence can never be read as an atom.
     statement = _statement(theory.kb, text)
     if statement is None and not _ATOM.match(text):
-        statement = find_statement(theory.kb, theory.library, _named(text), session)
+        # An id is one word; a sentence is not.
+        if " " in text.strip():
+            statement = find_statement(theory.kb, theory.library, _named(text), session)
+        else:
+            statement = statement_by_id(theory.kb, theory.library, text.strip(), session)
     if statement is not None:
         _refuse_fallen(worded, statement)
         story = why_statement(worded, statement)

@@ -44,7 +44,7 @@ class CutDecimal(Decimal):
     def __hash__(self) -> int:
         return hash(self.exact)
 
-    def __reduce__(self) -> tuple[type[CutDecimal], tuple[Fraction]]:
+    def __reduce__(self) -> tuple[type[CutDecimal], tuple[Fraction]]:  # type: ignore[override]  # made of the fraction
         return CutDecimal, (self.exact,)
 
     def __deepcopy__(self, memo: object) -> CutDecimal:

@@ -75,10 +75,8 @@ class ArgumentIndex:
             return
         try:
             # A second connection writes, and gives up at once where it cannot: without the index a goal is only slower.
-            with KnowledgeBase(self._kb.path) as writer:
-                writer.database.conn.execute("PRAGMA busy_timeout = 0")
-                with writer.transaction():
-                    ArgumentIndex(writer)._add(waiting)
+            with KnowledgeBase(self._kb.path) as writer, writer.transaction(seconds=0):
+                ArgumentIndex(writer)._add(waiting)
         except HapaxError:
             return
 

@@ -68,6 +68,8 @@ class Relations:
         self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
         self._exact: set[int] = set()
         self._changes: TableChanges | None = None
+        self._shrunk: set[str] = set()
+        """Indicators of the relations that have lost their largest number."""
 
     # -- relations of facts
 
@@ -97,18 +99,19 @@ class Relations:
             self._drop_relations()
             seen = 0
         changed = self._conn.execute("SELECT ref, predicate, arguments FROM fact_changes").fetchall()
-        shrunk = {self._forget(ref, predicate, arguments) for ref, predicate, arguments in changed}
+        for ref, predicate, arguments in changed:
+            self._forget(ref, predicate, arguments)
         self._conn.execute("DELETE FROM fact_changes")
         # SQLite may have given the rowid of a deleted fact to a new fact, so these rowids are read again.
         reused = json.dumps(sorted({ref for ref, _, _ in changed if ref <= seen}))
         read = self._loader.load("rowid IN (SELECT value FROM json_each(?)) AND rowid <= ?", (reused, seen))
         read += self._loader.load("rowid > ?", (seen,))
-        for indicator in sorted(shrunk - {""}):
-            self._bound(indicator)
         if self._changes is not None:
             self._changes.collect()
-        elif read or changed:
-            self._mark_stale()
+        else:
+            self._bound_numbers()
+            if read or changed:
+                self._mark_stale()
         last = self._conn.execute("SELECT rowid, id FROM facts ORDER BY rowid DESC LIMIT 1").fetchone() or (0, "")
         self._conn.execute("DELETE FROM relation_state")
         self._conn.execute("INSERT INTO relation_state (ref, fact_id) VALUES (?, ?)", last)
@@ -148,33 +151,40 @@ class Relations:
         self._conn.execute("UPDATE derivations SET stale = 1")
         self.drop_atoms()
 
-    def _bound(self, indicator: str) -> None:
-        """Find the largest tagged number of a relation anew. An odd tag is twice the number, plus one."""
-        largest = 0
-        for column in columns_of(indicator):
-            sql = f"SELECT max(abs({column} >> 1)) FROM {self.relation(indicator)} WHERE {column} & 1"  # noqa: S608  ours
-            largest = max(largest, self._conn.execute(sql).fetchone()[0] or 0)
-        self._conn.execute("UPDATE relations SET largest = ? WHERE indicator = ?", (largest, indicator))
+    def settle(self, changes: TableChanges) -> None:
+        """End the changes that `bring_up_to_date` made: the rows that are gone are deleted."""
+        changes.settle()
+        self._bound_numbers()
 
-    def _forget(self, ref: int, predicate: str, arguments: str) -> str:
-        """Remove a deleted fact from its relation; returns the relation's indicator if it had its largest number."""
+    def _bound_numbers(self) -> None:
+        """Find the largest tagged numbers of the relations that lost theirs. The tag of n is 2n + 1."""
+        for indicator in sorted(self._shrunk):
+            largest = 0
+            for column in columns_of(indicator):
+                sql = f"SELECT max(abs({column} >> 1)) FROM {self.relation(indicator)} WHERE {column} & 1"  # noqa: S608  ours
+                largest = max(largest, self._conn.execute(sql).fetchone()[0] or 0)
+            self._conn.execute("UPDATE relations SET largest = ? WHERE indicator = ?", (largest, indicator))
+        self._shrunk.clear()
+
+    def _forget(self, ref: int, predicate: str, arguments: str) -> None:
+        """Remove a deleted fact from its relation."""
         cells = cells_of(predicate, arguments)
         indicator = f"{predicate}/{len(cells)}"
         relation = self._relation(indicator)
         if relation is None or not is_sayable(cells):
-            return ""
+            return
         number, shadowed = relation
         self._watch(indicator)
-        is_largest = 0 < extent_of(*cells).largest >= self.extent(indicator).largest
+        if 0 < extent_of(*cells).largest >= self.extent(indicator).largest:
+            self._shrunk.add(indicator)
         if shadowed:
             # Another fact may have the same arguments in other digits (2 and 2.0), so all are read again.
             self._conn.execute(f"DELETE FROM _relation_{number}")  # noqa: S608  our number
             self._loader.load("predicate = ? AND json_array_length(arguments) = ?", (predicate, len(cells)))
-            return indicator if is_largest else ""
+            return
         where = " AND ".join(f"a{place} = ?" for place in range(1, len(cells) + 1))
         tags = self.symbols.tags(cells)
         self._conn.execute(f"DELETE FROM _relation_{number} WHERE {where} AND ref = ?", (*tags, ref))  # noqa: S608
-        return indicator if is_largest else ""
 
     def _relation(self, indicator: str) -> tuple[int, bool] | None:
         sql = "SELECT number, shadowed FROM relations WHERE indicator = ?"
@@ -441,6 +451,12 @@ class Relations:
         self._store_numbers()
         return count
 
+    def before_new_instances(self, derivation: StoredDerivation) -> None:
+        """Note that instances with higher numbers than now are new, though an index may have named such before."""
+        last = f"(SELECT coalesce(max(id), 0) FROM {derivation.table})"  # noqa: S608  ours
+        sql = f"UPDATE derivations SET indexed = min(indexed, {last}) WHERE number = ?"  # noqa: S608  ours
+        self._conn.execute(sql, (derivation.number,))
+
     def recount(self, derivation: StoredDerivation, difference: int) -> int:
         """Note that a rule has this many instances more; returns their number."""
         return self._store_count(derivation, derivation.statements + difference)
@@ -491,6 +507,10 @@ class Relations:
         cursor = self._conn.execute(f"SELECT * FROM {derivation.table} ORDER BY id")  # noqa: S608  ours
         while batch := cursor.fetchmany(BATCH):
             yield batch
+
+    def instance(self, derivation: StoredDerivation, number: int) -> list[tuple[Any, ...]]:
+        """The row of one stored instance of a rule, as in `batches`; none if it is gone."""
+        return self._conn.execute(f"SELECT * FROM {derivation.table} WHERE id = ?", (number,)).fetchall()  # noqa: S608
 
     def proved_batches(
         self, derivation: StoredDerivation, variables: int, premises: int, given: str

@@ -309,6 +309,18 @@ _ORDERS = (
 )
 
 
+@migrations()
+def m021_derived_ids(db: Database) -> None:
+    """The ids of the statements that `derive` concluded, for looking them up; `kb/derived_ids.py` fills the table."""
+    db.conn.execute(
+        "CREATE TABLE derived_ids (id TEXT NOT NULL, number INTEGER NOT NULL, instance INTEGER NOT NULL, "
+        "PRIMARY KEY (id, number, instance)) WITHOUT ROWID"
+    )
+    db.conn.execute("CREATE INDEX derived_ids_by_instance ON derived_ids (number, instance)")
+    # The last instance of a rule that is in the index.
+    db.conn.execute("ALTER TABLE derivations ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0")
+
+
 # The tables of m001 stay as they were released; later columns and tables come with later migrations.
 def _run_tables(db: Database) -> None:
     db.table("runs").create(

@@ -155,7 +155,7 @@ class _Views:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._judging = Judging(browser.database)
+        self._judging = Judging(browser.database, browser.library)
         self._outcomes: dict[str, str] = {}
         self._words = WordIndex(browser.database)
         self._templates = page_environment(("hapax.api.browser", "templates"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,12 +14,15 @@ from hapax.engine.search.demand import fact_atom
 from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
+from hapax.evaluation.votes.derived import derived_records
 from hapax.evaluation.votes.exporting import check_voter_names
 from hapax.evaluation.votes.items import FACT, STATEMENT, ItemSource, subject_id
 from hapax.evaluation.votes.questions import AUDIT, ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
+from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import atom_text
+from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.records import VoteRecord
 from hapax.kb.rows import STATEMENTS
 from hapax.kb.store import STANDING, KnowledgeBase
@@ -92,18 +95,20 @@ class ItemToJudge:
 
 @dataclass(frozen=True)
 class Judging:
-    """Votes on the items of one knowledge base."""
+    """Votes on the items of one knowledge base. `rules`: reads the rules of its derived statements."""
 
     database: Path
+    rules: Callable[[KnowledgeBase], Library] = lambda _: Library()
 
     def next(self, kb: KnowledgeBase, kind: SheetKind, voter: str, skip: int) -> ItemToJudge | None:
         """The next question about a readable item that the voter has not judged; None when there is none left."""
         check_voter_names((voter,))
         judged = _judged(kb, kind, voter)
-        ((count,),) = kb.query(f"SELECT count(*) FROM ({_POOLS[_prefix(kind)]})")  # noqa: S608  ours
-        subjects = (subject for subject in _subjects(kb, kind, voter) if subject not in judged)
+        pool = _pool(kb, kind)
+        ((count,),) = kb.query(f"SELECT count(*) FROM ({pool})")  # noqa: S608  ours
+        subjects = (subject for subject in _subjects(kb, kind, voter, pool) if subject not in judged)
         for place, subject in enumerate(_distinct(subjects)):
-            if place >= skip and (item := _item(kb, kind, subject)):
+            if place >= skip and (item := self._item(kb, kind, subject)):
                 question = self._open_question(kb, kind, item, voter)
                 return ItemToJudge(item, question, len(judged), count, place)
         return None
@@ -116,7 +121,7 @@ class Judging:
         check_voter_names((voter,))
         answer, comment = cells
         with KnowledgeBase(self.database) as kb:
-            item = _item(kb, kind, subject_id(item_id)) if item_id.startswith(_prefix(kind)) else None
+            item = self._item(kb, kind, subject_id(item_id)) if item_id.startswith(_prefix(kind)) else None
             if item is None:
                 raise HapaxError("The item of this vote is not in the knowledge base any more. Judge the next.")
             asked = question_key or _MAIN[kind]
@@ -153,6 +158,19 @@ class Judging:
         ]
         return VoterAgreement(voters, len(twice), fmean(shares), _alpha(twice))
 
+    def _item(self, kb: KnowledgeBase, kind: SheetKind, subject: str) -> VotingItem | None:
+        """The item about a statement or fact; None if it does not stand or cannot be read."""
+        source = ItemSource(kb, kind, derived_by=self.rules(kb))
+        if kind is not SheetKind.PREDICATES:
+            stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [subject])
+            records = stored[-1:] or derived_records(kb, self.rules(kb), [subject])
+            return next(iter(source.items(records)), None)
+        if (fact := kb.facts_by_id([subject]).get(subject)) is None:
+            # One that a gate has rejected, which `votes next` gives out, too.
+            return source.by_id({FACT + subject}).get(FACT + subject)
+        claim = sentence(atom_text(fact_atom(fact), stored_library(kb)))
+        return predicate_item(FACT + subject, claim, list(zip(map(str, fact.arguments), fact.types, strict=True)))
+
     @staticmethod
     def _open_question(kb: KnowledgeBase, kind: SheetKind, item: VotingItem, voter: str) -> ItemQuestion:
         """The first question that the voter has not answered, the one that ends the item last."""
@@ -172,7 +190,16 @@ def _judged(kb: KnowledgeBase, kind: SheetKind, voter: str) -> set[str]:
     return {subject for (subject,) in kb.query(sql, (voter, _MAIN[kind]))}
 
 
-def _subjects(kb: KnowledgeBase, kind: SheetKind, voter: str) -> Iterator[str]:
+def _pool(kb: KnowledgeBase, kind: SheetKind) -> str:
+    """The SELECT of the ids of all items: of statements, those that `derive` concluded are among them."""
+    pool = _POOLS[_prefix(kind)]
+    if kind is SheetKind.PREDICATES or not any(kb.derived_counts().values()) or not DerivedIds(kb).prepare():
+        return pool
+    derived = "SELECT DISTINCT id FROM derived_ids WHERE id NOT IN (SELECT id FROM statements)"
+    return f"SELECT id FROM ({pool} UNION ALL {derived}) WHERE 1"  # noqa: S608  ours
+
+
+def _subjects(kb: KnowledgeBase, kind: SheetKind, voter: str, pool: str) -> Iterator[str]:
     """Ids of items, perhaps repeated: begun by the voter, given out by `votes next`, and with the fewest votes first.
 
     Those that nobody has judged come in the order of their ids, which is in no order of the search.
@@ -180,7 +207,7 @@ def _subjects(kb: KnowledgeBase, kind: SheetKind, voter: str) -> Iterator[str]:
     if kind in _BEFORE:
         yield from (subject for (subject,) in kb.query(_BEGUN, (voter, _BEFORE[kind])))
     yield from (subject for (subject,) in kb.query(_DRAWN, (str(kind),)))
-    last, fresh = "", _FRESH.format(pool=_POOLS[_prefix(kind)])
+    last, fresh = "", _FRESH.format(pool=pool)
     while found := kb.query(fresh, (last, _MAIN[kind])):
         yield from (subject for (subject,) in found)
         ((last,),) = found[-1:]
@@ -193,19 +220,6 @@ def _distinct(subjects: Iterable[str]) -> Iterator[str]:
         if subject not in seen:
             seen.add(subject)
             yield subject
-
-
-def _item(kb: KnowledgeBase, kind: SheetKind, subject: str) -> VotingItem | None:
-    """The item about a statement or fact; None if it does not stand or cannot be read."""
-    source = ItemSource(kb, kind)
-    if kind is not SheetKind.PREDICATES:
-        stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [subject])
-        return next(iter(source.items(stored[-1:])), None)
-    if (fact := kb.facts_by_id([subject]).get(subject)) is None:
-        # One that a gate has rejected, which `votes next` gives out, too.
-        return source.by_id({FACT + subject}).get(FACT + subject)
-    claim = sentence(atom_text(fact_atom(fact), stored_library(kb)))
-    return predicate_item(FACT + subject, claim, list(zip(map(str, fact.arguments), fact.types, strict=True)))
 
 
 def _alpha(counts: Sequence[Mapping[str, int]]) -> float | None:

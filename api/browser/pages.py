@@ -11,7 +11,7 @@ from typing import Any
 from hapax.api.browser import tables
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.engine.explain import Story, why_statement
-from hapax.engine.inference.bulk_derivation import find_statement
+from hapax.engine.inference.bulk_derivation import statement_by_id
 from hapax.engine.inference.theory import Theory
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
@@ -157,7 +157,7 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
     """The page of a statement. Raises NotStored for an unknown id."""
     stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [identity])
     # Of the rows of a statement at several ends or of several runs, the newest.
-    record = stored[-1] if stored else find_statement(kb, library, lambda found, _: found == identity)
+    record = stored[-1] if stored else statement_by_id(kb, library, identity)
     if record is None:
         raise NotStored(f"No statement has the id {identity}.")
     # In the sentences that the knowledge base has for its predicates.

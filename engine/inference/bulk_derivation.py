@@ -74,6 +74,7 @@ from hapax.grammar.terms import (
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.changes import TableChanges
+from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.derived_statements import store_words
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
 from hapax.kb.records import Distribution, StatementRecord, content_id, statement_id
@@ -152,7 +153,8 @@ def derive_all(
             compiled.maintain(changes)
             for rule in rules:
                 deriver.maintain(rule, Maintainer(relations, changes, compiled.tables))
-            changes.settle()
+            relations.settle(changes)
+            compiled.bound_numbers()
             # After `settle`: until then the tables still have the rows that are gone.
             atoms = compiled.materialise()
             # Of other rules nothing was brought up to date: their statements no longer count.
@@ -240,6 +242,27 @@ def find_statement(
                 # Raises if the row is out of date: its proof may name facts that are gone.
                 _current(kb, relations, library, rule)
                 return next(_records(kb, relations, library, rule, [[row]], session=session), None)
+    return None
+
+
+def statement_by_id(
+    kb: KnowledgeBase, library: Library, identity: str, session: PrologSession | None = None
+) -> StatementRecord | None:
+    """The stored statement with this id and its proof, as `find_statement` gives it, looked up in an index."""
+    ids = DerivedIds(kb)
+    if not ids.prepare():
+        return find_statement(kb, library, lambda found, _: found == identity, session)
+    rules = {rule.name: rule for rule in library.rules}
+    relations = Relations(kb)
+    with relations.snapshot():
+        for name, instance in ids.find(identity):
+            derivation = relations.derivations()[name]
+            if name not in rules or derivation.fingerprint != _fingerprint(kb, library, rules[name]):
+                continue  # by other rules, as in `find_statement`
+            # Raises if the row is out of date: its proof may name facts that are gone.
+            _current(kb, relations, library, rules[name])
+            rows = [relations.instance(derivation, instance)]
+            return next(_records(kb, relations, library, rules[name], rows, session=session), None)
     return None
 
 
@@ -528,17 +551,30 @@ class _CompiledLibrary:
         # Sorted, so that the numbers of new tables do not depend on the process.
         for indicator in sorted(used - self.derived - wide):
             self.tables[indicator] = self.relations.relation(indicator)
-        self.extent = self.relations.exact_extent(sorted(used))
-        # The extent bounds every number that a join can meet, so that arithmetic can be proved to stay exact.
-        definitions = [signature.definition for signature in library.signatures if signature.definition is not None]
-        for value in _constants((*self.rules, *library.rules), library.facts, definitions):
-            self.extent |= exact_extent([value])
-        # Each is within the bounds, but the largest may be too large with the most decimal places.
-        if self.extent.largest * 10**self.extent.places >= EXACT:
-            self.extent |= NumberExtent(inexact=True)
+        self.extent = self._extent()
         for signature in library.signatures:
             if signature.indicator not in wide:
                 self._refuse_mixed(signature.indicator)
+
+    def _extent(self) -> NumberExtent:
+        """The bounds of every number that a join can meet, by which arithmetic is proved to stay exact."""
+        library = self.library
+        used = {signature.indicator for signature in library.completed().signatures}
+        extent = self.relations.exact_extent(sorted(used))
+        definitions = [signature.definition for signature in library.signatures if signature.definition is not None]
+        for value in _constants((*self.rules, *library.rules), library.facts, definitions):
+            extent |= exact_extent([value])
+        # Each is within the bounds, but the largest may be too large with the most decimal places.
+        return extent | NumberExtent(inexact=extent.largest * 10**extent.places >= EXACT)
+
+    def bound_numbers(self) -> None:
+        """Bound the numbers again, and compile the maintained predicates by the new bounds, once rows are deleted."""
+        self.extent = self._extent()
+        for layer in self.layers:
+            members = sorted(indicator for indicator in layer & self.derived if indicator in self.tables)
+            for indicator in members:
+                self.clauses.pop(indicator, None)
+            self._compile(members)
 
     def _refuse_mixed(self, indicator: str) -> None:
         """Refuse a computed predicate that also has facts or rules: only Prolog combines the two meanings."""

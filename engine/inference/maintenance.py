@@ -273,6 +273,7 @@ class Maintainer:
         # An instance may be found by a new row and by a negation as well.
         for select in self._found(premise, [*values, *premise.now.references]):
             self.relations.run(f"INSERT OR IGNORE INTO temp.matched {select}")
+        self.relations.before_new_instances(derivation)
         difference += self.relations.run(f"INSERT INTO {table} ({cells}) SELECT {cells} FROM temp.matched")  # noqa: S608
         self.relations.run("DROP TABLE temp.unmatched")
         self.relations.run("DROP TABLE temp.matched")

@@ -34,7 +34,8 @@ def latest_statements(
     if not any(latest.values()):
         raise HapaxError(
             f"{kb.place} holds no statement to ask about. Search for some (`hapax search`) or import LINT's "
-            "(`hapax evaluate lint`); use --run to take the statements of an experiment."
+            "(`hapax evaluate lint`); use --run to take the statements of an experiment. `votes export "
+            "--derived` takes what `hapax derive` concluded."
         )
     return latest
 

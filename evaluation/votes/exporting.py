@@ -13,6 +13,7 @@ from hapax.evaluation.votes.questions import SheetKind
 from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, sheets
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -50,6 +51,7 @@ class SheetExportOptions:
             rules_drawn or None,  # 0 asks for all rules
             options["unjudged"],
             kind == SheetKind.SOUNDNESS,
+            options.get("derived", False),
         )
         return cls(
             SheetKind(kind),
@@ -72,19 +74,22 @@ class SheetExportReport:
     def __str__(self) -> str:
         head, long_tail = (self.drawn.counts[distribution] for distribution in Distribution)
         judged = " that people judged" if self.drawn.judged_only else ""
-        return (
-            f"{head} head and {long_tail} long-tail statements{judged} drawn; "
-            f"{counted(len(self.drawn.items), 'item')} on {counted(self.sheets, 'sheet')}"
-        )
+        drawn = f"{head} head and {long_tail} long-tail statements{judged}"
+        if self.drawn.derived:
+            drawn = counted(self.drawn.derived, "derived statement")
+        return f"{drawn} drawn; {counted(len(self.drawn.items), 'item')} on {counted(self.sheets, 'sheet')}"
 
 
-def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: Path) -> SheetExportReport:
+def export_sheets(
+    kb: KnowledgeBase, options: SheetExportOptions, folder: Path, derived_by: Library | None = None
+) -> SheetExportReport:
     """Write the sheets of an export. The same knowledge base and options give the same bytes.
 
-    Raises HapaxError for bad names of voters, and if there is nothing to ask.
+    `derived_by`: the rules of derived statements. Raises HapaxError for bad names of voters, and if there is nothing to
+    ask.
     """
     check_voter_names(options.voters)
-    drawn = ItemSource(kb, options.kind, options.templates).draw(options.sample)
+    drawn = ItemSource(kb, options.kind, options.templates, derived_by).draw(options.sample)
     if not drawn.items:
         raise HapaxError(
             f"{kb.place}: there is nothing to ask on a sheet of {options.kind.value}. Draw more, omit --new, or name "

@@ -11,6 +11,7 @@ from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem
 from hapax.evaluation.votes.reading import FilledRow, known_kind, read_sheet
+from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.intake import FactFault, FactsRejected
 from hapax.kb.records import VoteRecord
@@ -115,18 +116,20 @@ def import_sheets(
     *,
     skip_faulty: bool = False,
     schemas: Mapping[str, VotingItem] | None = None,
+    derived_by: Library | None = None,
 ) -> VotesReport:
     """Store the votes of filled-in sheets. A voter's new answer to a question replaces the stored one.
 
     Raises `SheetsRejected` with every fault, and stores nothing, unless faulty rows are to be skipped. A sheet whose
     voter failed the qualification counts as one fault, and is skipped as a whole. `schemas`: the Winograd schemas that
-    may be on sheets, by id; they come from a file instead of the knowledge base.
+    may be on sheets, by id; they come from a file instead of the knowledge base. `derived_by`: the rules of derived
+    statements.
     """
     sound, faults = _sound_rows(paths)
     ballots: dict[_Ballot, list[FilledRow]] = {}
     for row in sound:
         ballots.setdefault((row.sheet, row.voter), []).append(row)
-    check = _VoteCheck(_items_of_rows(kb, sound, schemas or {}), faults=faults)
+    check = _VoteCheck(_items_of_rows(kb, sound, schemas or {}, derived_by), faults=faults)
     # All ballots first: the rows of a qualification may stand below the others.
     for ballot, ballot_rows in ballots.items():
         if (fault := _disqualification(ballot_rows)) is not None:
@@ -151,7 +154,7 @@ def import_sheets(
 
 
 def _items_of_rows(
-    kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, VotingItem]
+    kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, VotingItem], derived_by: Library | None
 ) -> dict[SheetKind, Mapping[str, VotingItem]]:
     """Items that the rows name, by kind and id; those that the knowledge base lacks are left out."""
     identities: dict[SheetKind, set[str]] = {}
@@ -162,7 +165,8 @@ def _items_of_rows(
     templates = [template.number for template in TEMPLATES]
     items: dict[SheetKind, Mapping[str, VotingItem]] = {}
     for kind, of_kind in identities.items():
-        items[kind] = schemas if kind is SheetKind.SCHEMAS else ItemSource(kb, kind, templates).by_id(of_kind)
+        source = ItemSource(kb, kind, templates, derived_by)
+        items[kind] = schemas if kind is SheetKind.SCHEMAS else source.by_id(of_kind)
     return items
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hapax.engine.inference.bulk_derivation import RUN_ID
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.search.scored_facts import proposed_atoms
 from hapax.engine.soundness import SOUNDNESS_QUESTION
@@ -20,6 +21,7 @@ from hapax.evaluation.shared.stored_statements import (
     stored_library,
 )
 from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, vote_verdicts
+from hapax.evaluation.votes.derived import derived_records, draw_derived
 from hapax.evaluation.votes.questions import (
     AUDIT,
     BASELINE,
@@ -59,7 +61,8 @@ class SampleOptions:
 
     `total`: number over both distributions; `per_distribution`: numbers of head and long tail; `rules`, `runs`: only
     these, if any; `rules_drawn`: number of rules to draw first (3 in appendix C's audit); `unjudged`: leave out
-    statements that were voted on before; `evenly`: the same number, if it has so many, of each rule and distribution.
+    statements that were voted on before; `evenly`: the same number, if it has so many, of each rule and distribution;
+    `derived`: of what `derive` concluded, which is in neither distribution.
     """
 
     seed: int = 0
@@ -70,6 +73,13 @@ class SampleOptions:
     rules_drawn: int | None = None
     unjudged: bool = False
     evenly: bool = False
+    derived: bool = False
+
+    def __post_init__(self) -> None:
+        if self.derived and (self.per_distribution or self.runs or self.rules_drawn):
+            raise HapaxError(
+                "Derived statements have no distribution, run or draw of rules. Draw them by their number and rules."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,8 @@ class DrawnItems:
     items: tuple[VotingItem, ...]
     counts: Mapping[Distribution, int]
     judged_only: bool = False
+    derived: int = 0
+    """Number of derived statements that were drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +114,26 @@ class Claim:
 class ItemSource:
     """Makes the items of one kind of sheet from the statements of a knowledge base.
 
-    `templates`: numbers of the templates of table 12 that a baseline asks.
+    `templates`: numbers of the templates of table 12 that a baseline asks. `derived_by`: the rules of derived
+    statements.
     """
 
     def __init__(
-        self, kb: KnowledgeBase, kind: SheetKind, templates: Collection[int] = (PREMISE_AND_CONCLUSION,)
+        self,
+        kb: KnowledgeBase,
+        kind: SheetKind,
+        templates: Collection[int] = (PREMISE_AND_CONCLUSION,),
+        derived_by: Library | None = None,
     ) -> None:
         self._kb = kb
+        self._derived_by = derived_by or Library()
         self._kind = kind
         self._templates = [template for template in TEMPLATES if template.number in templates]
 
     def draw(self, sample: SampleOptions) -> DrawnItems:
         """Draw items. The draw depends on the seed and on each statement alone: a larger sample holds the smaller."""
+        if sample.derived:
+            return self._drawn_derived(sample)
         population = self._population(sample)
         judged_only = False
         # People are measured by the labels of others, so only labelled statements are of use.
@@ -126,7 +146,19 @@ class ItemSource:
             counts[distribution] = len(drawn)
             # By id: a statement drawn at both ends makes one item.
             statements |= {statement.id: statement for _, statement in drawn}
-        items = self.items(list(statements.values()))
+        items = self._open_items(list(statements.values()), sample)
+        return DrawnItems(tuple(items), counts, judged_only)
+
+    def _drawn_derived(self, sample: SampleOptions) -> DrawnItems:
+        if self._kind not in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
+            raise HapaxError("Derived statements go on sheets of statements or soundness. Name one of these kinds.")
+        records = draw_derived(self._kb, self._derived_by, sample.seed, sample.total, sample.rules)
+        items = self._open_items(records, sample)
+        return DrawnItems(tuple(items), dict.fromkeys(Distribution, 0), derived=len(records))
+
+    def _open_items(self, statements: Sequence[StatementRecord], sample: SampleOptions) -> list[VotingItem]:
+        """The items about these statements, without those that were judged before where they are to be left out."""
+        items = self.items(statements)
         if sample.unjudged:
             # A vote in another role, such as a label of a statement, does not answer a baseline.
             prefixes = {
@@ -138,7 +170,7 @@ class ItemSource:
             judged = {vote.statement_id for vote in self._kb.votes() if vote.question.startswith(prefix)}
             # After the draw: with and without --new, the same statements are drawn.
             items = [item for item in items if subject_id(item.id) not in judged]
-        return DrawnItems(tuple(items), counts, judged_only)
+        return items
 
     def by_id(self, identities: Collection[str]) -> dict[str, VotingItem]:
         """Items by id; ids that the knowledge base does not know are left out."""
@@ -147,6 +179,9 @@ class ItemSource:
         if self._kind is not SheetKind.PREDICATES:
             # Chosen first, as a knowledge base has many more statements than a sheet has items.
             statements = [statement for statement in statements if STATEMENT + statement.id in identities]
+            searched = {STATEMENT + statement.id for statement in statements}
+            others = [subject_id(identity) for identity in identities if identity not in searched]
+            statements += derived_records(self._kb, self._derived_by, others)
         found = {item.id: item for item in self.items(statements) if item.id in identities}
         if self._kind is SheetKind.PREDICATES:
             found |= self._proposed([identity for identity in identities if identity not in found])
@@ -252,7 +287,13 @@ class ItemSource:
     def _rules(self) -> dict[str, Rule]:
         return {rule.name: rule for rule in self._library.rules}
 
+    def _library_of(self, statement: StatementRecord) -> Library:
+        """The predicates of a statement's rule."""
+        return self._derived_by if statement.run_id == RUN_ID else self._library
+
     def _rule(self, statement: StatementRecord) -> Rule:
+        if statement.run_id == RUN_ID:
+            return self._derived_by.rule(statement.rule)
         if statement.rule not in self._rules:
             raise HapaxError(
                 f"{self._kb.place} holds statements of the rule {statement.rule}, but not the rule itself. Search or "
@@ -266,7 +307,7 @@ class ItemSource:
         texts: dict[str, None] = {}
         for part in proof_from_json(statement.proof).parts():
             if part.by in (By.FACT, By.GIVEN, By.NEGATION) and isinstance(part.goal, Literal):
-                texts[literal_text(part.goal, self._library)] = None
+                texts[literal_text(part.goal, self._library_of(statement))] = None
         return tuple(texts)
 
     def _stated_values(self, statement: StatementRecord) -> Iterator[tuple[Variable, Value]]:
@@ -276,7 +317,7 @@ class ItemSource:
         """
         rule = self._rule(statement)
         names = variable_names([rule.conclusion])
-        for literal in stated_literals(rule, self._library):
+        for literal in stated_literals(rule, self._library_of(statement)):
             names.update(variable.name for variable in literal.variables)
         values = dict(statement.substitution)
         for variable in rule.searched:

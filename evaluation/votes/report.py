@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hapax.engine.inference.proof import proof_from_json, proof_text
@@ -16,10 +16,12 @@ from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.evaluation.votes import paper
 from hapax.evaluation.votes.agreement import AnnotatorAgreement
+from hapax.evaluation.votes.derived import JudgedRule, judged_rules
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import SheetKind, visible
 from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -31,8 +33,10 @@ RULE_NOT_STORED = "not stored"
 """Text of a rule that the knowledge base lacks, such as one whose statements were merged without it."""
 
 
-def votes_result(kb: KnowledgeBase, failures: int | None = None) -> ExperimentResult:
+def votes_result(kb: KnowledgeBase, failures: int | None = None, derived_by: Library | None = None) -> ExperimentResult:
     """Count the votes of a knowledge base. `failures`: number of wrong statements shown in the text; JSON has all.
+
+    `derived_by`: the rules of derived statements.
 
     The figures are shares of 1, LINK's printed ones below `link` in percent. Raises HapaxError if there are no votes.
     """
@@ -43,15 +47,24 @@ def votes_result(kb: KnowledgeBase, failures: int | None = None) -> ExperimentRe
         )
     statements = kb.statements()
     count = count_votes(kb, statements)
+    known = {statement.id for statement in statements}
+    derived, on_derived = judged_rules(kb, derived_by or Library(), kb.votes(), known)
+    count = replace(count, strays=count.strays - on_derived)
     effect = _effect(kb, statements)
     failed = _FailedStatements(kb, count.failures)
     notes = list(_notes(count, effect))
     return ExperimentResult(
-        tables=[*_tables(count), *_voter_rates(kb)],
-        figures=_figures(count, effect, failed, notes),
+        tables=[*_tables(count), *_derived_table(derived), *_voter_rates(kb)],
+        figures={**_figures(count, effect, failed, notes), "derived": derived},
         details=list(failed.lines(failures)),
         notes=notes,
     )
+
+
+def _derived_table(judged: Sequence[JudgedRule]) -> Iterator[ResultTable]:
+    if judged:
+        rows = [(rule.rule, str(rule.right), str(rule.wrong), str(rule.undecided)) for rule in judged]
+        yield ResultTable("Derived statements, by majority", ("rule", "right", "wrong", "undecided"), rows)
 
 
 def _voter_rates(kb: KnowledgeBase) -> Iterator[ResultTable]:

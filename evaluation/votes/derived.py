@@ -1,0 +1,93 @@
+"""Statements that `derive` concluded as items of sheets: drawn for an export, and found by id."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from hapax.engine.inference.bulk_derivation import statement_by_id
+from hapax.engine.soundness import SOUNDNESS_QUESTION, UNSURE
+from hapax.evaluation.shared.stored_statements import draw_order_key
+from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
+from hapax.kb.derived_ids import DerivedIds
+from hapax.kb.records import StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
+
+
+def derived_records(kb: KnowledgeBase, library: Library, identities: Iterable[str]) -> list[StatementRecord]:
+    """The derived statements with these ids, with their proofs; those that are gone or out of date are left out."""
+    found = []
+    if not any(kb.derived_counts().values()):
+        return []
+    for identity in identities:
+        try:
+            record = statement_by_id(kb, library, identity)
+        except HapaxError:  # facts have changed since
+            record = None
+        if record is not None:
+            found.append(record)
+    return found
+
+
+def draw_derived(
+    kb: KnowledgeBase, library: Library, seed: int, size: int | None, rules: tuple[str, ...]
+) -> list[StatementRecord]:
+    """At most `size` derived statements, all if it is None, each text once; `rules`: only of these, if any are given.
+
+    The draw depends on the seed and on each statement alone. Raises HapaxError where there are none.
+    """
+    ids = DerivedIds(kb)
+    if not ids.prepare():
+        raise HapaxError(
+            f"{kb.place}: its derived statements cannot be indexed now. Run `hapax derive` on a file that may be "
+            "written, and try again when no other command writes to it."
+        )
+    chosen: dict[str, StatementRecord] = {}
+    for identity in sorted(ids.all(rules), key=lambda identity: draw_order_key(seed, identity)):
+        if size is not None and len(chosen) == size:
+            break
+        for record in derived_records(kb, library, [identity]):
+            chosen.setdefault(record.text, record)
+    if not chosen:
+        raise HapaxError(f"{kb.place} holds no derived statement that is up to date. Run `hapax derive` first.")
+    return list(chosen.values())
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRule:
+    """Votes on the derived statements of a rule, by the majority on each; a tie, and doubt, is undecided."""
+
+    rule: str
+    right: int = 0
+    wrong: int = 0
+    undecided: int = 0
+
+
+def judged_rules(
+    kb: KnowledgeBase, library: Library, votes: Sequence[VoteRecord], known: Container[str]
+) -> tuple[list[JudgedRule], int]:
+    """The rules whose derived statements were voted on, and the number of votes; `known`: ids that others count."""
+    by_statement: dict[str, list[VoteRecord]] = {}
+    for vote in votes:
+        if vote.statement_id not in known:
+            by_statement.setdefault(vote.statement_id, []).append(vote)
+    found: dict[str, JudgedRule] = {}
+    count = 0
+    for record in derived_records(kb, library, by_statement):
+        own = by_statement[record.id]
+        count += len(own)
+        answers = [vote.answer for vote in own if vote.question in (SOUNDNESS_QUESTION, ENTAILMENT_QUESTION)]
+        if not answers:
+            continue
+        right = answers.count("yes")
+        wrong = len(answers) - right - answers.count(UNSURE)
+        judged = found.get(record.rule, JudgedRule(record.rule))
+        found[record.rule] = replace(
+            judged,
+            right=judged.right + (right > wrong),
+            wrong=judged.wrong + (wrong > right),
+            undecided=judged.undecided + (right == wrong),
+        )
+    return list(found.values()), count
