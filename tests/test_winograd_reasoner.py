@@ -17,12 +17,13 @@ from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.acquiring import AcquiredRule, induced, judged, proposed, rules_text
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, relation_between
 from hapax.evaluation.winograd.reasoner.learning import observed
+from hapax.evaluation.winograd.reasoner.lexicon import FILE as LEXICON
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
 from hapax.evaluation.winograd.reasoner.reasoning import RULES, AgreementCheck, Reasoner, located, shipped_theory
 from hapax.evaluation.winograd.reasoner.reviewing import COLUMNS, read_review
 from hapax.evaluation.winograd.reasoner.stand_ins import with_stand_ins
-from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, evidence_priors, shipped_weights
+from hapax.evaluation.winograd.reasoner.weighing import FILE, RuleWeights, evidence_priors, shipped_weights
 from hapax.evaluation.winograd.reasoner.wordnet import WordNet
 from hapax.evaluation.winograd.theories.measure import RuleAnswer, rule_use
 from hapax.evaluation.winograd.theories.proving import Lack, Referee
@@ -294,6 +295,28 @@ def unlearned(lexicon: WordClasses) -> Iterator[Reasoner]:
         yield reasoner
 
 
+SINGLE_FAMILY: dict[str, str] = {}
+"""Rules that speak in fewer than two families of the development sentences, each with the reason why it is kept."""
+
+
+def test_no_shipped_rule_serves_one_family_only() -> None:
+    """`learn` counts the families of the development sentences in which a rule speaks: two at least, or a reason."""
+    families = tomllib.loads(FILE.read_text(encoding="utf-8"))["families"]
+    few = {name for name in evidence_priors(shipped_theory()) if families.get(name, 0) < 2}
+
+    assert few == set(SINGLE_FAMILY)
+
+
+def test_a_rule_of_one_family_is_not_taken(unlearned: Reasoner) -> None:
+    """A rule that is right in many sentences of one schema only is dropped with the reason."""
+    items = [replace(item, family="one schema") for item in _labelled(6)]
+    rule = AcquiredRule("rewards", False, "is_given_as_reason", "acts_well")
+
+    (record,) = judged([(rule, "model")], observed(items, unlearned))
+
+    assert (record.support, record.verdict) == (6, "right in one family of schemas only")
+
+
 def test_rules_are_induced_with_their_support(unlearned: Reasoner) -> None:
     """Who is thanked for a good deed did it: the rule holds in all sentences, and is taken with support and example."""
     observations = observed(_labelled(6), unlearned)
@@ -417,12 +440,32 @@ def test_rewordings_keep_the_answer(options: tuple[str, str], sentences: tuple[s
         ("The police chased the burglars, but they did not catch them.", ("the police", "the burglars"), 1),
         ("Nina gave Olga a coat because she had none.", ("Nina", "Olga"), 0),
         ("The sheep followed the goat because it was lost.", ("the sheep", "the goat"), 1),
+        # The preposition of a passive stays with the verb.
+        ("Tom was laughed at by Sam because he was clumsy.", ("Tom", "Sam"), 1),
+        ("Nina was looked after by Olga because she was ill.", ("Nina", "Olga"), 1),
     ],
 )
 def test_what_is_said_is_read_by_its_form(sentence: str, options: tuple[str, str], refuted: int) -> None:
     """Attempts, the active voice of a participle, denial by `none` and nouns of one form mislead no proof."""
     with Reasoner() as reasoner:
         assert reasoner.resolve(sentence, options).answer != refuted
+
+
+@needs_wordnet
+def test_an_unlisted_word_has_the_classes_of_its_neighbours_in_wordnet(tmp_path: Path) -> None:
+    """A word takes a class that most of the listed words near it have; words that disagree give it none."""
+    sections = LEXICON.read_text(encoding="utf-8")
+    start, end = sections.index("[events]"), sections.index("[reversed]")
+    few = tmp_path / "lexicon.toml"
+    events = '[events]\nhelps = "aid, assist, save"\nharms = "hurt, injure"\ngives = "deliver"\n\n'
+    few.write_text(sections[:start] + events + sections[end:], encoding="utf-8")
+    classes = WordClasses(few)
+
+    # "help" shares its first sense with both listed words, "wound" with "injure"; "rescue" is near two classes.
+    assert classes.event_classes("help", "help", False) == [("helps", False)]
+    assert classes.event_classes("wound", "wound", False) == [("harms", False)]
+    assert classes.event_classes("rescue", "rescue", False) == []
+    assert classes.event_classes("sing", "sing", False) == []
 
 
 @pytest.mark.english

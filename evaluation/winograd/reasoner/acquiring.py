@@ -25,6 +25,9 @@ from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, 
 
 CONCLUSION = "is_meant_by_induction"
 LEAST_SUPPORT = 4
+LEAST_FAMILIES = 2
+"""Families of schemas in which a rule must be right, so that none fits a single schema."""
+
 LEAST_PRECISION = 0.6
 """Lower end of the 90 % interval of a rule's share of right sentences."""
 
@@ -117,26 +120,27 @@ def judged(
     proposals: Iterable[tuple[AcquiredRule, str]], observations: Sequence[Observation]
 ) -> list[AcquiredRuleRecord]:
     """Each proposed rule with its record and the verdict."""
-    readings = [readings_of(observation.stated) for observation in observations]
-    return [_judged(rule, proposed_by, observations, readings) for rule, proposed_by in proposals]
+    preferred: dict[AcquiredRule, list[tuple[Observation, int]]] = {}
+    for observation in observations:
+        first, second = readings_of(observation.stated)
+        # A rule that holds of both readings, or of neither, prefers none.
+        for number, found in enumerate((first - second, second - first)):
+            for rule in found:
+                preferred.setdefault(rule, []).append((observation, number))
+    return [_judged(rule, proposed_by, preferred.get(rule, ())) for rule, proposed_by in proposals]
 
 
-def _judged(
-    rule: AcquiredRule,
-    proposed_by: str,
-    observations: Sequence[Observation],
-    readings: Sequence[tuple[set[AcquiredRule], set[AcquiredRule]]],
-) -> AcquiredRuleRecord:
+def _judged(rule: AcquiredRule, proposed_by: str, preferred: Sequence[tuple[Observation, int]]) -> AcquiredRuleRecord:
+    """Judgement of a rule by the sentences in which it prefers a reading, each with the reading's number."""
     record = AcquiredRuleRecord(rule, proposed_by)
     groups: dict[str, Counter[bool]] = {}
-    for observation, (first, second) in zip(observations, readings, strict=True):
-        # A rule that holds of both readings, or of neither, prefers none.
-        if (rule in first) is (rule in second):
-            continue
-        number = 0 if rule in first else 1
+    families: set[str] = set()
+    for observation, number in preferred:
         right = number == observation.item.answer
         record.support += right
         record.exceptions += not right
+        if right:
+            families.add(observation.item.family)
         # Where the theory already prefers a reading, the rule says nothing new.
         record.new += right and len(observation.evidence[number]) <= len(observation.evidence[1 - number])
         if right and not record.example:
@@ -144,6 +148,8 @@ def _judged(
         for group in (f"in {observation.item.source}", _type_of(observation.stated, number)):
             groups.setdefault(group, Counter())[right] += 1
     record.verdict = _verdict(record, groups)
+    if record.accepted and len(families) < LEAST_FAMILIES:
+        record.verdict = "right in one family of schemas only"
     return record
 
 

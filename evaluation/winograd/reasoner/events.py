@@ -176,7 +176,7 @@ class EventReader:
         subject = self._subject(verb)
         if subject is not None:
             # The grammatical subject of a passive undergoes the event.
-            roles["object" if passive else "subject"] = subject
+            roles[self._stranded(verb) or "object" if passive else "subject"] = subject
         for child in self.children(verb.index, *_OBJECTS):
             if child.relation == "dative" and child.tag == "IN":
                 for inner in self.children(child.index, "pobj"):
@@ -191,6 +191,11 @@ class EventReader:
         if passive and "subject" not in roles:
             roles |= self._nested_agent(verb)
         return {role: self._antecedent(index) for role, index in roles.items()}
+
+    def _stranded(self, verb: Token) -> str | None:
+        """The preposition of a passive whose noun became the subject: "was laughed at by B"."""
+        prepositions = self.children(verb.index, "prep")
+        return next((child.lemma for child in prepositions if not self._children[child.index]), None)
 
     def _nested_agent(self, verb: Token) -> dict[str, int]:
         """The agent of "were refused a permit by X", which may be parsed as part of the permit."""
@@ -218,7 +223,8 @@ class EventReader:
             if verb.tag == "VBN" and self.children(verb.index, "auxpass"):
                 return None
             inherited = self._roles(above)
-            return inherited.get("object" if self.children(above.index, "nsubjpass") else "subject")
+            passive = bool(self.children(above.index, "nsubjpass"))
+            return inherited.get(self._stranded(above) or "object" if passive else "subject")
         # "A asked B to leave", "A tried to leave": the verb above controls whose act it is.
         if verb.relation == "xcomp" and above is not verb:
             if above.tag.startswith("JJ"):  # "eager to win"

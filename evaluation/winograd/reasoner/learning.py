@@ -154,11 +154,15 @@ def least_probability(answers: Sequence[HeldOutAnswer], target: float = TARGET) 
 
 
 def weights_text(weights: RuleWeights, observations: Sequence[Observation]) -> str:
-    """Weights as TOML, each with the answers it was for: sentences in which it speaks for the right reading alone."""
+    """Weights as TOML, each with the sentences in which it speaks for the right reading alone, and its families."""
     right, wrong = Counter[str](), Counter[str]()
     for observation in observations:
         for name, value in observation.vector().items():
             (right if (value > 0) is (observation.item.answer == 0) else wrong)[name] += 1
+    families: dict[str, set[tuple[str, str]]] = {name: set() for name in weights.weights}
+    for observation in observations:
+        for name in {*observation.evidence[0], *observation.evidence[1]}:
+            families.setdefault(name, set()).add((observation.item.source, observation.item.family))
     lines = [
         "# Weights of the rules in nats, by `hapax evaluate winograd learn`; behind each: number of sentences with",
         "# the right and the wrong reading. `least`: the probability below which there is no answer.",
@@ -168,4 +172,6 @@ def weights_text(weights: RuleWeights, observations: Sequence[Observation]) -> s
     ]
     for name, weight in weights.weights.items():
         lines.append(f"{name} = {weight:.2f}  # {right[name]} right, {wrong[name]} wrong")
+    lines += ["", "# Families of schemas in which each rule speaks for a reading.", "[families]"]
+    lines += [f"{name} = {len(families[name])}" for name in weights.weights]
     return "\n".join(lines) + "\n"

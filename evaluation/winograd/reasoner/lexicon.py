@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain
@@ -12,9 +13,15 @@ from hapax.evaluation.winograd.reasoner.wordnet import WordNet, shipped_wordnet
 
 FILE = Path(__file__).with_name("lexicon.toml")
 
+LEAST_SHARE = 0.6
+"""Least share of the nearby listed words, by weight, that have a class, for an unlisted word to have it."""
+
+LEAST_NEARNESS = 0.5
+"""Least sum of the weights of the relations by which an unlisted word is near listed ones."""
+
 
 class WordClasses:
-    """Classes by lemma; an unlisted word has the only class of the listed words that WordNet puts beside it."""
+    """Classes by lemma; an unlisted word has those of most listed words that WordNet puts near it."""
 
     def __init__(self, path: Path = FILE, wordnet: WordNet | None = None) -> None:
         sections = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -60,16 +67,17 @@ class WordClasses:
         return [self.denied[name] for name in classes if name in self.denied] if negative else classes
 
     def _by_sense(self, listed: Mapping[str, tuple[str, ...]], lemma: str, part: str) -> list[str]:
-        levels = [tuple(self.wordnet.alike(lemma, part))]
-        # Adjectives have no senses above them in WordNet.
-        if part != "adj":
-            levels += self.wordnet.above(lemma, part)
-        for words in levels:
-            near = [set(listed[word]) for word in words if word in listed]
-            if near:
-                # The classes that all listed neighbours share; the nearest level with any decides.
-                return sorted(set.intersection(*near))
-        return []
+        """Classes that most of the listed words near this one have, each relation with its weight."""
+        shares, total = Counter[str](), 0.0
+        for weight, words in self.wordnet.near(lemma, part):
+            known = [listed[word] for word in words if word in listed]
+            if known:
+                total += weight
+            for name in chain.from_iterable(known):
+                shares[name] += weight / len(known)
+        if total < LEAST_NEARNESS:
+            return []
+        return sorted(name for name, share in shares.items() if share >= LEAST_SHARE * total)
 
 
 def _words(text: str) -> list[str]:

@@ -31,7 +31,7 @@ _LIGHT = frozenset(
     {"have", "get", "own", "show", "possess", "suffer", "catch", "use", "bring", "carry", "gain", "display"}
 )
 """Verbs whose object tells what is said of the subject: "had a cold"."""
-_WITH_DATIVE = frozenset(("gives", "tells", "asks", "refuses", "rewards", "sanctions", "helps"))
+_WITH_DATIVE = frozenset(("gives", "sells", "tells", "asks", "refuses", "rewards", "sanctions", "helps"))
 
 _PASSIVE = frozenset(
     {"shows_suffering", "is_caught", "is_in_need", "is_pleased", "fails", "is_liked", "is_disliked", "is_timid"}

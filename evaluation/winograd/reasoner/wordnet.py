@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 
 from hapax.evaluation.shared.wordnet_files import index_entries, synset_at
@@ -21,6 +21,7 @@ class WordNet:
         self.available = all((folder / name).is_file() for name in names)
         self._index: dict[str, dict[str, tuple[int, ...]]] = {}
         self._data: dict[str, bytes] = {}
+        self._near: dict[tuple[str, str], list[tuple[float, frozenset[str]]]] = {}
         if self.available:
             for part in _PARTS:
                 self._index[part] = dict(index_entries(folder / f"index.{part}"))
@@ -34,32 +35,31 @@ class WordNet:
         """True if the noun is in WordNet."""
         return bool(self._senses("noun", noun))
 
-    def alike(self, word: str, part: str) -> list[str]:
-        """Words of the first sense of a verb or adjective, and of the adjectives similar to it."""
-        senses = self._senses(part, word)
-        if not senses:
-            return []
-        synset = synset_at(self._data[part], senses[0])
-        near = list(synset.words)
-        for symbol, offset, _ in synset.pointers:
-            # `&` points from an adjective to those similar to it.
-            if part == "adj" and symbol == "&":
-                near += synset_at(self._data[part], offset).words
-        return [synonym for synonym in dict.fromkeys(near) if synonym != word]
+    def near(self, word: str, part: str) -> list[tuple[float, frozenset[str]]]:
+        """Words near a verb, adjective or noun, by each relation that has any, with the weight of the relation."""
+        if (word, part) not in self._near:
+            self._near[word, part] = self._related(word, part)
+        return self._near[word, part]
 
-    def above(self, word: str, part: str, levels: int = 2) -> list[tuple[str, ...]]:
-        """Words of the senses above the first sense of a noun or verb, nearest first."""
-        senses = self._senses(part, word)[:1]
-        words = []
-        for _ in range(levels):
-            above: list[int] = []
-            for offset in senses:
-                pointers = synset_at(self._data[part], offset).pointers
-                above += [target for symbol, target, _ in pointers if symbol == "@"]
-            senses = tuple(above)
-            synsets = [synset_at(self._data[part], offset) for offset in senses]
-            words.append(tuple(chain.from_iterable(synset.words for synset in synsets)))
-        return words
+    def _related(self, word: str, part: str) -> list[tuple[float, frozenset[str]]]:
+        senses = self._senses(part, word)
+        groups: list[tuple[float, set[str]]] = []
+        for (first, last), symbols, weight in _NEAR:
+            targets = [(part, offset) for offset in senses[first:last]]
+            for symbol in symbols:
+                targets = [target for place in targets for target in self._targets(place, symbol)]
+            groups.append((weight, {name for place in targets for name in self._words(place)} - {word}))
+        return [(weight, frozenset(words)) for weight, words in groups if words]
+
+    def _targets(self, place: tuple[str, int], symbols: str) -> list[tuple[str, int]]:
+        """Synsets to which these pointers lead, without adverbs."""
+        part, offset = place
+        pointers = synset_at(self._data[part], offset).pointers
+        return [(_PART_OF[code], at) for symbol, at, code in pointers if symbol in symbols and code in _PART_OF]
+
+    def _words(self, place: tuple[str, int]) -> tuple[str, ...]:
+        part, offset = place
+        return synset_at(self._data[part], offset).words
 
     def synonyms(self, part: str, word: str) -> list[str]:
         """Single words whose first sense is the first sense of this word, so that they can replace it."""
@@ -87,6 +87,27 @@ class WordNet:
 
 
 _PARTS = ("noun", "verb", "adj")
+_PART_OF = {"n": "noun", "v": "verb", "a": "adj", "s": "adj"}
+
+_NEAR: tuple[tuple[tuple[int, int], tuple[str, ...], float], ...] = (
+    ((0, 1), (), 0.7),
+    ((0, 1), ("&",), 0.7),
+    ((0, 1), ("^",), 0.65),
+    ((0, 1), ("+\\",), 0.6),
+    ((0, 1), ("$",), 0.5),
+    ((0, 1), ("@",), 0.5),
+    ((1, 2), (), 0.5),
+    ((2, 3), (), 0.4),
+    ((1, 2), ("&",), 0.4),
+    ((0, 1), ("~",), 0.4),
+    ((0, 1), ("@", "~"), 0.3),
+    ((1, 2), ("@",), 0.25),
+    ((0, 1), ("@", "@"), 0.15),
+)
+"""Relations to nearby words: senses they start from, pointers to follow (man page wninput), and weight.
+
+The weights are about how often a listed word has the class of the listed words that are so related to it.
+"""
 
 
 @lru_cache(maxsize=1)
