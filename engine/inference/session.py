@@ -31,6 +31,9 @@ from hapax.grammar.goals import BUILT_INS
 from hapax.grammar.terms import Value, decimal_of
 from hapax.grammar.words import counted
 
+START_SECONDS = 60.0
+"""Seconds that Prolog may take to start: 0.2 on a free machine, much longer on a busy one."""
+
 MAX_GOAL_DEPTH = 1000
 """Open brackets in a goal. Prolog's parser overruns its C stack at about 15,000."""
 
@@ -273,8 +276,15 @@ class PrologSession:
         theirs.close()
         self._connection = ours
         try:
-            _, reply = _reply(ours, 60.0)  # Prolog starts in 0.2 s; a busy machine may need much longer
-        except (EOFError, OSError, TimeoutError):
+            _, reply = _reply(ours, START_SECONDS)
+        except TimeoutError:
+            self._abandon()
+            raise PrologError(
+                f"SWI-Prolog has not started in {START_SECONDS:g} seconds. Run the command again when the machine is "
+                "less busy, or `hapax doctor`.",
+                "unavailable",
+            ) from None
+        except (EOFError, OSError):
             reply = {"kind": "unavailable", "message": "its process ended"}
         if reply["kind"] != "ready":
             self._abandon()
