@@ -1,0 +1,128 @@
+"""Files that commands of the pages read and that a reader has: labels, filled-in sheets, published data, scores, a key."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from booqa_fixture import planted
+from cli_fixture import run
+from openai_fake import FakeServer
+from test_entailment_graph_import import PEOPLE, PLACES
+from test_evaluation_entailment_tuning import checkpoint
+from test_evaluation_lint import FILES, RULES
+from test_oracle_openai_batch import answered
+from votes_fixture import fill_csv, fill_page
+
+from hapax.kb.store import KnowledgeBase
+
+NOWHERE = "http://127.0.0.1:9/v1"
+"""A server that is never there."""
+ALIASES = [
+    {"model_id": name, "model_name": name, "api_base": NOWHERE, "logprobs": "echo"} for name in ("big", "served")
+]
+
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+"""Data that others published, which lies beside the repository."""
+
+
+def write_inputs(folder: Path) -> None:
+    """All files that are there before the first command of a page."""
+    corpus = "".join(json.dumps(line) + "\n" for line in planted().lines)
+    (folder / "triples.jsonl").write_text(corpus, "utf-8")
+    for name, text in (("person#location", PLACES), ("person#person", PEOPLE)):
+        path = folder / "graphs" / f"{name}_sim.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    checkpoint(folder / "roberta-base", "encoder")
+    (folder / "probing_set").mkdir()
+    for name, text in FILES.items():
+        (folder / "probing_set" / name).write_text(text, "utf-8")
+    (folder / "rules.json").write_text(json.dumps(RULES), "utf-8")
+    (folder / "models.yaml").write_text(json.dumps(ALIASES), "utf-8")
+    (folder / "answers.json").write_text(json.dumps({"defaults": {"critic": 0.9}}), "utf-8")
+    checkpoint(folder / "all-MiniLM-L6-v2", "encoder")
+
+
+def write_labels(folder: Path) -> None:
+    """Labels of all ingredients that a search has proposed so far: right ones."""
+    with KnowledgeBase(folder / "hapax.db", read_only=True) as kb:
+        facts = kb.facts("is_ingredient_in")
+    rows = [["true", fact.predicate, *fact.arguments] for fact in facts]
+    (folder / "labels.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows), "utf-8")
+
+
+def fill_sheets(folder: Path) -> None:
+    """Two people answer every question of the sheets, the second one otherwise than the first."""
+    sheets = folder / "sheets"
+    if not sheets.exists():
+        voters = ("--voter", "ann", "--voter", "bob")
+        run("votes", "export", "predicates", *voters, "--out", sheets, "--db", folder / "hapax.db")
+    for path in sorted(sheets.glob("*.csv")):
+        fill_csv(path, _second if path.stem.endswith(("bob", "2")) else _first)
+    for path in sorted(sheets.glob("statements-*.html")):
+        shutil.move(fill_page(path, lambda row: "yes"), folder)
+
+
+def _first(row: dict[str, str]) -> str:
+    return row["choices"].split(" / ")[0]
+
+
+def _second(row: dict[str, str]) -> str:
+    return row["choices"].split(" / ")[1]
+
+
+def make_key(folder: Path) -> None:
+    """The key of `ssh-keygen`, and the file of signers, as the page makes them."""
+    key = folder / "key"
+    if not key.exists():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        (folder / "signers.txt").write_text(f"ada {key.with_suffix('.pub').read_text('utf-8')}", "utf-8")
+
+
+def write_scores(folder: Path) -> None:
+    """Scores of every pair of the development set, as other programs write them."""
+    pairs = (folder / "dev.txt").read_text("utf-8").splitlines()
+    lines = [f"{int(line.split(chr(9))[2] == 'True')} {place / len(pairs)}\n" for place, line in enumerate(pairs)]
+    for name in ("whole.txt", "alone.txt"):
+        (folder / name).write_text("".join(lines), "utf-8")
+
+
+def copy_answers(folder: Path) -> None:
+    """The published answers of a model about pairs."""
+    published = next((DATA / "levyholt" / "gpt4_dev").glob("*_text_*.json"))
+    lines = published.read_text("utf-8").splitlines(keepends=True)
+    (folder / "answers.json").write_text("".join(lines[:200]), "utf-8")
+
+
+def answer_queue(folder: Path) -> None:
+    """A service of batches answers the queue."""
+    answered(folder / "next.jsonl", folder / "answered.jsonl", FakeServer())
+
+
+BEFORE: tuple[tuple[str, Callable[[Path], None]], ...] = (
+    (r"--labels labels\.tsv", write_labels),
+    (r"votes import|soundness sheets/|winograd import", fill_sheets),
+    (r"--seal key|--signers", make_key),
+    (r"--results answered", answer_queue),
+    (r"scores:whole", write_scores),
+    (r"scores:answers\.json", copy_answers),
+)
+"""Steps before commands with these patterns that the reader takes, or another program."""
+
+
+def prepared(line: str, folder: Path) -> str:
+    """The command with the names of this folder, after the steps before it."""
+    for pattern, step in BEFORE:
+        if re.search(pattern, line):
+            step(folder)
+    with KnowledgeBase(folder / "hapax.db", read_only=True) as kb:
+        newest = kb.runs()[-1].id
+    # As a shell expands it; and a run of the author's.
+    line = re.sub(r"sheets/\*\.csv", " ".join(map(str, sorted((folder / "sheets").glob("*.csv")))), line)
+    return re.sub(r"--run [0-9a-f]{32}", f"--run {newest}", line)
