@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain
@@ -68,13 +67,14 @@ class WordClasses:
 
     def _by_sense(self, listed: Mapping[str, tuple[str, ...]], lemma: str, part: str) -> list[str]:
         """Classes that most of the listed words near this one have, each relation with its weight."""
-        shares, total = Counter[str](), 0.0
+        shares: dict[str, float] = {}
+        total = 0.0
         for weight, words in self.wordnet.near(lemma, part):
             known = [listed[word] for word in words if word in listed]
             if known:
                 total += weight
             for name in chain.from_iterable(known):
-                shares[name] += weight / len(known)
+                shares[name] = shares.get(name, 0.0) + weight / len(known)
         if total < LEAST_NEARNESS:
             return []
         return sorted(name for name, share in shares.items() if share >= LEAST_SHARE * total)
