@@ -535,6 +535,13 @@ WORD_HINTS: tuple[Hint, ...] = (
         'Only an equation of a rule defines a variable, as "Number K = A + 1" does; write the name alone: {name}.',
         ("p(Age A) & Age A < 3 -> q(Age A)", "computed p(Year A, Year B) := Year B = A + 1"),
     ),
+    Hint(
+        "dotted name",
+        "HPX037",
+        'the name "{prefix}.{name}" has a dot',
+        'The predicates of a file that is imported as {prefix} end in this name: write "{name}_{prefix}".',
+        ("food.is_in(T X, T Y) -> q(T X)", "p(T X) & food.q(T X) -> r(T X)", "p(T X) -> food.q(T X)"),
+    ),
 )
 """For statements whose first fault is one character or word, whatever stands around it."""
 

@@ -45,6 +45,7 @@ MENDED: Final[Mapping[str, str]] = {
     "HPX034": "p(T X, T Y) -> q(T X)",
     "HPX035": "oracle is_in(Ingredient, Dish)",
     "HPX036": "p(Age A) & A < 3 -> q(Age A)",
+    "HPX037": "is_in_food(Food X, Dish Y) -> q(Food X)",
     "HPX040": "is_allergic_to(Person X, Food A) -> p(Person X, Food A)",
     "HPX041": "p(Person X, Food A) -> q(Food A)",
     "HPX042": "p(Person X, Food A) -> q(Food A)",

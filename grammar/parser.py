@@ -319,6 +319,13 @@ def _read_statements(file: str, text: str) -> RuleSource:
                 fix = (TextRepair(place, str(tokens[0]), meant),) if only else ()
                 source.diagnostics.append(replace(misspelt, fix=fix))
                 continue
+            if error.token.type == "DOT":
+                dot = next(place for place, token in enumerate(tokens) if token is error.token)
+                words = {"prefix": str(tokens[dot - 1]), "name": str(tokens[dot + 1])}
+                begin, end = _place(file, tokens[dot - 1]), _place(file, tokens[dot + 1])
+                place = replace(begin, end_line=end.end_line, end_column=end.end_column)
+                source.diagnostics.append(hint("dotted name").at(place, **words))
+                continue
             place = _place(file, error.token if error.token.type != "$END" else tokens[-1])
             # Finding the hint costs a parse of all examples; diagnostics beyond the cap are only counted.
             if len(source.diagnostics) < DIAGNOSTICS_PER_FILE:
@@ -367,7 +374,7 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
         if current and (ends or declares or token.type in ("ATTRIBUTE", "EXAMPLE")):
             yield current
             current, depth, broken = [], 0, False
-        if token.type == "DOT":
+        if token.type == "DOT" and not _joins_names(current, token, following):
             if current:
                 yield current
             current, depth, broken = [], 0, False
@@ -391,6 +398,13 @@ def _goes_on(current: list[Token], token: Token, blank_line: bool) -> bool:
     # Attributes go on only at a comma: the sign at the start of a broken rule below them is not theirs.
     after, before = (_COMMA, _COMMA) if current[0].type == "ATTRIBUTE" else (GOES_ON_AFTER, GOES_ON_BEFORE)
     return current[-1].type in after or (token.type in before and (not blank_line or token.type == "ARROW"))
+
+
+def _joins_names(current: list[Token], dot: Token, following: Token) -> bool:
+    """True for the dot in `food.is_in`, which stands between two words of a rule without a blank."""
+    if not current or _keyword(current) or current[-1].type != "WORD" or following.type != "WORD":
+        return False
+    return current[-1].end_pos == dot.start_pos and dot.end_pos == following.start_pos
 
 
 def _at_exception(current: list[Token], token: Token, following: Token) -> bool:
