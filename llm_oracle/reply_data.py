@@ -25,11 +25,12 @@ MOST_LOOSE = 20_000
 
 _GENERIC_NAMES = ("value", "answer", "name", "item", "result", "example", "entity", "title", "text", "label")
 _ORDER_NAMES = frozenset(("#", "no", "nr", "id", "index", "rank", "number", "position", "order", "№"))
-_SIDE_NAMES = re.compile(
+SIDE_NAMES = re.compile(
     r"reason|explan|note|descri|confiden|comment|detail|source|prob|score|categor|count|total|status|type|class|"
     r"question|prompt|sentence|format|variable",
     re.IGNORECASE,
 )
+"""Names of what data says beside its values."""
 _CARRIERS = ("arguments", "parameters", "input", "function", "output", "data", "response", "properties", "tool_input")
 """Names of the parts of a call of a tool that carry what it is called with."""
 # `Here: ["`, `x = [{"`, or a bracket at the beginning of a line; not the `[` of `see [B]`.
@@ -289,7 +290,7 @@ def _list_in(node: Mapping[str, Any], wanted: WantedName) -> list[Any] | None:
     best = max(ranked, key=lambda entry: entry[0])
     if best[0] >= 10 or len(ranked) == 1:
         return best[2]
-    main = [inner for _, name, inner in ranked if not _SIDE_NAMES.search(name)]
+    main = [inner for _, name, inner in ranked if not SIDE_NAMES.search(name)]
     return list(chain.from_iterable(main))
 
 
@@ -317,7 +318,7 @@ def _picked(node: Mapping[str, Any], wanted: WantedName) -> str:
     best = max(scalars, key=wanted.fit)
     if wanted.fit(best):
         return scalars[best]
-    main = [name for name in scalars if name.casefold() not in _ORDER_NAMES and not _SIDE_NAMES.search(name)]
+    main = [name for name in scalars if name.casefold() not in _ORDER_NAMES and not SIDE_NAMES.search(name)]
     return scalars[main[0]] if main else ""
 
 
@@ -379,7 +380,7 @@ def read_elements(text: str, wanted: WantedName) -> DataPart | None:
     if not names:
         return None
     rows = [name for name in names if name not in ("td", "th")] or list(names)
-    best = max(rows, key=lambda name: (wanted.fit(name), not _SIDE_NAMES.search(name), names[name]))
+    best = max(rows, key=lambda name: (wanted.fit(name), not SIDE_NAMES.search(name), names[name]))
     values = tuple(inside for name, inside in parser.leaves if name == best and inside.strip())
     if best in ("p", "div") or any("\n" in value for value in values) or len(values) < 2:
         return None  # the text in the elements is read without them
@@ -520,10 +521,18 @@ def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], wanted: 
         are_numbers = all(_QUANTITY.fullmatch(text) for text in texts)
         if wanted.numeric and are_numbers:
             return column
+        others_are_names = width > 1 and not all(_are_quantities(data, other) for other in range(width))
+        if not wanted.numeric and are_numbers and texts and others_are_names:
+            continue
         counts_rows = texts == [str(number) for number in range(1, len(texts) + 1)]
         if not wanted.numeric and not counts_rows:
             return column
     return 0
+
+
+def _are_quantities(data: Sequence[Sequence[str]], column: int) -> bool:
+    """True if a column holds nothing but numbers."""
+    return all(_QUANTITY.fullmatch(_bare(row[column])) for row in data if column < len(row))
 
 
 def _bare(cell: str) -> str:

@@ -19,12 +19,18 @@ _LEADS = (
     "to|są|jak|takie jak|m\\.in\\.|np\\.|należą|"
     "как|являются|это|например|включают|такие как|"
     "antara lain|adalah|seperti|yaitu|meliputi|misalnya|termasuk|"
+    "مثل|منها|وهي|هي|تشمل|"
     "är|er|som|såsom|til exempel|till exempel|for eksempel|inkluderer"
 )
 _LEAD = re.compile(rf"(?:^|(?<=[\s(])|(?<=\s['’]))(?:{_LEADS})(?:\s*:)?(?:\s+|$)", re.IGNORECASE)
-_IDEOGRAPHIC_LEAD = re.compile(r"(?:包括|包含|例如|比如|分别是|主要有|有|是|为|为|如|像|に?は|として)[：:、，]?")
-_IDEOGRAPHIC_TAIL = re.compile(r"(?:等等|等|など|といった|です|があります|がある|が挙げられます).*$", re.DOTALL)
-_IDEOGRAPHIC = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_IDEOGRAPHIC_LEAD = re.compile(
+    r"(?:으?로는|에는|중에는)\s+|(?:包括|包含|例如|比如|分别是|主要有|有|是|为|为|如|像|に?は|として)[：:、，]?"
+)
+_IDEOGRAPHIC_TAIL = re.compile(
+    r"\s등(?=[\s이의을])|이\s있습니다|입니다|(?:等等|等|など|といった|です|があります|がある|が挙げられます).*$",
+    re.DOTALL,
+)
+_IDEOGRAPHIC = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _CLOSING = re.compile(
     r"[,;]?\s*(?:entre\s+(?:muchos\s+|muchas\s+|muitos\s+|muitas\s+)?(?:otros|otras|outros|outras|autres)(?:\s+\w+)?|"
     r"(?:y|e)\s+(?:muchos\s+|muitos\s+)?(?:otros|otras|outros|outras|altri|altre)(?:\s+\w+)?|et\s+(?:bien\s+)?d['’]autres|etc\.?|usw\.?|"
@@ -39,7 +45,7 @@ _ENGLISH = re.compile(
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(r"\s*(?:[,،;]\s+|[,،](?=[^\d\s])|[，、؛；])\s*")
-_JOINED = re.compile(r"\s+(?:und|et|y|e|i|ou|o|u|oder|en|og|och|ja|ve|dan|и|та|ve|și|és|sowie)\s+")
+_JOINED = re.compile(r"\s+(?:und|et|y|e|i|ou|o|u|oder|en|og|och|ja|ve|dan|и|та|ve|și|és|sowie)\s+|\s+و(?=ال)")
 _IDEOGRAPHIC_JOINED = re.compile(r"(?:以及|还有|和|与|及|或)")
 _FIRST_JOIN = re.compile(r"^(?:(?:und|et|y|e|i|ou|o|oder|en|og|och|dan|и|ve|sowie)\s+(?=\S)|(?:以及|和|与|及|还有))")
 _PARTICLES = r"(?:de|da|do|di|du|del|della|des|dos|das|der|den|van|von|la|le|les|of|el|al|sur|en)"
@@ -60,6 +66,14 @@ def is_foreign(text: str) -> bool:
     return len(words) > 3 and len(_ENGLISH.findall(text)) < 2 and not re.search(r"\b(?:the|and|are|was)\b", text, re.I)
 
 
+_AGENT = re.compile(
+    r"(?:fue|fueron|foi|foram|été|stat[oa]|wurden?|werd)\b[^.]*?\b(?:por|par|pelo|pela|von|da|dal|dalla|door)\s+(?P<name>"
+    + _FIRST_NAME.pattern
+    + ")"
+)
+"""The agent of a passive: `fue pintado por Pablo Picasso`."""
+
+
 def foreign_values(text: str) -> list[str]:
     """The values that a sentence in another language than English lists; empty if it lists fewer than three.
 
@@ -67,6 +81,9 @@ def foreign_values(text: str) -> list[str]:
     """
     if not is_foreign(text):
         return []
+    agent = _AGENT.search(text)
+    if agent:
+        return [agent["name"].rstrip(".")]
     text = _CLOSING.sub("", text.strip().rstrip(".!。！ "))
     is_ideographic = _IDEOGRAPHIC.search(text) is not None
     if is_ideographic:
@@ -82,7 +99,7 @@ def foreign_values(text: str) -> list[str]:
     values = [*behind[:-1], *(pair if last == behind[-1] and len(pair) == 2 else [last])]
     if not is_ideographic:
         is_joined = len(values) > len(behind) or last != behind[-1]
-        values = _within_names(values, can_end=is_joined and behind == parts)
+        values = within_names(values, can_end=is_joined and behind == parts)
     if len(values) < 3 or (values[0] == parts[0] and values[-1] in behind[-1][-len(values[-1]) :]):
         return []
     if any(len(value) > MOST_CHARACTERS or len(value.split()) > MOST_WORDS for value in values):
@@ -106,7 +123,7 @@ def _behind_lead(parts: list[str], leads: re.Pattern[str]) -> list[str]:
     return parts
 
 
-def _within_names(values: list[str], can_end: bool) -> list[str]:
+def within_names(values: list[str], can_end: bool) -> list[str]:
     """The values without the words of the sentence before and behind them, if they are names with capitals.
 
     `can_end`: the sentence may go on behind the list.
@@ -115,9 +132,10 @@ def _within_names(values: list[str], can_end: bool) -> list[str]:
         return values
     first, *others, last = values
     name = _LAST_NAME.search(first)
-    if name and any(word[:1].islower() for word in first.split()):
+    before = first[: name.start()].split() if name else []
+    if name and any(word[:1].islower() and word not in ("and", "of", "the") for word in before):
         first = name.group()
     ended = _FIRST_NAME.match(last)
-    if can_end and ended and len(last[ended.end() :].split()) > 1:
+    if can_end and ended and re.match(r"\s+(?!and\b|of\b|the\b|or\b)[^\W\d_A-Z]\w*\s+\w", last[ended.end() :]):
         last = ended.group()
     return [first, *others, last]

@@ -69,6 +69,7 @@ _LOOSE_NUMBER = re.compile(
 )
 # The numbers in `Here: 1. basil 2. thyme, (3) sage`, but not 4.5.
 _INLINE_NUMBER = re.compile(r"(?:^|(?<=[\s:：;,，(]))\(?(?P<number>\d{1,2})[.)]\s*(?=[^\s\d.]|\d{3}|(?<=\s)\d)")
+_INLINE_LETTER = re.compile(r"(?:^|(?<=[\s:：;,，(]))\(?(?P<number>[a-h])\)\s*(?=\S)")
 _JOINED = re.compile(r"[,;，]?(?:\s+(?:and|or))?$")
 _CHINESE_DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九", 1)}
 _ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10}
@@ -180,6 +181,11 @@ def _inline_items(raw: str) -> Iterator[str]:
     """The parts of a line that holds several numbered items, `1. red 2. blue`; else the line itself."""
     marks = list(_INLINE_NUMBER.finditer(raw))
     numbers = [int(mark["number"]) for mark in marks]
+    if len(marks) < 2:
+        marks = list(_INLINE_LETTER.finditer(raw))
+        numbers = [ord(mark["number"]) for mark in marks]
+        numbers = numbers if "a" in {mark["number"] for mark in marks[:1]} and len(marks) > 2 else []
+        marks = marks if numbers else []
     if len(marks) < 2 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         yield raw
         return

@@ -69,6 +69,10 @@ _DIMENSIONS = frozenset(
         "sea",
         "level",
         "per",
+        "people",
+        "inhabitants",
+        "residents",
+        "total",
     ]
 )
 
@@ -167,12 +171,26 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
     measured = _measured(first, question)
     if measured is not None:
         return measured
+    counted = _counted(first, question)
+    if counted is not None:
+        return counted
     stated = _STATED.search(_PARENTHESES.sub("", first))
     if stated and not _BOUND.search(first):
         return parse_number(stated["number"])
     # Years of birth and death in parentheses are of another statement.
-    years = _YEAR.findall(_PARENTHESES.sub("", first)) or _YEAR.findall(first)
+    years = _YEAR.findall(_PARENTHESES.sub("", first)) or _YEAR.findall(first_sentence(plain))
     return parse_number(years[0]) if "year" in question.type_words and len(set(years)) == 1 else None
+
+
+def _counted(text: str, question: ReplyQuestion) -> Value | None:
+    """The only number that stands before the noun behind the slot, whatever the subject: `Most cats have 18 toes`."""
+    behind = re.findall(r"[^\W\d_]{3,}", question.sentence.partition(f"[{question.variable}]")[2])[:1]
+    if not behind or "year" in question.type_words or _BOUND.search(text) or _RANGE.search(text):
+        return None
+    noun = re.escape(behind[0].removesuffix("s"))
+    plain = _WORDS.sub(_from_words, _HEDGES_BEFORE.sub("", _PARENTHESES.sub("", text)))
+    numbers = set(re.findall(rf"(?<![\w.,])({_SIZE})\s+(?:[a-z]+\s+)?{noun}", plain))
+    return parse_number(numbers.pop()) if len(numbers) == 1 else None
 
 
 def _signed(text: str) -> str:
@@ -183,9 +201,9 @@ def _signed(text: str) -> str:
 
 def numbers_listed(text: str, question: ReplyQuestion) -> list[str]:
     """The parts of a line that lists numbers with commas or `and`; empty if a part is none."""
-    plain = ascii_digits(text.replace("**", ""))
+    plain = re.sub(r"[{}\[\]$]", "", ascii_digits(text.replace("**", "")))
     slot = in_template(plain, question)
-    lead = re.fullmatch(r"[^:]{0,120}:\s*(?P<rest>.+)", plain)
+    lead = re.fullmatch(r"[^:]{0,120}(?::|\b(?:are|were|include|includes)\b)\s*(?P<rest>[-−\d].*)", plain)
     for reading in (plain, slot, lead["rest"] if lead else None):
         parts = [part for part in re.split(r"\s*(?:,\s+and\s+|;\s*|,\s+|\s+and\s+|\s+or\s+)", reading or "") if part]
         numbers = [stated_number(part, question) for part in parts]

@@ -468,17 +468,28 @@ _SUCH_AS = re.compile(
 )
 # `Herbs of Italy: basil, thyme`: one colon, and a list behind it.
 _INTRODUCED = re.compile(r"(?P<before>[^:：]{3,200}[^\W\d])[:：]\s*(?P<rest>[^:：]*[,，、;]\s*[^:：]*)", re.DOTALL)
+_IN_PARENTHESES = re.compile(
+    r"\((?:e\.g\.|for\s+example|for\s+instance|such\s+as|including|like)[,:]?\s+(?P<rest>[^()]+)\)", re.IGNORECASE
+)
+_FOLLOWED = re.compile(
+    r"(?P<first>[^\W\d_a-z][\w'’.-]*(?:\s+[^\W\d_a-z][\w'’.-]*){0,3})\s+(?:is|are|was|were|has|have|comes?|leads?)\b[^.;]*?,?\s+"
+    r"(?:closely\s+)?followed\s+by\s+(?P<rest>[^.;]+)"
+)
 _INSTEAD = re.compile(r"not\s+[^,]+?,?\s+but\s+(?:rather\s+)?(?P<rest>.+)", re.DOTALL)
 _VAGUE = re.compile(
     r"(?:(?:in|from|by|through|at|to)\s+)?(?:many|several|various|some|a\s+(?:number|variety|few|range)\s+of|numerous|"
     r"different|multiple|most|other|certain|all|both|the\s+following|these|the)\b",
     re.IGNORECASE,
 )
+_MANNER = r"(?:(?:\w+ly|often|sometimes|also|most|best|first|still)\s+)*"
 # `composed by Verdi`, `originally written by Homer`.
-_PASSIVE = re.compile(r"(?:\w+ly\s+)?\w+(?:ed|en|wn|t|de)\s+(?:\w+ly\s+)?by\s+(?P<rest>.+)", re.DOTALL)
+_PASSIVE = re.compile(
+    rf"{_MANNER}\w+(?:ed|en|wn|t|de)\s+(?:(?:\w+ly\s+)?by|(?<=credited\s)to|(?<=attributed\s)to)\s+(?P<rest>.+)",
+    re.DOTALL,
+)
 # `spoken in Brazil`.
 _PARTICIPLE = re.compile(
-    r"(?:\w+ly\s+)?(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
+    rf"{_MANNER}(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
 )
 _ACTIVE = re.compile(
     r"(?P<subject>\S+(?:\s+\S+){0,3}?)\s+(?:(?:also|mainly|often|mostly|usually|typically)\s+)?(?P<verb>[a-z]{3,})\s+(?P<rest>\S.*)",
@@ -489,7 +500,7 @@ _SUBORDINATE = re.compile(r"(?:if|when|while|because|since|although|though|unles
 _OPENING = re.compile(
     r"(?:(?:i\s+(?:think|believe|guess)|i['’]?\s?a?m\s+(?:fairly|quite|pretty|very)\s+(?:sure|certain|confident)),?\s+(?:that\s+)?|"
     r"it\s+is\s+(?:\w+ly\s+)?(?:believed|known|said|thought|considered|accepted|assumed)\s+that\s+|"
-    r"(?:as\s+far\s+as\s+i\s+know|to\s+(?:the\s+best\s+of\s+)?my\s+knowledge|if\s+i\s+recall\s+correctly),?\s+|(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
+    r"(?:as\s+far\s+as\s+i\s+know|to\s+(?:the\s+best\s+of\s+)?my\s+knowledge|if\s+i\s+recall\s+correctly),?\s+|as\s+of\s+[^,]{3,30},\s+|currently,\s+|(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
     r"hence|indeed|overall|in\s+(?:short|summary|conclusion|this\s+case)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
     r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also)[,.!:]+\s*)+",
     re.IGNORECASE,
@@ -532,11 +543,13 @@ def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str 
         match = pattern.match(plain)
         if match is None:
             continue
-        slot = match[1].strip()
+        slot = match[1].strip().rstrip(":–—-").strip('`"“” ')
         if not is_before:
             return slot
         slot = _ADVERBS.sub("", slot)
         vague = _MANY.match(slot) and not is_titled(slot)  # `Many metals are magnetic, such as iron`
+        if pattern not in question.whole_templates and stems(slot) and stems(slot) <= question.known_stems:
+            continue  # `Fish is served with lemon` for `[A] is served with fish`
         if len(slot.split()) <= MOST_DESCRIBING and not _NO_SLOT.search(slot) and not vague:
             return slot
     return None
@@ -565,6 +578,12 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     lead = LEAD_IN.fullmatch(plain) or _ADVISED.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
     if lead:
         return None if lead.re is _CONTRACTED and _NOT_A_NAME.match(lead["rest"]) else lead["rest"]
+    inside = _IN_PARENTHESES.search(plain)
+    if inside and stems(plain[: inside.start()]) & question.known_stems:
+        return inside["rest"]
+    ranked = _FOLLOWED.match(plain)
+    if ranked:
+        return f"{ranked['first']}, {ranked['rest']}"
     introduced = _INTRODUCED.fullmatch(plain)
     if introduced and stems(introduced["before"]) & question.known_stems and not question.is_of_titles:
         return introduced["rest"]
@@ -595,13 +614,18 @@ def _enumerated(text: str, question: ReplyQuestion) -> str | None:
 
 def _complement(text: str, question: ReplyQuestion) -> str | None:
     """The side of a verb that is not described by words of the question."""
-    matches = list(_COPULA.finditer(text[:LONGEST_PROSE]))
+    # A verb in capitals is a part of a title: `Wish You Were Here`.
+    matches = [match for match in _COPULA.finditer(text[:LONGEST_PROSE]) if not match.group().strip()[:1].isupper()]
     clause_end = (text.find(",") + 1 or len(text)) - 1
     for match in matches:
         left, right = text[: match.start()].strip(), DATED.sub("", text[match.end() :].strip())
         relative = _RELATIVE.search(left)
         follows = any(match.end() <= later.start() < clause_end for later in matches)
-        if relative and (relative.end() == len(left) or (follows and not _COPULA.search(f"{left[relative.end() :]} "))):
+        if (
+            relative
+            and relative.start()
+            and (relative.end() == len(left) or (follows and not _COPULA.search(f"{left[relative.end() :]} ")))
+        ):
             continue  # the verb of a clause: `The metals that are magnetic are iron and nickel`
         if len(left.split()) > MOST_DESCRIBING or _SUBORDINATE.match(left) or left.casefold() == "there":
             return None
@@ -637,6 +661,7 @@ def _undescribed(left: str, right: str, question: ReplyQuestion, is_foreign: boo
         if not described_left:
             return participle["rest"]  # `The Torah was written in Hebrew` for `the Bible was written in [L]`
         right = participle["rest"]  # `Olive oil is produced in Spain` for `[C] produces olive oil`
+        described_right = 0
     is_vague = _VAGUE.match(left) is not None and len(listed(right, question)) > 2
     is_described = 0 < described_left >= described_right or (not described_right and (is_vague or is_foreign))
     if is_described and not _NOT_A_NAME.match(right) and not _PARTICIPLE.match(right):
@@ -708,7 +733,7 @@ _AND_MORE = re.compile(
     re.IGNORECASE,
 )
 _JOINS = re.compile(
-    r"^(?:and(?:\s+also)?|or|und|oder|et|ou|y|e|o|&|as\s+well\s+as|also|plus|such\s+as|for\s+(?:example|instance)|e\.g\.)"
+    r"^(?:and(?:\s+also)?|or|und|oder|et|ou|y|e|o|&|as\s+well\s+as|along\s+with|also|plus|such\s+as|for\s+(?:example|instance)|e\.g\.)"
     r"[,:]?\s+",
     re.IGNORECASE,
 )
@@ -747,9 +772,19 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
     if len(parts) == 2 and _SUFFIX.fullmatch(parts[1]):
         return [text]
     last = _JOINS.sub("", parts[-1], count=1)
-    joined = _pair(last, question, len(parts) > 2) if last == parts[-1] else [last]
+    has_pair = last == parts[-1] or re.match(r"as\s+well|also|plus|such|along", parts[-1])
+    joined = _pair(last, question, len(parts) > 2) if has_pair else [last]
     values = (*(_JOINS.sub("", part, count=1) for part in parts[:-1]), *joined)
-    return [value for value in values if value and value not in ("and", "or")]
+    values = tuple(value for value in values if value and value not in ("and", "or"))
+    named = [value for value in values if not _UNNAMED.match(value)]
+    return named if len(values) > 2 and named else list(values)
+
+
+_UNNAMED = re.compile(
+    r"(?:(?:so\s+)?many|several|various|numerous|countless|other|some|certain|all\s+kinds\s+of|a\s+(?:variety|number|few|range)\s+of)"
+    r"\s+(?=[a-z])"
+)
+"""The part of a list that names no value: `and many species of fish`."""
 
 
 def _is_enclosed(text: str) -> bool:

@@ -15,8 +15,16 @@ from itertools import chain, pairwise, takewhile
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
 from hapax.llm_oracle.drop_reasons import DropReason
-from hapax.llm_oracle.reply_data import WantedName, read_csv, read_elements, read_json, read_table, without_elements
-from hapax.llm_oracle.reply_languages import foreign_values
+from hapax.llm_oracle.reply_data import (
+    SIDE_NAMES,
+    WantedName,
+    read_csv,
+    read_elements,
+    read_json,
+    read_table,
+    without_elements,
+)
+from hapax.llm_oracle.reply_languages import foreign_values, within_names
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading, read_lines
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
@@ -35,6 +43,7 @@ from hapax.llm_oracle.reply_prose import (
 )
 from hapax.llm_oracle.reply_turns import first_turn, is_code, own_text, without_reasoning
 from hapax.llm_oracle.reply_values import (
+    LEADING_QUANTIFIER,
     OPENING_ARTICLE,
     broken,
     denies_all,
@@ -55,7 +64,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 8
+READER_VERSION = 9
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -101,7 +110,10 @@ _SET_OFF_TITLE = re.compile(r"(?P<sign>\*\*|\*|[\"“«])\s?(?P<name>[^*\"“”
 _CITATION = re.compile(r"(?<=[\w)”\"*])\s?(?:\[\d{1,3}\])+(?![\w\[])")
 _BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{1,80}?[^*\n:])\*\*(?!\s?:)")
 _JOINER = re.compile(r"(?:\s*\([^()]*\))?(?:,|;|,?\s+(?:and|or|as\s+well\s+as))?\s+(?:the\s+|an?\s+)?")
-_BUT = re.compile(r"^(?:I|It|There)(?:['’]\w{1,2})?\s[^.]{3,120}?,\s+but\s+(?=\S)")
+_BUT = re.compile(
+    r"^(?:(?:I|It|There)(?:['’]\w{1,2})?\s[^.]{3,120}?|[^.,]{3,100}\b(?:unknown|uncertain|unclear|debated|disputed|not\s+known))"
+    r",\s+but\s+(?=\S)"
+)
 """The reservation before an answer: `I don't have a complete list, but Madrid lies in Spain.`"""
 _OPENERS = re.compile(
     r"(?:(?:great|good|excellent|interesting)\s+(?:question|choice|topic)|sure|certainly|"
@@ -357,13 +369,21 @@ def _further_names(sentence: str, question: ReplyQuestion) -> list[str]:
     if len(sentence.split()) < _LEAST_OF_REMARK or question.numeric or _CONTRARY.search(sentence):
         return []
     if question.is_of_titles:
-        is_further = re.search(r"\b(?:also|other|others|another|additionally)\b", sentence, re.IGNORECASE)
+        is_further = _ALSO_DID.search(sentence)
         return _bold_names(sentence, question) if is_further else []
+    label, sign, rest = broken(sentence)
+    if sign in (":", "：") and len(label.split()) <= 4 and _FURTHER.search(label) and len(listed(rest, question)) > 1:
+        return listed(rest.rstrip("."), question)
     more = _ORDINAL.match(sentence) if re.match(r"(?:other|additional|further)\b", sentence, re.IGNORECASE) else None
     named = stated(sentence, question) if more else None
     return listed(named, question) if named else also_named(sentence, question)
 
 
+_ALSO_DID = re.compile(
+    r"\b(?:also|additionally|other|another)\b(?:\s+(?!(?:for|at|in|with|from|as|to|on|by)\b)[\w'’]+){0,6}?,?:?\s*(?:\*|[\"“«])",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that names a further title: `She also wrote the novella *Lady Susan*`."""
 _CONTRARY = re.compile(
     r"\b(?:not|never|but|however|although|though|unlike|no longer|incorrect|wrong)\b|n['’]t\b", re.IGNORECASE
 )
@@ -479,11 +499,16 @@ def _records(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyP
     """The pieces of a reply of records, `Country: Chile` above `Reason: ...`; empty if it is none."""
     fields = [broken(line.body.replace("*", "")) if line.mark is Mark.NONE else ("", "", "") for line in lines]
     counts = Counter(label.casefold() for label, sign, _ in fields if sign in (":", "：") and len(label.split()) <= 3)
+    wanted = WantedName(question.variable, question.data_type, question.numeric)
     # A single label that recurs, such as `Answer`, makes a list and no records.
     recurring = [label for label, count in counts.items() if count > 1]
+    if not recurring and len(lines) == len(counts) > 1:
+        best = max(counts, key=wanted.fit)
+        recurring = (
+            [*counts] if wanted.fit(best) and all(SIDE_NAMES.search(name) for name in counts if name != best) else []
+        )
     if len(recurring) < 2 or sum(counts[label] for label in recurring) < 0.8 * len(lines):
         return []
-    wanted = WantedName(question.variable, question.data_type, question.numeric)
     best = max(recurring, key=wanted.fit)
     return [
         ReplyPart(
@@ -687,11 +712,13 @@ def _stated_values(body: str, named: str, question: ReplyQuestion, is_bare: bool
     if not is_bare and not question.is_of_titles:
         named = DATED.sub("", re.sub(r"\s+\([^()]*\)", "", named))
     values = _names_in(named, question, is_bare)
+    if len(values) > 2 and is_bare and not question.is_of_titles:
+        values = within_names(values, can_end=True)  # `Sommeliers recommend Malbec, Syrah and Merlot with it`
     if len(values) > 1 and is_bare:
         values[0] = novel_name(values[0], question) or values[0]  # `Puccini composed Tosca, Turandot and ...`
     if values and not question.is_of_titles:  # a lone `and` has none
         values = [_AS.sub("", _ARTICLE.sub("", value)) for value in values]
-        values[0] = OPENING_ARTICLE.sub("", values[0])
+        values[0] = LEADING_QUANTIFIER.sub("", OPENING_ARTICLE.sub("", values[0]))
         if in_template(body, question) is None and (len(values) == 1 or not is_bare):
             values = [value for value in values if not _is_echo(value, question)]
     return values
@@ -775,7 +802,7 @@ _FURTHER = re.compile(
     re.IGNORECASE,
 )
 _NOTE = re.compile(
-    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|caveats?|explanation|reasoning)\**\s*[:：]",
+    r"\W*(?:please\s+)?(?:notes?|sources?|references?|disclaimer|tips?|caveats?|explanation|reasoning|confidence|certainty|probability|score)\**\s*[:：]",
     re.IGNORECASE,
 )
 
@@ -992,6 +1019,10 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int], question: Re
     if apart:
         return list(marked)
     groups = [position for position in outer if lines[position].body.rstrip("*_ ").endswith((":", "："))]
+    # A numbered list below each number holds the items, while bullets may explain.
+    nested = {lines[position].mark for position in marked} == {Mark.NUMBER} and len(below) >= 2 * len(outer) > 2
+    if not groups and nested and are_names([lines[position].body for position in below], 4):
+        groups = list(outer)
     if not groups and _are_group_names(lines, outer, below, question):
         groups = list(outer)
     if (

@@ -26,7 +26,7 @@ _NEXT_PROMPT = re.compile(
 )
 """The line with which a base model begins another prompt: `Question:`, `### Human:`, `Give me 5`, code."""
 _PAGE = re.compile(
-    r"(?:share\s+(?:this|on)\b|posted\s+(?:by|in|on)\b|filed\s+under\b|tagged\b|tags\s*:|related\s+(?:posts?|articles?|stories)\W*$|leave\s+a\s+(?:reply|comment)|"
+    r"(?:=+\s*)?(?:share\s+(?:this|on)\b|posted\s+(?:by|in|on)\b|filed\s+under\b|tagged\b|tags\s*:|related\s+(?:posts?|articles?|stories)\W*$|leave\s+a\s+(?:reply|comment)|add\s+to\s+cart|customer\s+reviews|"
     r"(?:\d+\s+)?comments?\W*$|re\s*:\s|previous\s+(?:post|article)|next\s+(?:post|article)|copyright\b|©|all\s+rights\s+reserved|(?:external\s+links|see\s+also|references)\W*$|"
     r"(?:thanks\s+in\s+advance|cheers|best\s+regards|regards|sincerely)\b[^.]{0,30}$)",
     re.IGNORECASE,
@@ -58,8 +58,13 @@ def without_reasoning(text: str) -> tuple[str, str]:
     return "", text
 
 
+# `[[Nile]]` and `[[Nile (river)|Nile]]`, but not `[["Nile", "Egypt"]]`.
+_WIKI_LINK = re.compile(r"\[\[(?:[^\[\]|\"',]{1,200}\|)?(?P<text>[^\[\]|\"',\d][^\[\]|\"',]{0,200})\]\]")
+
+
 def first_turn(text: str) -> tuple[str, str]:
-    """The model's own turn, and what it wrote after the mark that ends it."""
+    """The model's own turn, without links of a wiki, and what it wrote after the mark that ends it."""
+    text = _WIKI_LINK.sub(r"\g<text>", text)
     text = _SPEAKER.sub("", text, count=1) if _SPEAKER.match(text) else text
     for match in _TURN_ENDS.finditer(text):
         if text[: match.start()].strip():

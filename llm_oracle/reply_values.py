@@ -69,7 +69,7 @@ _YEARS = re.compile(r"(?:c\.\s*)?\d{3,4}s?(?:\s?[–-]\s?\d{2,4})?(?:\s+(?:bc|ad
 # The end of `Nile, which flows north` and `Nile, a river`.
 _APPOSITION = re.compile(
     r"(?<=\w),\s+(?:which|who|where|whose|when|because|although|though|an?|the|known|also|located|one\s+of)\s.*$|"
-    r"(?<=\w),?\s+(?:such\s+as|including)\s.*$",
+    r"(?<=\w),?\s+(?:such\s+as|including|aka|a\.k\.a\.|also\s+(?:known\s+as|called))\s.*$",
     re.DOTALL,
 )
 _PLACED = re.compile(r"(?P<name>[^,:()]+),\s+(?P<place>[^\W\d_a-z](?!nc\b|td\b|r\b)[^,:()]*)")
@@ -162,7 +162,9 @@ _NAMED_SUBJECT = re.compile(r"(?P<name>[^\W\d_a-z]\S*(?:\s+[^\W\d_a-z]\S*)+)\s+[
 """A name of several words and a verb, in a list of sentences."""
 _QUANTIFIER = re.compile(r"^(?:some|many|most|several|various|all)\s+(?!of\b)(?=[^\W\d_])", re.IGNORECASE)
 
-_SOME = re.compile(r"(?:[Ss]ome|[Mm]any|[Mm]ost|[Ss]everal|[Vv]arious)\s+(?=[a-z])(?!of\b)")
+LEADING_QUANTIFIER = re.compile(
+    r"(?:[Ss]ome|[Mm]any|[Mm]ost|[Ss]everal|[Vv]arious)\s+(?=[a-z])(?!of\b)|(?:[Bb]oth|[Oo]nly|[Jj]ust|[Ee]ither)\s+(?:the\s+)?(?=\w)"
+)
 
 _QUANTITIES = frozenset(("several", "many", "some", "various", "numerous", "most", "all", "both", "few", "a few"))
 """Words that stand for values without naming one."""
@@ -346,6 +348,8 @@ def _are_mapped(items: list[tuple[str, str, str]]) -> bool:
 def _are_placed(texts: list[str], may_be_people: bool) -> bool:
     """True if nearly all texts are a name and its place, not a surname and first names."""
     matches = [match for text in texts if (match := _PLACED.fullmatch(_PARENTHESES.sub("", text).rstrip(".")))]
+    if len({match["name"] for match in matches}) == 1:
+        return False  # `Paris, Texas` and `Paris, Kentucky`
     if len(matches) < max(3, 0.8 * len(texts)):
         return False
     if not may_be_people:
@@ -514,7 +518,7 @@ def _shortened(name: str, question: ReplyQuestion, style: ListStyle, marked: boo
         counted = _before_comma(_PARENTHESES.sub("", name), question, style)
         if len(counted.split()) > MOST_WORDS and not is_sentence(name):
             return DropReason.TOO_LONG
-        reasoned = _REASONED.match(name)
+        reasoned = None if name.split(" ")[0].endswith("ing") else _REASONED.match(name)
         name = reasoned["name"] if reasoned and not is_titled(name) else name
     named = _NAMED_SUBJECT.fullmatch(name) if style.stops and not question.is_of_titles else None
     if named:
@@ -535,7 +539,7 @@ def _leading(slot: str, question: ReplyQuestion, style: ListStyle) -> str:
     left, _, right = broken(slot)
     if right and is_label(left, question, style):
         slot = right  # `A: pizza is a dish from Italy`
-    article = _ARTICLE.match(slot) or _SOME.match(slot)
+    article = _ARTICLE.match(slot) or LEADING_QUANTIFIER.match(slot)
     slot = slot[article.end() :] if article and not question.is_of_titles else slot
     match = _LEADING_TEXT.match(slot)
     return match["text"] if match else slot
@@ -674,7 +678,7 @@ _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{2})\*$")
 
 def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     """The name without parentheses, further parts, quotes and closing punctuation."""
-    text = _without_quotes(name.strip())
+    text = _without_quotes(_OUTER_PICTURES.sub("", name.strip()))
     text = _without_quotes(_unstopped(text, style))
     text = _without_parentheses(text)
     if style.bylines:
@@ -769,6 +773,7 @@ def _before_comma(text: str, question: ReplyQuestion, style: ListStyle) -> str:
         and not style.places
         and parts[1][:1].isupper()
         and len(parts[1].split()) <= 3
+        and not re.search(r"[A-Z)][₀-₉\d]", parts[1])
         and _is_title(parts[1].rstrip("."))
     )
     return text if belongs and parts[1].casefold() not in question.sentence.casefold() else parts[0]
@@ -788,19 +793,26 @@ def _is_data_type(folded: str, question: ReplyQuestion) -> bool:
     return not rest or is_clause or (len(rest.split()) > 1 and is_described)
 
 
+def _is_unfilled(value: str, folded: str, question: ReplyQuestion, style: ListStyle) -> bool:
+    """True if a value stands for values without naming one: `and so on`, `several`, `[B]`, `Fish 1`."""
+    if re.fullmatch(r"[.…\s]*(?:and\s+)?(?:so\s+on|so\s+forth|many\s+more|more|others?|etc|among\s+others)\W*", folded):
+        return True
+    data_type = re.escape(question.data_type.casefold())
+    is_numbered = re.fullmatch(rf"{data_type}s?\s+#?\d{{1,2}}", folded) is not None
+    if (is_numbered or folded in _QUANTITIES) and not question.is_of_titles:
+        return True
+    name = re.escape(question.variable)
+    if re.search(rf"\[{name}\b", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):
+        return True
+    return _PLACEHOLDER.fullmatch(value) is not None or (value == question.variable and not style.short)
+
+
 def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | DropReason:
     """The value, unless it is none after all."""
     if not any(char.isalnum() for char in value):
         return DropReason.EMPTY
     folded = " ".join(value.casefold().split())
-    if re.fullmatch(r"[.…\s]*(?:and\s+)?(?:so\s+on|so\s+forth|many\s+more|more|others?|etc|among\s+others)\W*", folded):
-        return DropReason.SLOT
-    if folded in _QUANTITIES and not question.is_of_titles:
-        return DropReason.SLOT
-    name = re.escape(question.variable)
-    if re.search(rf"\[{name}\b", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):
-        return DropReason.SLOT
-    if _PLACEHOLDER.fullmatch(value) or (value == question.variable and not style.short):
+    if _is_unfilled(value, folded, question, style):
         return DropReason.SLOT
     if _is_data_type(folded, question):
         return DropReason.DATA_TYPE
