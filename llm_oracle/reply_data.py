@@ -34,7 +34,7 @@ SIDE_NAMES = re.compile(
 _CARRIERS = ("arguments", "parameters", "input", "function", "output", "data", "response", "properties", "tool_input")
 """Names of the parts of a call of a tool that carry what it is called with."""
 # `Here: ["`, `x = [{"`, or a bracket at the beginning of a line; not the `[` of `see [B]`.
-_BEGIN = re.compile(r"(?:^|[:：=\]]|(?<=\s))[ \t]*(?=[\[{]\s*[\"'{\[])|^[ \t]*(?=[\[{])", re.MULTILINE)
+_BEGIN = re.compile(r"(?:^|[:：=\](]|(?<=\s))[ \t]*(?=[\[{]\s*[\"'{\[])|^[ \t]*(?=[\[{])", re.MULTILINE)
 MOST_BEGINNINGS = 5
 """Brackets at which data is looked for."""
 _FENCED = re.compile(r"(?:```|~~~)(?P<language>[\w+-]*)[ \t]*\n(?P<inside>.*?)(?:\n[ \t]*(?:```|~~~)|\Z)", re.DOTALL)

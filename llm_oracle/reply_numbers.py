@@ -171,6 +171,12 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
     measured = _measured(first, question)
     if measured is not None:
         return measured
+    emphasised = _BOLD.findall(text) if text.count("**") == 2 else []
+    if (
+        len(emphasised) == 1
+        and (number := stated_number(_signed(ascii_digits(emphasised[0][1])), question)) is not None
+    ):
+        return number
     counted = _counted(first, question)
     if counted is not None:
         return counted
@@ -204,12 +210,24 @@ def numbers_listed(text: str, question: ReplyQuestion) -> list[str]:
     plain = re.sub(r"[{}\[\]$]", "", ascii_digits(text.replace("**", "")))
     slot = in_template(plain, question)
     lead = re.fullmatch(r"[^:]{0,120}(?::|\b(?:are|were|include|includes)\b)\s*(?P<rest>[-−\d].*)", plain)
+    repeated = _repeated(plain, question)
+    if repeated:
+        return repeated
     for reading in (plain, slot, lead["rest"] if lead else None):
         parts = [part for part in re.split(r"\s*(?:,\s+and\s+|;\s*|,\s+|\s+and\s+|\s+or\s+)", reading or "") if part]
         numbers = [stated_number(part, question) for part in parts]
         if len(parts) > 1 and all(number is not None for number in numbers):
             return [part.rstrip(".") for part in parts] if not re.search(r"\bbetween\b", plain) else []
     return []
+
+
+def _repeated(text: str, question: ReplyQuestion) -> list[str]:
+    """The numbers of clauses that repeat the words before the slot: `One began in 1914, and another began in 1939`."""
+    head = question.sentence.partition(f"[{question.variable}]")[0].split()[-2:]
+    if len(head) < 2:
+        return []
+    numbers = re.findall(rf"\b{re.escape(' '.join(head))}\s+({_SIZE})(?![\w.,]*\d)", text, re.IGNORECASE)
+    return numbers if len(set(numbers)) > 1 and len(set(numbers)) == len(set(_DIGITS.findall(text))) else []
 
 
 def _slot_readings(text: str, question: ReplyQuestion) -> list[str]:

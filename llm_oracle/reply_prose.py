@@ -475,6 +475,11 @@ _FOLLOWED = re.compile(
     r"(?P<first>[^\W\d_a-z][\w'’.-]*(?:\s+[^\W\d_a-z][\w'’.-]*){0,3})\s+(?:is|are|was|were|has|have|comes?|leads?)\b[^.;]*?,?\s+"
     r"(?:closely\s+)?followed\s+by\s+(?P<rest>[^.;]+)"
 )
+_OTHER_ONES = re.compile(
+    r"(?:[\w-]+\s+){0,4}(?:ones|examples|others|options|varieties|choices)\s+(?:(?!that\b|which\b|of\b)\w+\s+){0,4}?(?:includes?|are|were)\s+(?P<rest>.+)",
+    re.DOTALL,
+)
+_NOT_ONLY = re.compile(r"\bnot\s+only\s+(?P<first>[^,]+?),?\s+but\s+(?:also\s+)?", re.IGNORECASE)
 _INSTEAD = re.compile(r"not\s+[^,]+?,?\s+but\s+(?:rather\s+)?(?P<rest>.+)", re.DOTALL)
 _VAGUE = re.compile(
     r"(?:(?:in|from|by|through|at|to)\s+)?(?:many|several|various|some|a\s+(?:number|variety|few|range)\s+of|numerous|"
@@ -514,6 +519,13 @@ DATED = re.compile(
     re.DOTALL,
 )
 """The time and the clause behind a value."""
+
+
+def undated(text: str) -> str:
+    """The text without the time and the clause behind a value, or behind each that semicolons separate."""
+    return "; ".join(DATED.sub("", part) for part in re.split(r";\s+", text))
+
+
 MOST_DESCRIBING = 12
 """Words before the verb of a sentence that states values."""
 _NOT_A_NAME = re.compile(
@@ -544,6 +556,8 @@ def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str 
         if match is None:
             continue
         slot = match[1].strip().rstrip(":–—-").strip('`"“” ')
+        if _POINTING.fullmatch(slot):
+            continue
         if not is_before:
             return slot
         slot = _ADVERBS.sub("", slot)
@@ -572,12 +586,16 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     order: `The capital of Australia is Canberra` and `Canberra is the capital of Australia`.
     """
     plain = without_opening(_plain(text))
+    plain = plain if _POINTING.match(plain) else _NOT_ONLY.sub(r"\g<first>, ", plain)
     slot = in_template(plain, question)
     if slot is not None:
         return _enumerated(slot, question) or slot
     lead = LEAD_IN.fullmatch(plain) or _ADVISED.fullmatch(plain) or _CONTRACTED.fullmatch(plain)
     if lead:
         return None if lead.re is _CONTRACTED and _NOT_A_NAME.match(lead["rest"]) else lead["rest"]
+    others = _OTHER_ONES.match(plain)
+    if others and not _NOT_A_NAME.match(others["rest"]):
+        return others["rest"]
     inside = _IN_PARENTHESES.search(plain)
     if inside and stems(plain[: inside.start()]) & question.known_stems:
         return inside["rest"]
@@ -593,12 +611,14 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
 def _object(text: str, question: ReplyQuestion) -> str | None:
     """The object of an active sentence about a passive question: `Lions eat zebras` for `[A] is eaten by lions`."""
     match = _ACTIVE.match(text)
-    if match is None or not re.search(r"\bby\s", question.sentence):
+    if match is None or not question.sentence.startswith(f"[{question.variable}]"):
         return None
     subject = stems(match["subject"])
     is_known = bool(subject) and subject <= question.known_stems
     verb = match["verb"][: max(3, len(match["verb"]) - 2)]
     is_asked = any(word.startswith(verb) for word in question.sentence.casefold().split())
+    if is_known and not re.search(r"\bby\s", question.sentence):
+        return match["rest"] if is_asked else None
     return match["rest"] if (is_known or _PRONOUN.fullmatch(match["subject"])) and is_asked else None
 
 
@@ -618,7 +638,7 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
     matches = [match for match in _COPULA.finditer(text[:LONGEST_PROSE]) if not match.group().strip()[:1].isupper()]
     clause_end = (text.find(",") + 1 or len(text)) - 1
     for match in matches:
-        left, right = text[: match.start()].strip(), DATED.sub("", text[match.end() :].strip())
+        left, right = text[: match.start()].strip(), undated(text[match.end() :].strip())
         relative = _RELATIVE.search(left)
         follows = any(match.end() <= later.start() < clause_end for later in matches)
         if (
@@ -662,6 +682,8 @@ def _undescribed(left: str, right: str, question: ReplyQuestion, is_foreign: boo
             return participle["rest"]  # `The Torah was written in Hebrew` for `the Bible was written in [L]`
         right = participle["rest"]  # `Olive oil is produced in Spain` for `[C] produces olive oil`
         described_right = 0
+    if _VAGUE.match(left) and stems(right) <= question.known_stems:
+        return ""  # `Several languages are written from right to left`
     is_vague = _VAGUE.match(left) is not None and len(listed(right, question)) > 2
     is_described = 0 < described_left >= described_right or (not described_right and (is_vague or is_foreign))
     if is_described and not _NOT_A_NAME.match(right) and not _PARTICIPLE.match(right):
@@ -670,6 +692,30 @@ def _undescribed(left: str, right: str, question: ReplyQuestion, is_foreign: boo
     if described_right > described_left and is_new and 0 < len(left.split()) <= 8:
         return "" if _MANY.match(left) and not is_titled(left) else left
     return None
+
+
+_PREDICATE = re.compile(r"(?:is|are|was|were|can|may|could|will|has|have|had|do|does|did|all|both|each)$")
+
+
+def leading_list(text: str, question: ReplyQuestion) -> str | None:
+    """The list with which a sentence begins, up to the predicate behind its last name; None if it begins otherwise."""
+    plain = without_opening(_plain(text))
+    *names, last = _parts(plain) or [""]
+    joined = _JOINS.match(last)
+    if len(names) < 2 or joined is None or question.is_of_titles:
+        return None
+    words = last[joined.end() :].split()
+    ends = [
+        position
+        for position, word in enumerate(words)
+        if position and (_PREDICATE.match(word) or (word.islower() and stems(word) & question.known_stems))
+    ]
+    end = ends[0] if ends else 0
+    names.append(" ".join(words[:end]))
+    is_vague = _VAGUE.match(names[0]) is not None and not names[0].casefold().startswith("the ")
+    if not end or is_vague or _PRONOUN.match(names[0]) or not are_names(names, 4) or any(":" in name for name in names):
+        return None
+    return ", ".join(names)
 
 
 def novel_name(text: str, question: ReplyQuestion) -> str | None:

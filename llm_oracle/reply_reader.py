@@ -28,23 +28,25 @@ from hapax.llm_oracle.reply_languages import foreign_values, within_names
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading, read_lines
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
-    DATED,
     ReplyQuestion,
     also_named,
     are_names,
     in_template,
     is_titled,
+    leading_list,
     listed,
     novel_name,
     sentences,
     stated,
     stems,
+    undated,
     without_opening,
 )
 from hapax.llm_oracle.reply_turns import first_turn, is_code, own_text, without_reasoning
 from hapax.llm_oracle.reply_values import (
     LEADING_QUANTIFIER,
     OPENING_ARTICLE,
+    QUANTITIES,
     broken,
     denies_all,
     is_refusal,
@@ -101,7 +103,9 @@ _ADJECTIVE = re.compile(r"(?:ic|al|ory|ar|ous|ive|ern|ese|ish)s?$")
 # `Finally, `, `Another example is `, `Other herbs include `: a sentence that states a further value.
 _ORDINAL = re.compile(
     r"(?:(?:second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|final|last)(?:ly)?[,:]|(?:then|next)(?:,|\s+there['’]s)|"
-    r"another\s+(?:\w+\s+)?is|(?:other|additional|further|more)\s+[^.:]{0,60}?\b(?:includes?|are|were|is))\s+",
+    r"another\s+(?:\w+\s+)?is|the\s+(?:second|third|fourth|fifth|sixth|next|last|final|other)\s+(?:\w+\s+){0,3}(?:is|was)|"
+    r"(?:[\w-]+\s+){0,4}(?:ones|examples|others|options|varieties|choices)\s+(?:\w+\s+){0,4}?(?:includes?|are|were)|"
+    r"(?:other|additional|further|more)\s+[^.:]{0,60}?\b(?:includes?|are|were|is))\s+",
     re.IGNORECASE,
 )
 _SET_OFF_TITLE = re.compile(r"(?P<sign>\*\*|\*|[\"“«])\s?(?P<name>[^*\"“”«»\n]{2,120}?)\s?(?:(?P=sign)|[”»])(?!\w)")
@@ -698,7 +702,7 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
     is_bare = named is None
     if refused and (is_bare or not _answers_still(body, question)):
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
-    named = named or novel_name(body, question) or _bare(body, question)
+    named = named or leading_list(body, question) or novel_name(body, question) or _bare(body, question)
     if named is None:
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
     values = _stated_values(body, named, question, is_bare)
@@ -710,7 +714,7 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
 def _stated_values(body: str, named: str, question: ReplyQuestion, is_bare: bool) -> list[str]:
     """The values in the part of a sentence that names them. `is_bare`: the sentence is nothing but names."""
     if not is_bare and not question.is_of_titles:
-        named = DATED.sub("", re.sub(r"\s+\([^()]*\)", "", named))
+        named = undated(re.sub(r"\s+\([^()]*\)", "", named))
     values = _names_in(named, question, is_bare)
     if len(values) > 2 and is_bare and not question.is_of_titles:
         values = within_names(values, can_end=True)  # `Sommeliers recommend Malbec, Syrah and Merlot with it`
@@ -721,7 +725,7 @@ def _stated_values(body: str, named: str, question: ReplyQuestion, is_bare: bool
         values[0] = LEADING_QUANTIFIER.sub("", OPENING_ARTICLE.sub("", values[0]))
         if in_template(body, question) is None and (len(values) == 1 or not is_bare):
             values = [value for value in values if not _is_echo(value, question)]
-    return values
+    return [value for value in values if value.casefold() not in QUANTITIES]
 
 
 _YET = re.compile(
@@ -1085,6 +1089,14 @@ def _heads_sentences(lines: Sequence[ReplyLine], heading: int, items: Sequence[i
     )
 
 
+_EXCLUDED = re.compile(
+    r"\W*(?:(?:foods?|things|items|what|those|\w+)\s+(?:to|that\s+(?:do|are|is))\s+(?:not|avoid)\b|not\b|avoid\b|never\b|do\s?n[o'’]t\b|unsafe\b|incorrect\b|"
+    r"excluded?\b|non-?examples?\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a heading above counterexamples."""
+
+
 def _heads_aside(lines: Sequence[ReplyLine], heading: int, items: Sequence[int], question: ReplyQuestion) -> bool:
     """True if a list in other marks than the one before follows a heading that does not speak of the question."""
     before = {lines[position].mark for position in items if position < heading}
@@ -1101,7 +1113,8 @@ def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int], question: R
     for position, line in enumerate(lines):
         if line.mark is Mark.HEADING and position > first:
             skipped = (
-                _NOTES.match(line.body) is not None
+                _EXCLUDED.match(line.body) is not None
+                or _NOTES.match(line.body) is not None
                 or _heads_sentences(lines, position, items)
                 or _heads_aside(lines, position, items, question)
             )

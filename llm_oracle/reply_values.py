@@ -166,7 +166,7 @@ LEADING_QUANTIFIER = re.compile(
     r"(?:[Ss]ome|[Mm]any|[Mm]ost|[Ss]everal|[Vv]arious)\s+(?=[a-z])(?!of\b)|(?:[Bb]oth|[Oo]nly|[Jj]ust|[Ee]ither)\s+(?:the\s+)?(?=\w)"
 )
 
-_QUANTITIES = frozenset(("several", "many", "some", "various", "numerous", "most", "all", "both", "few", "a few"))
+QUANTITIES = frozenset(("several", "many", "some", "various", "numerous", "most", "all", "both", "few", "a few"))
 """Words that stand for values without naming one."""
 
 _VERBS = re.compile(
@@ -427,6 +427,8 @@ def values_of(text: str, question: ReplyQuestion, style: ListStyle, marked: bool
 
 
 def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -> Value | DropReason:
+    # `[B: pizza] is a dish`
+    text = re.sub(rf"\[{re.escape(question.variable)}\s*[:=]\s*([^\[\]]+)\]", r"\1", text)
     dropped = _no_value(text, question, marked)
     if dropped is None and style.brief and marked and not question.is_of_titles and _is_advice(text):
         return DropReason.REMARK
@@ -799,7 +801,7 @@ def _is_unfilled(value: str, folded: str, question: ReplyQuestion, style: ListSt
         return True
     data_type = re.escape(question.data_type.casefold())
     is_numbered = re.fullmatch(rf"{data_type}s?\s+#?\d{{1,2}}", folded) is not None
-    if (is_numbered or folded in _QUANTITIES) and not question.is_of_titles:
+    if (is_numbered or folded in QUANTITIES) and not question.is_of_titles:
         return True
     name = re.escape(question.variable)
     if re.search(rf"\[{name}\b", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):
