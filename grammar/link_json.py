@@ -27,7 +27,10 @@ _ATTRIBUTES = ("domain", "principle", "polarity")
 
 
 def rule_text_of_link_json(text: str, file: str) -> str:
-    """A LINK file as rule text: declarations with templates, then the rules. Raises HapaxError for another form."""
+    """A LINK file as rule text, declarations with templates behind the rules. Raises HapaxError for another form.
+
+    Each rule begins on the line of its name in the file, if the file has enough lines, so that places lead there.
+    """
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -35,8 +38,17 @@ def rule_text_of_link_json(text: str, file: str) -> str:
     if not isinstance(entries, dict):
         raise HapaxError(f'{file}: not an object of rules. Pass a LINK rules file, such as {{"rule0": {{...}}}}.')
     reader = _LinkFileReader(file)
-    rules = [reader.rule(name, entry) for name, entry in entries.items()]
-    return "\n".join([*reader.declarations(), *rules]) + "\n"
+    lines: list[str] = []
+    offset = 0
+    for name, entry in entries.items():
+        rule = reader.rule(name, entry)
+        # A name with escapes of another kind is not found, and its rule follows the one before.
+        found = re.compile(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:\s*\{").search(text, offset)
+        if found is not None:
+            offset = found.end()
+            lines += [""] * (text.count("\n", 0, found.start()) - len(lines))
+        lines += rule.split("\n")
+    return "\n".join([*lines, *reader.declarations()]) + "\n"
 
 
 def to_link_json(library: Library) -> str:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hapax.grammar.attributes import default_polarity, default_principle
-from hapax.grammar.errors import HapaxError, RulesRejected
+from hapax.grammar.checks import check_library
+from hapax.grammar.errors import HapaxError, RulesRejected, Severity
 from hapax.grammar.link_json import rule_text_of_link_json, to_link_json
 from hapax.grammar.parser import load_library, parse_library
 from hapax.grammar.rules import Library, PredicateKind, Rule
@@ -127,3 +128,14 @@ def test_faults_inside_the_rules_are_diagnostics() -> None:
     entry = {**ENTRY, "conclusion_map": {"cannot_use(B, A)": "[B] cannot use [9]"}}
     with pytest.raises(RulesRejected, match="HPX048"):
         from_link_json(json.dumps({"r": entry}), "f")
+
+
+def test_a_fault_is_placed_in_the_entry_of_its_rule() -> None:
+    """In a file with an entry on several lines, a diagnostic names a line of the rule at fault."""
+    broken = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]"}}
+    text = json.dumps({"sound": ENTRY, "broken": broken}, indent=2)
+    begins = text[: text.index('"broken"')].count("\n") + 1
+
+    (fault,) = [item for item in check_library(from_link_json(text, "f")) if item.severity is Severity.ERROR]
+
+    assert begins <= fault.place.line <= text.count("\n")
