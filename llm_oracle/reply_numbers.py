@@ -180,6 +180,9 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
     counted = _counted(first, question)
     if counted is not None:
         return counted
+    computed = re.search(rf"=\s*({_SIZE})(?:\s+[^\W\d_]+)?\W*$", first)
+    if computed:
+        return parse_number(computed[1])
     stated = _STATED.search(_PARENTHESES.sub("", first))
     if stated and not _BOUND.search(first):
         return parse_number(stated["number"])

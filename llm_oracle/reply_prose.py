@@ -455,8 +455,8 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 _ADVISED = re.compile(
-    r"(?:you|one|we|i)\s+(?:(?:can|could|may|might|would|will)\s+)?(?:also\s+)?(?:use|try|choose|suggest|recommend|name|"
-    r"list|consider)\s+(?P<rest>[^,]+,.+)",
+    r"(?:(?:if|when|for)\s[^,]+,\s+)?(?:(?:you|one|we|i)\s+(?:(?:can|could|may|might|would|will)\s+)?(?:also\s+)?(?:use|try|choose|"
+    r"suggest|recommend|name|list|consider)|(?:try|consider))\s+(?P<rest>[^,]+(?:,|\sor\s|\sand\s).+)",
     re.IGNORECASE | re.DOTALL,
 )
 """Advice that lists values: `You could use cumin, coriander or turmeric`."""
@@ -539,6 +539,11 @@ _ADVERBS = re.compile(
     r"\s+(?:also|commonly|often|typically|usually|famously|widely|generally|always|sometimes|can|may|will|must|all|both|each)$"
 )
 _MANY = re.compile(r"(?:many|several|various|numerous|a\s+(?:number|variety|range)\s+of)\b", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(?:^|,\s+)(?:there\s+(?:is|are)\s+)?(?:\d+|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\s+[a-z]+s$",
+    re.IGNORECASE,
+)
+"""A number of entities instead of a name: `nine countries`."""
 _NO_SLOT = re.compile(
     r":\s|\b(?:that|which|who|to|is|are|was|were|has|have|does|do|did|not|of|and)$|^(?:no|none|nobody|nothing)\b|"
     r"\b(?:is|are|was|were|has|have)\b",
@@ -561,6 +566,8 @@ def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str 
         if not is_before:
             return slot
         slot = _ADVERBS.sub("", slot)
+        if _COUNTED.search(slot):
+            continue
         vague = _MANY.match(slot) and not is_titled(slot)  # `Many metals are magnetic, such as iron`
         if pattern not in question.whole_templates and stems(slot) and stems(slot) <= question.known_stems:
             continue  # `Fish is served with lemon` for `[A] is served with fish`
@@ -597,7 +604,7 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     if others and not _NOT_A_NAME.match(others["rest"]):
         return others["rest"]
     inside = _IN_PARENTHESES.search(plain)
-    if inside and stems(plain[: inside.start()]) & question.known_stems:
+    if inside and plain[inside.end() :][:1] != "," and stems(plain[: inside.start()]) & question.known_stems:
         return inside["rest"]
     ranked = _FOLLOWED.match(plain)
     if ranked:
@@ -775,7 +782,7 @@ _THE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
 _AND_MORE = re.compile(
     r"[,;]?\s*(?:\b(?:and\s+)?(?:among|amongst)\s+(?:many\s+)?others?|\betc\b\.?|\band\s+so\s+(?:on|forth)|"
     r"\band\s+(?:many\s+|several\s+|so\s+many\s+|a\s+few\s+)?(?:more|others)|\bto\s+name\s+(?:just\s+)?a\s+few|"
-    r"\bfor\s+(?:example|instance)|\bas\s+well|\.{3}|…)[\s.!]*$",
+    r"\bfor\s+(?:example|instance)|\bas\s+well|\brespectively|\.{3}|…)[\s.!]*$",
     re.IGNORECASE,
 )
 _JOINS = re.compile(
@@ -801,7 +808,7 @@ _COMMA = re.compile(r"[,،]\s+|[,，،](?=[^\d\s])|，|、")
 
 def listed(text: str, question: ReplyQuestion) -> list[str]:
     """The values of a text that lists them with commas or `and`; the text itself if it lists none."""
-    text = _AND_MORE.sub("", text.strip()[:LONGEST_PROSE]).strip()
+    text = _AND_MORE.sub("", text.strip()[:LONGEST_PROSE]).strip().removeprefix("• ")
     if _is_enclosed(text):
         return [text]
     if re.search(r"[;；]\s*\S", text):

@@ -66,7 +66,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 9
+READER_VERSION = 10
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -380,7 +380,11 @@ def _further_names(sentence: str, question: ReplyQuestion) -> list[str]:
         return listed(rest.rstrip("."), question)
     more = _ORDINAL.match(sentence) if re.match(r"(?:other|additional|further)\b", sentence, re.IGNORECASE) else None
     named = stated(sentence, question) if more else None
-    return listed(named, question) if named else also_named(sentence, question)
+    if named:
+        return listed(named, question)
+    # Below a list a sentence with `also` often tells about something else: two words of the question must recur.
+    is_same = len(stems(sentence) & question.known_stems) > 1
+    return also_named(sentence, question) if is_same else []
 
 
 _ALSO_DID = re.compile(
@@ -939,6 +943,9 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
     described = _described_lines(lines)
     if described:
         return described
+    leading = {position for position, line in enumerate(lines) if _BOLD_START.match(line.body)}
+    if len(leading) > 1 and len(leading) >= 0.6 * len(lines) and all(lines[p].after_blank for p in leading - {0}):
+        return leading
     names = [position for position in headings if not lines[position].body.rstrip("*_ ").endswith((":", "："))]
     quoted = {position for position, line in enumerate(lines) if _QUOTED_LINE.fullmatch(line.body.strip())}
     if len(quoted) > 1 and len(quoted) >= 0.5 * len(lines):
@@ -968,6 +975,10 @@ def _unmarked_items(lines: Sequence[ReplyLine], headings: Sequence[int], questio
     }
     below = items - set(headings)
     return below if len(below) > 1 and len(below) >= len(headings) else items
+
+
+_BOLD_START = re.compile(r"\*\*[^*\n:]{2,60}\*\*,?\s+[a-z]")
+"""A name in bold with which the sentence of a paragraph begins."""
 
 
 def _is_told_of(text: str) -> bool:

@@ -58,6 +58,10 @@ _CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
 _BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
 # `a: b`, `a - b`, `a → b`, `a | b`, a tab, a gap of three blanks; neither `1:2` nor `a-b`.
 _BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*|\s{3,}")
+# `La crème brûlée` and `l'éclair`, but not `La Paz`.
+_FOREIGN_ARTICLE = re.compile(
+    r"(?:(?i:il|lo|la|i|gli|le|les|el|los|las|der|die|das|o|os|as|um|uma|un|une|una|ein|eine|de|het|een)\s+|(?i:l)['’])(?=[^\W\d_A-Z])"
+)
 # `the Nile`, `A dish`, but not the article of `The Hague`.
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z]))")
 OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
@@ -291,6 +295,7 @@ class ListStyle:
     two. `places`: a name follows after a comma in nearly all. `articles`: they begin with `The`. `calls`: they end in
     exclamation marks. `labels`: words that begin more than one item, before a colon or a dash. `mapped`: arrows lead
     from names to names, so that the value is at the arrow's head. `brief`: most have three words or fewer.
+    `foreign`: all begin with an article of another language than English.
     """
 
     stops: bool = False
@@ -302,6 +307,7 @@ class ListStyle:
     labels: frozenset[str] = field(default_factory=frozenset)
     mapped: bool = False
     brief: bool = False
+    foreign: bool = False
 
 
 def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -> ListStyle:
@@ -331,6 +337,7 @@ def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -
         labels if len(rights) > 1 else frozenset(),
         _are_mapped([broken(text[:LONGEST_LINE].replace("*", "")) for text in plain]),
         len(plain) > 2 and sum(len(text.split()) <= 3 for text in plain) >= 0.5 * len(plain),
+        len(plain) > 1 and all(_FOREIGN_ARTICLE.match(text.lstrip("*_ ")) for text in plain),
     )
 
 
@@ -689,6 +696,7 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     text = _before_comma(_first_alternative(text), question, style)
     text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
     if not question.is_of_titles:
+        text = _FOREIGN_ARTICLE.sub("", text, count=1) if style.foreign else text
         text = _HEDGE.sub("", text.rstrip("! ") if style.calls else text)
         text = _ARTICLE.sub("", text)
     types = "|".join(map(re.escape, sorted(question.type_words)))

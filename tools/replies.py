@@ -22,6 +22,7 @@ SETS = (
     "development5",
     "development6",
     "development7",
+    "development8",
     "evaluation",
     "unseen",
     "unseen2",
@@ -101,7 +102,7 @@ def score(replies: list[WrittenReply], strict: bool = False) -> ReaderScore:
 def main() -> None:
     """Print the figures of all sets, for both readers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--misses", choices=SETS[:7], help="list what is misread in this set")
+    parser.add_argument("--misses", choices=SETS[:8], help="list what is misread in this set")
     options = parser.parse_args()
     for subset in SETS:
         replies = corpus(subset)
