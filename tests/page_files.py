@@ -46,7 +46,8 @@ def write_inputs(folder: Path) -> None:
     (folder / "rules.json").write_text(json.dumps(RULES), "utf-8")
     (folder / "models.yaml").write_text(json.dumps(ALIASES), "utf-8")
     (folder / "answers.json").write_text(json.dumps({"defaults": {"critic": 0.9}}), "utf-8")
-    checkpoint(folder / "all-MiniLM-L6-v2", "encoder")
+    for name in ("all-MiniLM-L6-v2", "bert-base-uncased"):
+        checkpoint(folder / name, "encoder")
 
 
 def write_labels(folder: Path) -> None:
