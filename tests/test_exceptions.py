@@ -176,6 +176,18 @@ def test_exceptions_have_the_same_name_in_every_reading() -> None:
     assert first.premise != library_of("p(T X) -> q(T X) unless s(T X)").rules[0].premise
 
 
+def test_a_rule_may_be_called_like_the_one_that_an_exception_stands_for() -> None:
+    """A rule of the user's with that name is one more rule, and the exception holds."""
+    text = 'given p(T)\n@name a\np(T X) -> q(T X) unless r(T X)\n@name "exception to a"\np(T X) -> s(T X)'
+
+    closed = library_of(text).with_closure()
+
+    concluded = [rule.conclusion.atom.predicate for rule in closed.rules if rule.name == "exception to a"]
+    assert concluded[0] == "s"
+    assert len(concluded) == 2
+    assert closed.with_closure().rules == closed.rules
+
+
 def test_faults_of_exceptions() -> None:
     """An exception without a shared variable is rejected; one that rests on its own rule is an error of `check`."""
     for exception in ("r(T Y)", "r(T Y) & s(T Y)"):  # shown where it begins

@@ -325,6 +325,13 @@ def test_a_misspelt_predicate_is_told_what_it_may_mean() -> None:
     assert remedies["edge/2"].startswith("Declare it")
 
 
+def test_an_undeclared_predicate_of_a_constraint_is_shown_at_its_literal() -> None:
+    """The place is that of the literal, not of the line."""
+    found = check_library(library_of("given p(Thing)\nnever p(Thing X) & is_odd(Thing X)"))
+
+    assert [(d.place.line, d.place.column) for d in found if d.code == "HPX201"] == [(2, 20)]
+
+
 def test_types_and_opposites_are_told_where_they_stand() -> None:
     """A cycle of subtypes names each of its lines, an opposite its own."""
     text = "oracle p(Food)\ntype Food < Meal\ntype Meal < Food\nopposite p p"
