@@ -66,7 +66,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 10
+READER_VERSION = 11
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1

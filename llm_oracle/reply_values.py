@@ -295,7 +295,8 @@ class ListStyle:
     two. `places`: a name follows after a comma in nearly all. `articles`: they begin with `The`. `calls`: they end in
     exclamation marks. `labels`: words that begin more than one item, before a colon or a dash. `mapped`: arrows lead
     from names to names, so that the value is at the arrow's head. `brief`: most have three words or fewer.
-    `foreign`: all begin with an article of another language than English.
+    `foreign`: all begin with an article of another language than English. `counted`: they are the data type with the
+    numbers from one on.
     """
 
     stops: bool = False
@@ -308,6 +309,7 @@ class ListStyle:
     mapped: bool = False
     brief: bool = False
     foreign: bool = False
+    counted: bool = False
 
 
 def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -> ListStyle:
@@ -338,7 +340,15 @@ def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -
         _are_mapped([broken(text[:LONGEST_LINE].replace("*", "")) for text in plain]),
         len(plain) > 2 and sum(len(text.split()) <= 3 for text in plain) >= 0.5 * len(plain),
         len(plain) > 1 and all(_FOREIGN_ARTICLE.match(text.lstrip("*_ ")) for text in plain),
+        _are_counted(plain, question),
     )
+
+
+def _are_counted(items: list[str], question: ReplyQuestion) -> bool:
+    """True if the items are `Fish 1`, `Fish 2` and so on, which fill the form of the reply and name nothing."""
+    numbered = re.compile(rf"\W*{re.escape(question.data_type)}s?\s+#?(\d+)\W*", re.IGNORECASE)
+    numbers = [match and int(match[1]) for match in map(numbered.fullmatch, items)]
+    return bool(numbers) and numbers == list(range(1, len(numbers) + 1))
 
 
 def _are_mapped(items: list[tuple[str, str, str]]) -> bool:
@@ -807,9 +817,7 @@ def _is_unfilled(value: str, folded: str, question: ReplyQuestion, style: ListSt
     """True if a value stands for values without naming one: `and so on`, `several`, `[B]`, `Fish 1`."""
     if re.fullmatch(r"[.…\s]*(?:and\s+)?(?:so\s+on|so\s+forth|many\s+more|more|others?|etc|among\s+others)\W*", folded):
         return True
-    data_type = re.escape(question.data_type.casefold())
-    is_numbered = re.fullmatch(rf"{data_type}s?\s+#?\d{{1,2}}", folded) is not None
-    if (is_numbered or folded in QUANTITIES) and not question.is_of_titles:
+    if (style.counted or folded in QUANTITIES) and not question.is_of_titles:
         return True
     name = re.escape(question.variable)
     if re.search(rf"\[{name}\b", value) or re.fullmatch(rf"{name}\s*(?:=|is\b|are\b).*", value):

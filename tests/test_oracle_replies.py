@@ -378,3 +378,12 @@ def test_reasoning_that_used_up_the_tokens_is_never_journaled(fresh_kb: Knowledg
             )
 
     assert not [call for call in fresh_kb.calls() if call.role == "knowledge"]
+
+
+def test_a_type_that_is_only_numbered_is_no_value() -> None:
+    """`Gem 1`, `Gem 2` and so on name nothing; other numbers belong to names, as in `Apollo 11` or `Gem 7`."""
+    question = ReplyQuestion("B", "Gem", "[B] is mined in Peru")
+
+    assert read_reply("1. Gem 1\n2. Gem 2\n3. Gem 3", question, "stop").values == []
+    assert read_reply("1. Gem 0.\n2. Gem 1.", question, "stop").values == ["Gem 0", "Gem 1"]
+    assert read_reply("1. Opal\n2. Gem 7", question, "stop").values == ["Opal", "Gem 7"]
