@@ -104,11 +104,12 @@ def serve(requests: Connection) -> None:
         except EOFError:
             return
         if pid := os.fork():
+            os.setpgid(pid, pid)  # before its pid is told: a session may kill the group before the fork has run at all
             os.close(descriptor)
             requests.send(pid)
             continue
         try:
-            os.setsid()
+            os.setpgid(0, 0)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the worker waits for its goals
             requests.close()
             os.chdir(folder)
