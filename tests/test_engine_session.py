@@ -120,6 +120,8 @@ def test_answers_are_cut_and_say_so(prolog: PrologSession) -> None:
     assert answers.truncated
     assert len(answers.rows) == 2
     assert not prolog.solutions("edge(X, _)", ["X"], QueryLimits(answers=3)).truncated
+    assert not prolog.solutions("between(1, 10000, X)", ["X"]).truncated
+    assert prolog.solutions("between(1, 10001, X)", ["X"]).truncated
 
 
 def test_distinct_answers(prolog: PrologSession) -> None:

@@ -96,6 +96,14 @@ def test_what_only_follows_from_a_fault_is_not_reported(code: str, text: str) ->
     assert codes(text) == [code]
 
 
+def test_a_rule_of_ten_thousand_tokens_is_the_longest() -> None:
+    """A statement of exactly 10,000 tokens is read; one token more makes it too long."""
+    values = ", ".join(['"a"'] * 4998)  # each with its comma or bracket two tokens; `fact`, `p`, `(` and `.` are four
+
+    read(f"fact p({values}).")
+    assert codes(f'fact p({values}, "a")') == ["HPX057"]
+
+
 def test_a_file_that_cannot_be_read_may_have_declared_anything(tmp_path: Path) -> None:
     """Variables that it may have given a type get no diagnostic."""
     rules = tmp_path / "a.rules"
