@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
+    from hapax.engine.judging_draw import DrawKind
     from hapax.evaluation.votes.exporting import SheetExportOptions, SheetExportReport
     from hapax.evaluation.votes.importing import VotesReport
     from hapax.evaluation.votes.next_items import NextItems, NextOptions
@@ -47,19 +48,24 @@ def export_next(
     forms: Sequence[str] = ("html", "csv"),
 ) -> tuple[NextItems, list[Path]]:
     """Write a sheet with the items to judge next for each voter, and store with which chances they were drawn."""
+    from hapax.api.kept_rules import kept_rules
     from hapax.evaluation.votes import exporting
 
-    return exporting.export_next(kb, options, tuple(voters), Path(folder), tuple(forms))
+    derived_by = kept_rules(kb) if options.kind == "derived" else None
+    return exporting.export_next(kb, options, tuple(voters), Path(folder), tuple(forms), derived_by=derived_by)
 
 
 @extras_named()
-def next_options(kind: str, count: int, precision: float, anew: bool) -> NextOptions:
+def next_options(kind: str, count: int, precision: float, anew: bool, derived: bool = False) -> NextOptions:
     """The options of a draw of `facts` or `statements` by those of the command line."""
     from hapax.engine.certificates import Promise
     from hapax.evaluation.votes.next_items import NextOptions
+    from hapax.grammar.errors import HapaxError
 
-    # The kinds of sheets on which facts and statements are judged.
-    return NextOptions("predicates" if kind == "facts" else "soundness", count, Promise(precision), anew)
+    if derived and kind == "facts":
+        raise HapaxError("`derive` concludes statements. Draw `statements --derived`, or facts without --derived.")
+    statements: DrawKind = "derived" if derived else "soundness"
+    return NextOptions("predicates" if kind == "facts" else statements, count, Promise(precision), anew)
 
 
 def options_of(kind: str, options: Mapping[str, Any]) -> SheetExportOptions:

@@ -110,6 +110,7 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
     show_default=True,
     help="Promise that the labels are meant for.",
 )
+@click.option("--derived", is_flag=True, help="Draw from what `derive` concluded instead of from searches.")
 @click.option("--anew", is_flag=True, help="Begin another draw, such as after a calibration; votes stay.")
 @click.option("--voter", "named", multiple=True, help="Name of a voter; repeat for more.  [default: voter-1]")
 @click.option(
@@ -138,13 +139,14 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     \b
     hapax votes next 50
     hapax votes next 100 statements --precision 0.9 --voter ann
+    hapax votes next 100 statements --derived
     """
     # Checked before the knowledge base is opened.
-    drawn = sheets.next_options(kind, count, options["precision"], options["anew"])
+    drawn = sheets.next_options(kind, count, options["precision"], options["anew"], options["derived"])
     forms = ("html", "csv") if options["form"] == "both" else (options["form"],)
     with open_kb(database, existing=True) as kb:
         found, paths = sheets.export_next(kb, drawn, options["named"] or ("voter-1",), options["out"], forms)
-    share = found.share
+    share, name = found.share, f"derived {kind}" if options["derived"] else kind
     if as_json:
         counts = {"items": len(found.ids), "above": found.above, "pool": found.pool, "judged": found.judged}
         print_json({**counts, "true": [share.value, share.low, share.high], "files": paths})
@@ -153,12 +155,12 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     for path in paths:
         click.echo(path)
     err.print(
-        f"{len(found.ids)} of {found.pool} {kind} to judge, {found.above} of them with a probability from "
+        f"{len(found.ids)} of {found.pool} {name} to judge, {found.above} of them with a probability from "
         f"{found.cut:.3f} on, where a promise of {options['precision']:g} is decided."
     )
     if found.judged:
         mended = share.text(1, 1, scale=100)
-        err.print(f"By {counted(found.judged, 'label')} so far {mended} % of all {found.pool} {kind} are true.")
+        err.print(f"By {counted(found.judged, 'label')} so far {mended} % of all {found.pool} {name} are true.")
 
 
 @votes.command("import")

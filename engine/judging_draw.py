@@ -15,8 +15,8 @@ from typing import Literal
 from hapax.kb.records import DrawnItem, JudgingDraw, content_id
 from hapax.kb.store import KnowledgeBase
 
-DrawKind = Literal["predicates", "soundness"]
-"""Kind of the sheets on which items are judged: facts, or statements."""
+DrawKind = Literal["predicates", "soundness", "derived"]
+"""What is drawn: facts, statements of searches (both are kinds of sheets), or statements of `derive`."""
 
 NEVER = 2.0
 """Random number of a label that no draw brought: above every probability."""

@@ -14,6 +14,7 @@ from hapax.api.browser.judging import Judging
 from hapax.api.kept_rules import kept_rules
 from hapax.engine.inference import bulk_derivation
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements, statement_by_id
+from hapax.evaluation.votes.next_items import NextOptions, next_items
 from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
 from hapax.grammar.rules import Library
 from hapax.kb.derived_ids import DerivedIds
@@ -119,6 +120,52 @@ def test_the_page_of_judging_asks_about_derived_statements(roads: Path) -> None:
         assert {identity.partition(":")[2] for identity, _ in asked} == sentences(kb).keys()
         assert len(kb.votes()) == 10
     assert {items for _, items in asked} == {10}
+
+
+def test_the_next_derived_statements_are_drawn_and_estimated(roads: Path, tmp_path: Path) -> None:
+    """`votes next --derived` asks about other statements once some are judged, and estimates the share of true ones."""
+    command = ("votes", "next", 4, "statements", "--derived", "--db", roads, "--out", tmp_path, "--format", "csv")
+    drawn: list[set[str]] = []
+    for voter in ("ann", "bob"):
+        found = invoke(*command, "--voter", voter)
+        assert found.exit_code == 0, found.output
+        sheet = tmp_path / f"soundness-{voter}.csv"
+        drawn.append(set(re.findall("statement:([0-9a-f]+)", sheet.read_text("utf-8-sig"))))
+        assert invoke("votes", "import", fill_csv(sheet, lambda _: "yes"), "--db", roads).exit_code == 0
+    report = json.loads(invoke(*command, "--json").stdout)
+    with KnowledgeBase(roads, read_only=True) as kb:
+        known = sentences(kb).keys()
+
+    assert [len(items) for items in drawn] == [4, 4]
+    assert drawn[0].isdisjoint(drawn[1])
+    assert drawn[0] | drawn[1] < known
+    assert {key: report[key] for key in ("items", "pool", "judged")} == {"items": 2, "pool": 10, "judged": 8}
+    assert report["true"][0] == 1.0
+    assert "Of all derived statements of the draw" in invoke("votes", "report", "--db", roads).output
+
+
+def test_the_page_asks_about_derived_statements_in_the_order_of_their_draw(roads: Path) -> None:
+    """The next statements that the browser shows are those of `votes next --derived`."""
+    judging, shown = Judging(roads, library_of), []
+    with KnowledgeBase(roads) as kb:
+        chosen = next_items(kb, NextOptions("derived", 3), library_of(kb)).ids
+        for _ in chosen:
+            asked = judging.next(kb, SheetKind.SOUNDNESS, "ann", 0)
+            assert asked is not None
+            shown.append(asked.item.id.partition(":")[2])
+            judging.vote(SheetKind.SOUNDNESS, "ann", asked.item.id, asked.question.key, ("yes", ""))
+
+    assert tuple(shown) == chosen
+
+
+def test_a_draw_of_derived_statements_leaves_out_what_is_out_of_date(roads: Path) -> None:
+    """After a fact has come nothing is drawn until the rules are derived again, and facts are no derived items."""
+    with KnowledgeBase(roads) as kb:
+        kb.add_facts([road("e", "f")])
+
+    assert "Run `hapax derive` first" in invoke("votes", "next", 3, "statements", "--derived", "--db", roads).stderr
+    assert "--derived" in invoke("votes", "next", 3, "statements", "--db", roads).stderr
+    assert "`derive` concludes statements" in invoke("votes", "next", 3, "facts", "--derived", "--db", roads).stderr
 
 
 def test_the_index_of_ids_follows_changes_of_facts(roads: Path, monkeypatch: pytest.MonkeyPatch) -> None:

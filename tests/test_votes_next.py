@@ -15,13 +15,14 @@ from test_statement_promise import RULES, script, search
 
 import hapax
 from hapax.api.browser.judging import Judging
+from hapax.api.kept_rules import kept_rules
 from hapax.engine.certificates import JudgedScore, LabelDraw, Promise, anytime_tail, choose_threshold
 from hapax.engine.judging_draw import cut_of, draw_weights
 from hapax.engine.search.scored_facts import AUDIT_QUESTION
 from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.shared.estimates import mended_share
 from hapax.evaluation.votes.items import ItemSource
-from hapax.evaluation.votes.next_items import NextOptions, next_items
+from hapax.evaluation.votes.next_items import NextOptions, judging_pool, next_items
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.kb.records import VoteRecord
 
@@ -191,6 +192,19 @@ def test_report_and_card_tell_the_mended_shares(place: Path) -> None:
         assert "Of all statements of the draw by" in text
         assert "Of 20 judged statements 100.00 (" in text
         assert "mended for its chances, by 20 labels." in text
+
+
+def test_derived_statements_are_drawn_by_the_scores_of_their_facts(place: Path) -> None:
+    """What `derive` concludes from the facts of a search has the probabilities that the search's statements have."""
+    derived = invoke("derive", "gems.rules", "--db", "kb.db")
+    assert derived.exit_code == 0, derived.output
+    with hapax.KnowledgeBase("kb.db") as kb:
+        searched, concluded = (
+            judging_pool(kb, kind, kept_rules(kb)).probabilities for kind in ("soundness", "derived")
+        )
+
+    assert len(set(searched.values())) > 1
+    assert {key: pytest.approx(score) for key, score in searched.items()} == concluded
 
 
 def test_the_page_asks_in_the_order_of_the_draw(place: Path) -> None:

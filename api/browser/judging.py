@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
+from hapax.engine.judging_draw import DrawKind
 from hapax.engine.search.demand import fact_atom
 from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.evaluation.shared.stored_statements import stored_library
@@ -51,6 +52,11 @@ SELECT items.item_id FROM judging_draws AS draws JOIN drawn_items AS items USING
 WHERE draws.kind = ? AND items.draw < draws.reach * items.weight ORDER BY items.draw / items.weight
 """
 """Items that `votes next` has given out."""
+_DRAWS: Mapping[SheetKind, Sequence[DrawKind]] = {
+    SheetKind.SOUNDNESS: ("soundness", "derived"),
+    SheetKind.PREDICATES: ("predicates",),
+}
+"""The draws of `votes next` whose items are on sheets of a kind."""
 
 _POOLS = {
     STATEMENT: f"SELECT DISTINCT id FROM statements WHERE {STANDING}",  # noqa: S608  ours
@@ -206,7 +212,8 @@ def _subjects(kb: KnowledgeBase, kind: SheetKind, voter: str, pool: str) -> Iter
     """
     if kind in _BEFORE:
         yield from (subject for (subject,) in kb.query(_BEGUN, (voter, _BEFORE[kind])))
-    yield from (subject for (subject,) in kb.query(_DRAWN, (str(kind),)))
+    for draw in _DRAWS.get(kind, ()):
+        yield from (subject for (subject,) in kb.query(_DRAWN, (draw,)))
     last, fresh = "", _FRESH.format(pool=pool)
     while found := kb.query(fresh, (last, _MAIN[kind])):
         yield from (subject for (subject,) in found)

@@ -152,12 +152,12 @@ class DistinctStatements:
         return cls({record.id: record for record in stored if rows[record.id] == record.id}, rows, ends)
 
     def truths(self, kb: KnowledgeBase) -> dict[str, bool]:
-        """Truth of the statements that people judged; those on which they tie are left out."""
+        """Truth of the statements that people judged, other ones included; those on which they tie are left out."""
         # Votes on statements with one text count as votes on one statement.
         votes = [
-            replace(vote, statement_id=self.rows[vote.statement_id])
+            replace(vote, statement_id=self.rows.get(vote.statement_id, vote.statement_id))
             for vote in kb.votes()
-            if vote.statement_id in self.rows and not vote.voter.startswith(MODEL_VOTER)
+            if not vote.voter.startswith(MODEL_VOTER)
         ]
         verdicts = soundness_verdicts(votes)
         return {identity: answer == SOUND for identity, answer in verdicts.items() if answer != UNSURE}

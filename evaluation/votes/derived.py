@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from hapax.engine.inference.bulk_derivation import statement_by_id
+from hapax.engine.inference.bulk_derivation import current_rules, read_statements, statement_by_id
+from hapax.engine.search.certified_statements import StatementScores
 from hapax.engine.soundness import SOUNDNESS_QUESTION, UNSURE
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
@@ -14,6 +16,9 @@ from hapax.grammar.rules import Library
 from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.records import StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
+
+_BATCH = 10_000
+"""Statements whose facts are scored at once."""
 
 
 def derived_records(kb: KnowledgeBase, library: Library, identities: Iterable[str]) -> list[StatementRecord]:
@@ -51,8 +56,32 @@ def draw_derived(
         for record in derived_records(kb, library, [identity]):
             chosen.setdefault(record.text, record)
     if not chosen:
-        raise HapaxError(f"{kb.place} holds no derived statement that is up to date. Run `hapax derive` first.")
+        raise _none_current(kb)
     return list(chosen.values())
+
+
+def derived_scores(scores: StatementScores) -> dict[str, float]:
+    """By id of a derived statement that is up to date, each text once, the product of what its facts are worth.
+
+    Raises HapaxError where there are none.
+    """
+    kb, library = scores.kb, scores.library
+    first: dict[str, tuple[str, float]] = {}
+    for rule in current_rules(kb, library):
+        records = read_statements(kb, library, rule)
+        while batch := list(islice(records, _BATCH)):
+            found = scores.scores(batch)
+            for record in batch:
+                own = (record.id, found[record.id])
+                # The smallest id, so that the order of the rules decides nothing.
+                first[record.text] = min(first.get(record.text, own), own)
+    if not first:
+        raise _none_current(kb)
+    return dict(first.values())
+
+
+def _none_current(kb: KnowledgeBase) -> HapaxError:
+    return HapaxError(f"{kb.place} holds no derived statement that is up to date. Run `hapax derive` first.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,13 +100,21 @@ def export_sheets(
 
 
 def export_next(
-    kb: KnowledgeBase, options: NextOptions, voters: tuple[str, ...], folder: Path, forms: tuple[str, ...]
+    kb: KnowledgeBase,
+    options: NextOptions,
+    voters: tuple[str, ...],
+    folder: Path,
+    forms: tuple[str, ...],
+    *,
+    derived_by: Library | None = None,
 ) -> tuple[NextItems, list[Path]]:
-    """Give out the next items of a draw on a sheet for each voter."""
+    """Give out the next items of a draw on a sheet for each voter. `derived_by`: the rules of derived statements."""
     check_voter_names(voters)
-    found = next_items(kb, options)
-    kind, prefix = SheetKind(options.kind), FACT if options.kind == "predicates" else STATEMENT
-    by_id = ItemSource(kb, kind).by_id({prefix + identity for identity in found.ids})
+    found = next_items(kb, options, derived_by)
+    kind, prefix = SheetKind.SOUNDNESS, STATEMENT
+    if options.kind == "predicates":
+        kind, prefix = SheetKind.PREDICATES, FACT
+    by_id = ItemSource(kb, kind, derived_by=derived_by).by_id({prefix + identity for identity in found.ids})
     items = [by_id[prefix + identity] for identity in found.ids if prefix + identity in by_id]
     if not items:
         raise HapaxError(f"{kb.place}: all {found.pool} items of the draw are judged. Search for more, or use --anew.")

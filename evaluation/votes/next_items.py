@@ -20,16 +20,18 @@ from hapax.engine.search.score_maps import ScoreMaps, chained_critics
 from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
 from hapax.evaluation.shared.estimates import Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.evaluation.votes.derived import derived_scores
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import DrawnItem, JudgingDraw, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CRITIC
 
-DRAWN: Mapping[DrawKind, str] = {"predicates": "facts", "soundness": "statements"}
-"""Names of what is judged, by the kind of its sheets."""
+DRAWN: Mapping[DrawKind, str] = {"predicates": "facts", "soundness": "statements", "derived": "derived statements"}
+"""Names of what is judged, by the kind of its draw."""
 
 ENOUGH = 1e12
 """Reach of a draw that has given out all its items."""
@@ -74,9 +76,12 @@ class NextItems:
     share: Estimate
 
 
-def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
-    """Give out the next items of the draw of a kind, which begins with the first call, and store their chances."""
-    pool = judging_pool(kb, options.kind)
+def next_items(kb: KnowledgeBase, options: NextOptions, derived_by: Library | None = None) -> NextItems:
+    """Give out the next items of the draw of a kind, which begins with the first call, and store their chances.
+
+    `derived_by`: the rules of derived statements.
+    """
+    pool = judging_pool(kb, options.kind, derived_by)
     draw = None if options.anew else kb.judging_draw(options.kind)
     # Another critic's probabilities give other weights, so its items need a draw of their own.
     if draw is None or draw.settings.get("critic") != pool.critic:
@@ -99,7 +104,7 @@ def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
     # The reach never shrinks: what was given out stays given out, also after its labels are in.
     draw = replace(draw, reach=max(draw.reach, reach))
     kb.set_judging_draw(draw, new)
-    share, judged = _share(draw, items, pool)
+    share, judged = _share(draw, items, pool.truths)
     above = sum(item.score >= cut for item in chosen)
     return NextItems(tuple(item.item_id for item in chosen), above, cut, len(items), judged, share)
 
@@ -110,17 +115,14 @@ def drawn_share(kb: KnowledgeBase, kind: DrawKind) -> tuple[Estimate, int] | Non
     None without a draw.
     """
     draw = kb.judging_draw(kind)
-    return None if draw is None else _share(draw, kb.drawn_items(draw), judging_pool(kb, kind))
+    return None if draw is None else _share(draw, kb.drawn_items(draw), _truths(kb, kind))
 
 
 def mended_lines(kb: KnowledgeBase) -> list[str]:
     """The shares of true facts and statements by the draws of `votes next`, in words."""
     lines = []
     for kind, name in DRAWN.items():
-        try:
-            found = drawn_share(kb, kind)
-        except HapaxError:
-            continue  # a later search by another critic has scored nothing of the draw
+        found = drawn_share(kb, kind)
         if found is not None and found[1]:
             share, judged = found
             lines.append(
@@ -130,38 +132,52 @@ def mended_lines(kb: KnowledgeBase) -> list[str]:
     return lines
 
 
-def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
+def judging_pool(kb: KnowledgeBase, kind: DrawKind, derived_by: Library | None = None) -> JudgingPool:
     """The facts that the last search's critic judged, or the statements that stand, with their probabilities.
 
-    Raises HapaxError where there are none.
+    `derived_by`: the rules of derived statements. Raises HapaxError where there are none.
     """
-    critics = _critics(kb)
-    library, maps = stored_library(kb), ScoreMaps.stored(kb)
+    critics, maps, truths = _critics(kb), ScoreMaps.stored(kb), _truths(kb, kind)
+    if kind == "derived":
+        # Without a search nothing tells one fact from another, and the draw is even.
+        scores = StatementScores(kb, derived_by or Library(), critics, maps)
+        return JudgingPool(",".join(critics), derived_scores(scores), truths)
+    if not critics:
+        raise HapaxError(
+            f"{kb.place}: no search has stored anything to judge. Run `hapax search` first, or draw from what `hapax "
+            "derive` concluded: `hapax votes next 50 statements --derived`."
+        )
+    library = stored_library(kb)
     if kind == "predicates":
         atoms = proposed_atoms(kb, library)
         critic = critics[-1]
-        scores = stored_scores(kb, atoms, critic)
+        raw = stored_scores(kb, atoms, critic)
         indicators = {atom.claim: atom.indicator for atom in atoms.values()}
-        worth = maps.of_claims(kb, critic, {atoms[key].claim: score for key, score in scores.items()}, indicators)
-        found = {key: worth[atoms[key].claim] for key in scores}
-        truths = fact_truths(kb)
+        worth = maps.of_claims(kb, critic, {atoms[key].claim: score for key, score in raw.items()}, indicators)
+        found = {key: worth[atoms[key].claim] for key in raw}
     else:
-        distinct = DistinctStatements.of(kb, {rule.name for rule in library.rules})
-        truths = distinct.truths(kb)
         critic = ",".join(critics)
+        distinct = DistinctStatements.of(kb, {rule.name for rule in library.rules})
         found = StatementScores(kb, library, critics, maps).scores(distinct.records.values())
     if not found:
         raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
     return JudgingPool(critic, found, truths)
 
 
+def _truths(kb: KnowledgeBase, kind: DrawKind) -> dict[str, bool]:
+    """Truth by id of the facts or statements that were judged."""
+    if kind == "predicates":
+        return fact_truths(kb)
+    return DistinctStatements.of(kb, {rule.name for rule in stored_library(kb).rules}).truths(kb)
+
+
 def _critics(kb: KnowledgeBase) -> list[str]:
-    """NAME@REVISION of the critics of the last search."""
+    """NAME@REVISION of the critics of the last search; none without a search."""
     for run in reversed(kb.runs()):
         chain = models_of(run).get(CRITIC)
         if run.command == "search" and chain:
             return chained_critics(str(chain))
-    raise HapaxError(f"{kb.place}: no search has stored anything to judge. Run `hapax search` first.")
+    return []
 
 
 def _begun(options: NextOptions, pool: JudgingPool) -> JudgingDraw:
@@ -178,10 +194,10 @@ def _weighted(probabilities: Mapping[str, float], cut: float, low: float) -> lis
     return list(zip(probabilities, values, weights, strict=True))
 
 
-def _share(draw: JudgingDraw, items: Sequence[DrawnItem], pool: JudgingPool) -> tuple[Estimate, int]:
+def _share(draw: JudgingDraw, items: Sequence[DrawnItem], truths: Mapping[str, bool]) -> tuple[Estimate, int]:
     given = [item for item in items if is_given_out(draw, item)]
-    judged = [item for item in given if item.item_id in pool.truths]
+    judged = [item for item in given if item.item_id in truths]
     # Not all that was given out is answered yet; the answered part is taken for a random one.
     answered = len(judged) / len(given) if given else math.nan
-    rows = [(item.score, pool.truths[item.item_id], min(1.0, draw.reach * item.weight) * answered) for item in judged]
+    rows = [(item.score, truths[item.item_id], min(1.0, draw.reach * item.weight) * answered) for item in judged]
     return mended_share([item.score for item in items], rows), len(judged)
