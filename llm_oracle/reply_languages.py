@@ -44,6 +44,8 @@ _ENGLISH = re.compile(
     r"include|includes|including|such)\b",
     re.IGNORECASE,
 )
+_COPULA_ENDING = re.compile(r"['’][dt][ıiuü]r$")
+"""The copula of Turkish behind a name: `Akdeniz'dir`."""
 _SEPARATOR = re.compile(r"\s*(?:[,،;]\s+|[,،](?=[^\d\s])|[，、؛；])\s*")
 _JOINED = re.compile(r"\s+(?:und|et|y|e|i|ou|o|u|oder|en|og|och|ja|ve|dan|и|та|ve|și|és|sowie)\s+|\s+و(?=ال)")
 _IDEOGRAPHIC_JOINED = re.compile(r"(?:以及|还有|和|与|及|或)")
@@ -84,7 +86,7 @@ def foreign_values(text: str) -> list[str]:
     agent = _AGENT.search(text)
     if agent:
         return [agent["name"].rstrip(".")]
-    text = _CLOSING.sub("", text.strip().rstrip(".!。！ "))
+    text = _COPULA_ENDING.sub("", _CLOSING.sub("", text.strip().rstrip(".!。！ ")))
     is_ideographic = _IDEOGRAPHIC.search(text) is not None
     if is_ideographic:
         joined, leads, text = _IDEOGRAPHIC_JOINED, _IDEOGRAPHIC_LEAD, _IDEOGRAPHIC_TAIL.sub("", text)
@@ -95,7 +97,7 @@ def foreign_values(text: str) -> list[str]:
         return []
     behind = _behind_lead(parts, leads)
     last = _FIRST_JOIN.sub("", behind[-1])
-    pair = joined.split(last)
+    pair = joined.split(last, maxsplit=1)
     values = [*behind[:-1], *(pair if last == behind[-1] and len(pair) == 2 else [last])]
     if not is_ideographic:
         is_joined = len(values) > len(behind) or last != behind[-1]
@@ -104,7 +106,10 @@ def foreign_values(text: str) -> list[str]:
         return []
     if any(len(value) > MOST_CHARACTERS or len(value.split()) > MOST_WORDS for value in values):
         return []
-    return [_ARTICLE.sub("", value) for value in values]
+    first, *others = values
+    if any(_ARTICLE.match(value) for value in others):  # the sentence begins with the article
+        first = first[:1].lower() + first[1:] if _ARTICLE.match(first[:1].lower() + first[1:]) else first
+    return [_ARTICLE.sub("", value) for value in (first, *others)]
 
 
 def _behind_lead(parts: list[str], leads: re.Pattern[str]) -> list[str]:
@@ -123,6 +128,10 @@ def _behind_lead(parts: list[str], leads: re.Pattern[str]) -> list[str]:
     return parts
 
 
+_WITHIN = ("and", "of", "the", "y", "e", "et", "und", "i", "en", "og", "och")
+"""Words in lower case that stand within a name: `Trinidad y Tobago`."""
+
+
 def within_names(values: list[str], can_end: bool) -> list[str]:
     """The values without the words of the sentence before and behind them, if they are names with capitals.
 
@@ -133,8 +142,9 @@ def within_names(values: list[str], can_end: bool) -> list[str]:
     first, *others, last = values
     name = _LAST_NAME.search(first)
     before = first[: name.start()].split() if name else []
-    if name and any(word[:1].islower() and word not in ("and", "of", "the") for word in before):
+    if name and any(word[:1].islower() and word not in _WITHIN for word in before):
         first = name.group()
+    last = _ARTICLE.sub("", last)
     ended = _FIRST_NAME.match(last)
     if can_end and ended and re.match(r"\s+(?!and\b|of\b|the\b|or\b)[^\W\d_A-Z]\w*\s+\w", last[ended.end() :]):
         last = ended.group()

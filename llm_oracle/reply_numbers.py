@@ -124,6 +124,8 @@ _MEASURED = re.compile(
 )
 _ASIDE = re.compile(r",?\s+(?:while|whereas|but|although|though|compared)\s.*$", re.DOTALL)
 """The clause of a sentence that states another number, for something else."""
+_REASON = re.compile(r",?\s+(?:because|due\s+to|owing\s+to|since|when|during|as\s+a\s+result)\b.*$", re.DOTALL)
+"""The clause that gives the reason or the time behind numbers."""
 _ABOUT = re.compile(
     r"^(?:(?:about|around|approximately|roughly|circa|c\.|ca\.|exactly|just|nearly|almost|up\s+to)\s+)+", re.IGNORECASE
 )
@@ -216,7 +218,7 @@ def numbers_listed(text: str, question: ReplyQuestion) -> list[str]:
     repeated = _repeated(plain, question)
     if repeated:
         return repeated
-    for reading in (plain, slot, lead["rest"] if lead else None):
+    for reading in (plain, slot and _REASON.sub("", slot), lead["rest"] if lead else None):
         parts = [part for part in re.split(r"\s*(?:,\s+and\s+|;\s*|,\s+|\s+and\s+|\s+or\s+)", reading or "") if part]
         numbers = [stated_number(part, question) for part in parts]
         if len(parts) > 1 and all(number is not None for number in numbers):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from hapax.grammar.terms import Value
 
@@ -475,6 +475,10 @@ _FOLLOWED = re.compile(
     r"(?P<first>[^\W\d_a-z][\w'’.-]*(?:\s+[^\W\d_a-z][\w'’.-]*){0,3})\s+(?:is|are|was|were|has|have|comes?|leads?)\b[^.;]*?,?\s+"
     r"(?:closely\s+)?followed\s+by\s+(?P<rest>[^.;]+)"
 )
+_RANGED = re.compile(
+    r"\b(?:rang(?:es?|ing|ed)|var(?:y|ies|ying)|extends?|everything)\s+from\s+(?P<first>[^.;]+?)\s+to\s+(?P<rest>[^.;]+)"
+)
+"""Two ends of a range of kinds: `It ranges from the trumpet to the tuba`."""
 _OTHER_ONES = re.compile(
     r"(?:[\w-]+\s+){0,4}(?:ones|examples|others|options|varieties|choices)\s+(?:(?!that\b|which\b|of\b)\w+\s+){0,4}?(?:includes?|are|were)\s+(?P<rest>.+)",
     re.DOTALL,
@@ -486,6 +490,8 @@ _VAGUE = re.compile(
     r"different|multiple|most|other|certain|all|both|the\s+following|these|the)\b",
     re.IGNORECASE,
 )
+_KIND = re.compile(r"(?:[a-z]+\s)?[a-z]{2,}(?<!s)s")
+"""A plural of one or two words that names a kind: `metals` of `metals such as silver`."""
 _MANNER = r"(?:(?:\w+ly|often|sometimes|also|most|best|first|still)\s+)*"
 # `composed by Verdi`, `originally written by Homer`.
 _PASSIVE = re.compile(
@@ -507,7 +513,7 @@ _OPENING = re.compile(
     r"it\s+is\s+(?:\w+ly\s+)?(?:believed|known|said|thought|considered|accepted|assumed)\s+that\s+|"
     r"(?:as\s+far\s+as\s+i\s+know|to\s+(?:the\s+best\s+of\s+)?my\s+knowledge|if\s+i\s+recall\s+correctly),?\s+|as\s+of\s+[^,]{3,30},\s+|currently,\s+|(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
     r"hence|indeed|overall|in\s+(?:short|summary|conclusion|this\s+case)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
-    r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also)[,.!:]+\s*)+",
+    r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also|unfortunately|sadly|technically|historically|traditionally)[,.!:]+\s*)+",
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who)$|\b(?:that|which|who|whose|where|when)\b", re.IGNORECASE)
@@ -609,6 +615,9 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
     ranked = _FOLLOWED.match(plain)
     if ranked:
         return f"{ranked['first']}, {ranked['rest']}"
+    ranged = None if question.numeric else _RANGED.search(plain)
+    if ranged and stems(plain[: ranged.start()]) & question.known_stems:
+        return ", ".join((*listed(ranged["first"], question), *listed(ranged["rest"], question)))
     introduced = _INTRODUCED.fullmatch(plain)
     if introduced and stems(introduced["before"]) & question.known_stems and not question.is_of_titles:
         return introduced["rest"]
@@ -635,7 +644,7 @@ def _enumerated(text: str, question: ReplyQuestion) -> str | None:
     if match is None:
         return None
     before = text[: match.start()]
-    described = stems(before) & question.known_stems or _VAGUE.match(before)
+    described = stems(before) & question.known_stems or _VAGUE.match(before) or _KIND.fullmatch(before)
     return match["rest"] if described else None
 
 
@@ -790,12 +799,14 @@ _JOINS = re.compile(
     r"[,:]?\s+",
     re.IGNORECASE,
 )
+_FURTHER_PART = re.compile(r"as\s+well|also|plus|such|along")
+"""The beginning of a last part that adds to a list which may have ended in `and` before."""
 _PAIR = re.compile(r"\s+(?:and|or|und|oder|et|as\s+well\s+as|&)\s+|(?<=[\u4e00-\u9fff])[和与及](?=[\u4e00-\u9fff])")
 _LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|та|i|ja|ve|và|și|dan)\s+")
 """Before the last of three or more values; between two, single letters may belong to a name."""
 _EXPLAINING = re.compile(
     r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
-    r"have|has|are|is|was|were|can|e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|due\s+to|\w+ed\s+(?:in|by|with|from|of|as|to|for)|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
+    r"have|has|are|is|was|were|can|not|e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|due\s+to|\w+ed\s+(?:in|by|with|from|of|as|to|for)|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
     r"\s+(?:of|in))\b",
     re.IGNORECASE,
 )
@@ -825,9 +836,12 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
     if len(parts) == 2 and _SUFFIX.fullmatch(parts[1]):
         return [text]
     last = _JOINS.sub("", parts[-1], count=1)
-    has_pair = last == parts[-1] or re.match(r"as\s+well|also|plus|such|along", parts[-1])
-    joined = _pair(last, question, len(parts) > 2) if has_pair else [last]
-    values = (*(_JOINS.sub("", part, count=1) for part in parts[:-1]), *joined)
+    is_further = _FURTHER_PART.match(parts[-1])
+    in_list = len(parts) > 2 or (len(parts) == 2 and not question.has_compounds)
+    joined = _pair(last, question, in_list) if last == parts[-1] or is_further else [last]
+    # `a, b and c, as well as d and e`
+    earlier = [_pair(part, question, True) if is_further and part is parts[-2] else [part] for part in parts[:-1]]
+    values = (*(_JOINS.sub("", part, count=1) for part in chain.from_iterable(earlier)), *joined)
     values = tuple(value for value in values if value and value not in ("and", "or"))
     named = [value for value in values if not _UNNAMED.match(value)]
     return named if len(values) > 2 and named else list(values)

@@ -139,6 +139,10 @@ _SUBJECT = re.compile(
     r"[^\W\d_a-z][\w'’.-]*(?:\s+[\w'’.-]+){0,2}?(?=\s+(?:is|are|was|were)\s))"
 )
 """A name of several words, or the subject of a copula, with which a sentence begins."""
+_LOWER_SUBJECT = re.compile(
+    r"(?:The|An?)\s+(?P<name>[a-z][\w'’-]*(?:\s+[a-z][\w'’-]*){0,2}?)\s+(?:is|are|was|were|has|have|can|[a-z]{2,}(?<!s)s)\s"
+)
+"""The subject of a sentence about a kind: `The arctic fox changes its coat.`"""
 _NO_SUBJECT = re.compile(
     r"(?:It|They|He|She|This|That|These|Those|There|Here|We|You|I|The|Its|Their|His|Her|All|Both|Some|Many|Most|Each|Other|One|In|"
     r"However|Note|Also)\b"
@@ -309,7 +313,7 @@ def _table(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
 
 def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The pieces of a reply in lines: its list, or its lines if it has none."""
-    lines = _without_frame(read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1), question)
+    lines = _without_frame(_unbroken(read_lines(_ITEM_TAGS.sub("\n", text), MOST_LINES + 1)), question)
     if not lines:
         return []
     cut = cut and not text.endswith("\n")
@@ -332,6 +336,19 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
         pieces[-1] = replace(pieces[-1], dropped=DropReason.CUT)
     pieces = _with_members(_with_slots(_with_listed_values(pieces, question), question), question)
     return _with_closing_values(pieces, question)
+
+
+def _unbroken(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
+    """The lines, with a list in commas that goes on in the next line as one line."""
+    result: list[ReplyLine] = []
+    for line in lines:
+        earlier = result[-1] if result else None
+        goes_on = earlier is not None and earlier.mark is line.mark is Mark.NONE and not line.after_blank
+        if earlier is not None and goes_on and earlier.body.rstrip().endswith(",") and earlier.body.count(",") > 1:
+            result[-1] = replace(earlier, raw=f"{earlier.raw} {line.raw}", body=f"{earlier.body} {line.body}")
+        else:
+            result.append(line)
+    return result
 
 
 def _lone_number(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
@@ -608,7 +625,7 @@ def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related:
     ):
         return [parts[0], *_with_subjects(parts[1:], question, related=True)]  # `Spain has many cities.`
     # Each sentence has to begin with a name of its own, and the first one to speak of the question.
-    subjects = [_SUBJECT.match(part.raw) for part in parts]
+    subjects = [_SUBJECT.match(part.raw) or _LOWER_SUBJECT.match(part.raw) for part in parts]
     names = [name for match in subjects if match and not _NO_SUBJECT.match(name := match["name"].removeprefix("The "))]
     related = related or (bool(parts) and bool(stems(parts[0].raw) & question.known_stems))
     stated_values = sum(part.dropped is None for part in parts)
@@ -618,7 +635,7 @@ def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related:
         or not related
         or stated_values > 1
         or (stated_values and len(parts) < 3)
-        or any(stems(name) & question.known_stems for name in names)
+        or any(stems(name) <= question.known_stems for name in names)
         or question.numeric
         or question.is_of_titles
     ):
@@ -631,6 +648,9 @@ def _prose(text: str, question: ReplyQuestion, cut: bool, has_values: bool = Fal
     bold = [] if has_values else _bold_names(text[:LONGEST_LIST_LINE], question)
     if len(bold) > 1:
         return [ReplyPart(text, name, marked=False) for name in bold]
+    numbers = numbers_listed(tidy(text), question) if question.numeric and not has_values else []
+    if numbers:
+        return [ReplyPart(text, number, marked=False) for number in numbers]
     parts: list[ReplyPart] = []
     refused = is_denied = False
     own = [_without_reservation(sentence) for sentence in sentences(text.strip()[:LONGEST_LIST_LINE])]
@@ -733,7 +753,7 @@ def _stated_values(body: str, named: str, question: ReplyQuestion, is_bare: bool
 
 
 _YET = re.compile(
-    r"\b(?:but|however|though|although|that said|still|possibl[ey]|likely|probably|perhaps|might|may|could)\b",
+    r"\b(?:but|however|though|although|that said|still|possibl[ey]|likely|probably|perhaps|(?:it|that|this|one|answer)\s+(?:might|may|could))\b",
     re.IGNORECASE,
 )
 """Words with which a reply answers after all."""
@@ -1108,6 +1128,10 @@ _EXCLUDED = re.compile(
 """The beginning of a heading above counterexamples."""
 
 
+_NEGATED = re.compile(r"\bnot\b(?!\s+(?:only|exhaustive|complete|just|limited))|n['’]t\b", re.IGNORECASE)
+"""The denial in a heading such as `Sometimes mentioned, but not transcontinental:`."""
+
+
 def _heads_aside(lines: Sequence[ReplyLine], heading: int, items: Sequence[int], question: ReplyQuestion) -> bool:
     """True if a list in other marks than the one before follows a heading that does not speak of the question."""
     before = {lines[position].mark for position in items if position < heading}
@@ -1125,6 +1149,7 @@ def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int], question: R
         if line.mark is Mark.HEADING and position > first:
             skipped = (
                 _EXCLUDED.match(line.body) is not None
+                or (_NEGATED.search(line.body) is not None and not _NEGATED.search(question.sentence))
                 or _NOTES.match(line.body) is not None
                 or _heads_sentences(lines, position, items)
                 or _heads_aside(lines, position, items, question)

@@ -51,19 +51,20 @@ _QUOTES = {
 _LONE = '"“”„«»「」『』《》`'
 _PARENTHESES = re.compile(r"\s*[(（](?P<inside>[^()（）]*)[)）]")
 _BRACKETS = re.compile(r"(?<=[\w.’'])\s+\[[^\[\]]{2,}\]$")
-# Parentheses of chemistry, as in `copper(II) oxide`, hold such texts.
-_ROMAN = re.compile(r"[IVX]{1,4}|\d?[+-]")
+# Parentheses of chemistry, as in `copper(II) oxide` and `iron(II,III) oxide`, hold such texts.
+_ROMAN = re.compile(r"[IVX]{1,4}(?:,\s?[IVX]{1,4})*|\d?[+-]")
 _CHEMICAL = re.compile(r"(?:poly|bis|tris|tetrakis)$", re.IGNORECASE)
 # `Emma by Jane Austen`, but not `Death by chocolate`.
 _BYLINE = re.compile(r",?\s+by\s+(?=[^\W\d_a-z])[^\d]{2,60}$")
 # `a: b`, `a - b`, `a → b`, `a | b`, a tab, a gap of three blanks; neither `1:2` nor `a-b`.
 _BREAK = re.compile(r"\s*[:：]\s+|：|\s*——?\s*|\s+[-–−]+>?\s+|\s+(?:→|=>|=|\|)\s+|\t+|\s*–\s+|\s+–\s*|\s{3,}")
-# `La crème brûlée` and `l'éclair`, but not `La Paz`.
+# `La crème brûlée`, `l'éclair` and `der Rhein`, but not `La Paz`.
 _FOREIGN_ARTICLE = re.compile(
-    r"(?:(?i:il|lo|la|i|gli|le|les|el|los|las|der|die|das|o|os|as|um|uma|un|une|una|ein|eine|de|het|een)\s+|(?i:l)['’])(?=[^\W\d_A-Z])"
+    r"(?:(?i:il|lo|la|i|gli|le|les|el|los|las|der|die|das|o|os|as|um|uma|un|une|una|ein|eine|de|het|een)\s+|(?i:l)['’])(?=[^\W\d_A-Z])|"
+    r"(?:der|die|das|den|ein|eine)\s+(?=[A-ZÄÖÜ])"
 )
-# `the Nile`, `A dish`, but not the article of `The Hague`.
-_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z]))")
+# `the Nile`, `A dish`, `The 14th Dalai Lama`, but not the article of `The Hague`.
+_ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z]|\d+(?:st|nd|rd|th)\s))")
 OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
 """The article at the beginning of a sentence, which is no part of a name of several words; `The Hague` keeps it."""
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
@@ -156,7 +157,7 @@ _DENIED = re.compile(r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+no
 _CROSSED = re.compile(r"~~|[❌✗✘✖]")
 _RETRACTED = re.compile(
     r"(?:[(:,;—–]|\s-)\s*(?:oops|wait|no,|sorry|correction|scratch)\b|\b(?:ignore|disregard|skip)\s+(?:this|that|it)\b|"
-    r"(?:\bnot|n['’]t)\s+(?:count|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
+    r"\brather\s+than\s+an?\s|(?:\bnot|n['’]t)\s+(?:count|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
     re.IGNORECASE,
 )
 """Words with which a model takes an item back in its own explanation."""
@@ -296,7 +297,7 @@ class ListStyle:
     exclamation marks. `labels`: words that begin more than one item, before a colon or a dash. `mapped`: arrows lead
     from names to names, so that the value is at the arrow's head. `brief`: most have three words or fewer.
     `foreign`: all begin with an article of another language than English. `counted`: they are the data type with the
-    numbers from one on.
+    numbers from one on. `numbered`: they are the data type with other numbers, as `Article 17` is, so that these are names.
     """
 
     stops: bool = False
@@ -310,6 +311,7 @@ class ListStyle:
     brief: bool = False
     foreign: bool = False
     counted: bool = False
+    numbered: bool = False
 
 
 def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -> ListStyle:
@@ -323,6 +325,7 @@ def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -
         if right:
             lefts[left.casefold()] = lefts.get(left.casefold(), 0) + 1
             rights.add(right.casefold())
+    typed_numbers = _type_numbers(list(lefts), question)
     labels = frozenset(left for left, count in lefts.items() if count > 1)
     # Where most of them recur, the others are labels, too.
     if sum(lefts[left] for left in labels) > 0.5 * sum(lefts.values()):
@@ -340,14 +343,19 @@ def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -
         _are_mapped([broken(text[:LONGEST_LINE].replace("*", "")) for text in plain]),
         len(plain) > 2 and sum(len(text.split()) <= 3 for text in plain) >= 0.5 * len(plain),
         len(plain) > 1 and all(_FOREIGN_ARTICLE.match(text.lstrip("*_ ")) for text in plain),
-        _are_counted(plain, question),
+        _is_count(_type_numbers(plain, question)),
+        len(typed_numbers) > 1 and None not in typed_numbers and not _is_count(typed_numbers),
     )
 
 
-def _are_counted(items: list[str], question: ReplyQuestion) -> bool:
-    """True if the items are `Fish 1`, `Fish 2` and so on, which fill the form of the reply and name nothing."""
+def _type_numbers(items: list[str], question: ReplyQuestion) -> list[int | None]:
+    """The numbers of the items that are the data type with a number, such as `Fish 1`; None for others."""
     numbered = re.compile(rf"\W*{re.escape(question.data_type)}s?\s+#?(\d+)\W*", re.IGNORECASE)
-    numbers = [match and int(match[1]) for match in map(numbered.fullmatch, items)]
+    return [int(match[1]) if match else None for match in map(numbered.fullmatch, items)]
+
+
+def _is_count(numbers: list[int | None]) -> bool:
+    """True if these are the numbers from one on, which fill the form of a reply and name nothing."""
     return bool(numbers) and numbers == list(range(1, len(numbers) + 1))
 
 
@@ -452,7 +460,7 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
     if dropped is not None:
         return dropped
     if question.is_of_titles and _is_quoted(text) and text.count(text[0]) == text.count(text[-1]):
-        return _checked(" ".join(_unstopped(_without_quotes(text), ListStyle()).split()), question, style)
+        return _checked(" ".join(_unstopped(_without_quotes(text), ListStyle()).split()), question, style, exact=True)
     text = first_sentence(text)
     if marked and not question.is_of_titles:
         text = _QUANTIFIER.sub("", text)
@@ -469,7 +477,7 @@ def _text(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) ->
     if name is None:
         return DropReason.REMARK
     if exact:
-        return _checked(" ".join(_without_quotes(name).split()), question, style)
+        return _checked(" ".join(_without_quotes(name).split()), question, style, exact)
     return _from_name(name, question, style, marked)
 
 
@@ -543,7 +551,7 @@ def _shortened(name: str, question: ReplyQuestion, style: ListStyle, marked: boo
     if named:
         return named["name"]
     is_name = question.is_of_phrases or (question.is_of_titles and is_titled(name))
-    if not marked or is_name or not is_sentence(name):
+    if not marked or is_name or not is_sentence(_PARENTHESES.sub("", name)):
         return name
     subject = _subject(name, question, style)
     if subject is None:
@@ -648,6 +656,8 @@ def is_label(text: str, question: ReplyQuestion, style: ListStyle) -> bool:
     if _YEARS.fullmatch(plain) and not question.is_of_titles:
         return True  # `1903: Marie Curie`
     words = plain.rstrip("0123456789# ").split()
+    if style.numbered and plain[-1:].isdigit():
+        return False  # `Article 17: right to erasure`
     return bool(words) and " ".join(words) in (question.data_type.casefold(), f"{question.data_type.casefold()}s")
 
 
@@ -825,8 +835,8 @@ def _is_unfilled(value: str, folded: str, question: ReplyQuestion, style: ListSt
     return _PLACEHOLDER.fullmatch(value) is not None or (value == question.variable and not style.short)
 
 
-def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | DropReason:
-    """The value, unless it is none after all."""
+def _checked(value: str, question: ReplyQuestion, style: ListStyle, exact: bool = False) -> Value | DropReason:
+    """The value, unless it is none after all. `exact`: it stood in quotes, or in emphasis."""
     if not any(char.isalnum() for char in value):
         return DropReason.EMPTY
     folded = " ".join(value.casefold().split())
@@ -836,7 +846,7 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle) -> Value | D
         return DropReason.DATA_TYPE
     if folded in _NOTHING:
         return DropReason.REFUSAL
-    if re.fullmatch(r"\d{1,2}", value) and style.short:
+    if re.fullmatch(r"\d{1,2}", value) and (style.short or (exact and question.is_of_titles)):
         return value
     if re.fullmatch(r"\d{1,2}|\d+(?:\.\d+){2,}\.?|\d\W*|\d[.)\s]+\d[.)]?", value):
         return DropReason.EMPTY  # what is left of a list that has lost its values
