@@ -151,6 +151,12 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
         counts = {"items": len(found.ids), "above": found.above, "pool": found.pool, "judged": found.judged}
         print_json({**counts, "true": [share.value, share.low, share.high], "files": paths})
         return
+    mended = share.text(1, 1, scale=100)
+    if not found.ids:
+        err.print(
+            f"All {found.pool} {kind} of the draw are judged: {mended} % are true. Search for more.", soft_wrap=True
+        )
+        return
     # On stdout, for other programs.
     for path in paths:
         click.echo(path)
@@ -159,7 +165,6 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
         f"{found.cut:.3f} on, where a promise of {options['precision']:g} is decided."
     )
     if found.judged:
-        mended = share.text(1, 1, scale=100)
         err.print(f"By {counted(found.judged, 'label')} so far {mended} % of all {found.pool} {name} are true.")
 
 

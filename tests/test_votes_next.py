@@ -143,6 +143,24 @@ def test_next_items_come_on_a_sheet_and_are_not_asked_twice(place: Path, kind: s
     assert report["true"][0] > 0.9
 
 
+@pytest.mark.parametrize("kind", ["statements", "facts"])
+def test_a_draw_that_is_judged_whole_says_so_and_succeeds(place: Path, kind: str) -> None:
+    """When nothing is left to judge, one line says so with the share of true items, and no sheet is written."""
+    question = SOUNDNESS_QUESTION if kind == "statements" else AUDIT_QUESTION
+    with hapax.KnowledgeBase("kb.db") as kb:
+        ids = next_items(kb, NextOptions("soundness" if kind == "statements" else "predicates", 10_000)).ids
+        kb.add_votes([VoteRecord(item, question, "ann", "yes") for item in ids])
+    found = invoke("votes", "next", "20", kind, "--db", "kb.db", "--out", "sheets")
+    listed = invoke("votes", "next", "20", kind, "--db", "kb.db", "--out", "sheets", "--json")
+
+    assert (found.exit_code, listed.exit_code) == (0, 0)
+    assert found.stdout == ""
+    assert found.stderr.startswith(f"All {len(ids)} {kind} of the draw are judged: 100.0 ")
+    assert found.stderr.count("\n") == 1
+    assert (json.loads(listed.stdout)["items"], json.loads(listed.stdout)["files"]) == (0, [])
+    assert not (place / "sheets").exists()
+
+
 SALES = """
 oracle sells(Shop, Fruit, City): "[1] sells [2] in [3]" / "[1] does not sell [2] in [3]" / "does [1] sell [2] in [3]?"
 given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
@@ -213,7 +231,7 @@ def test_the_page_asks_in_the_order_of_the_draw(place: Path) -> None:
         chosen = next_items(kb, NextOptions("soundness", 5)).ids
         judging, shown = Judging(place / "kb.db"), []
         for _ in chosen:
-            asked = judging.next(kb, SheetKind.SOUNDNESS, "ann", 0)
+            asked = judging.next(kb, "soundness", "ann", 0)
             assert asked is not None
             shown.append(asked.item.id.partition(":")[2])
             kb.add_votes([VoteRecord(shown[-1], SOUNDNESS_QUESTION, "ann", "yes")])

@@ -108,16 +108,24 @@ def export_next(
     *,
     derived_by: Library | None = None,
 ) -> tuple[NextItems, list[Path]]:
-    """Give out the next items of a draw on a sheet for each voter. `derived_by`: the rules of derived statements."""
+    """Give out the next items of a draw on a sheet for each voter; no files if all items are judged.
+
+    `derived_by`: the rules of derived statements.
+    """
     check_voter_names(voters)
     found = next_items(kb, options, derived_by)
+    if not found.ids:
+        return found, []
     kind, prefix = SheetKind.SOUNDNESS, STATEMENT
     if options.kind == "predicates":
         kind, prefix = SheetKind.PREDICATES, FACT
     by_id = ItemSource(kb, kind, derived_by=derived_by).by_id({prefix + identity for identity in found.ids})
     items = [by_id[prefix + identity] for identity in found.ids if prefix + identity in by_id]
     if not items:
-        raise HapaxError(f"{kb.place}: all {found.pool} items of the draw are judged. Search for more, or use --anew.")
+        raise HapaxError(
+            f"{kb.place}: none of the {len(found.ids)} items to judge next can be read. Check the file by "
+            "`hapax verify`."
+        )
     return found, write_sheets(sheets(kind, items, voters, 0, None), forms, folder)
 
 
