@@ -53,11 +53,13 @@ class Allowed:
     """Everything beyond looking that people may do in the browser; by default nothing.
 
     `judging`: store votes. `control`: pause and end running searches. `asking`: ask these models, within their budget.
+    `schemas`: a file of Winograd schemas, which can then be judged, too.
     """
 
     judging: bool = False
     control: bool = False
     asking: AskingModels | None = None
+    schemas: Path | None = None
 
 
 @extras_named()
@@ -78,7 +80,10 @@ def browser_server(
         raise HapaxError(missing)
     from hapax.api.agent_tools import AgentTools
     from hapax.api.browser.app import Browser, browser_app
+    from hapax.evaluation.winograd.people import schema_items
 
+    allowed = allowed or Allowed()
+    schemas = {} if allowed.schemas is None else schema_items(allowed.schemas)
     token = "" if host in LOOPBACK else secrets.token_urlsafe(24)
     # A file that cannot be opened is refused now, and not on the first page.
     KnowledgeBase(database, read_only=True).close()
@@ -95,9 +100,8 @@ def browser_server(
         listening.close()
         reason = fault.strerror or str(fault)
         raise HapaxError(f"hapax cannot listen on {host}:{port}: {reason}. Choose another --port.") from None
-    allowed = allowed or Allowed()
     tools = None if allowed.asking is None else AgentTools(database, rules, asking=allowed.asking)
-    browser = Browser(Path(database), tuple(rules), token, allowed.judging, allowed.control, tools)
+    browser = Browser(Path(database), tuple(rules), token, allowed.judging, allowed.control, tools, schemas)
     # Behind the token any name may lead here; without one, only the names of this machine.
     return BrowserServer(browser_app(browser, ["*"] if token else LOOPBACK), listening, host, token)
 

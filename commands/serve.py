@@ -35,6 +35,11 @@ from hapax.commands.options import (
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
 )
 @click.option("--judge", is_flag=True, help="Let people judge statements in the browser; their votes are stored.")
+@click.option(
+    "--schemas",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File of Winograd schemas that people can judge, too; with --judge.",
+)
 @click.option("--control", is_flag=True, help="Let people pause running searches, have them go on, and end them.")
 @click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
 @with_models
@@ -50,13 +55,16 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     \b
     hapax serve --db hapax.db
     hapax serve --db hapax.db --port 8080 --judge
+    hapax serve --db hapax.db --judge --schemas examples/schemas/written.jsonl
     hapax serve --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
     """
     from hapax.api import browsing
 
+    if options["schemas"] and not options["judge"]:
+        raise click.UsageError("--schemas names schemas to judge. Give --judge with it.")
     asking = asking_models(paths, database, options) if options["ask"] else None
     host, port = options["host"], options["port"]
-    allowed = browsing.Allowed(options["judge"], options["control"], asking)
+    allowed = browsing.Allowed(options["judge"], options["control"], asking, options["schemas"])
     server = browsing.browser_server(database, paths, host=host, port=port, allowed=allowed)
     # The browser sends the token once in the address, and from then on as a cookie.
     query = f"?token={server.token}" if server.token else ""

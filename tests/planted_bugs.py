@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hapax.api.browser.judging import Judging
-from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.errors import HapaxError
 from hapax.kb import asking, connection, rows, spill, system
 from hapax.kb.attempts import AttemptLog
@@ -149,7 +148,7 @@ def votes_overwritten_by_a_second_tab() -> None:
     """A vote is stored along with all votes as they were when the page was shown."""
     stored_vote = Judging.vote
 
-    def vote(judging: Judging, kind: SheetKind, voter: str, *cells: Any) -> str:
+    def vote(judging: Judging, kind: str, voter: str, *cells: Any) -> str:
         with KnowledgeBase(judging.database) as kb:
             before = kb.votes()
         system.sleep(0.1)

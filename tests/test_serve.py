@@ -27,9 +27,20 @@ from hapax.api.browser import tables
 from hapax.api.browser.app import POLICY, Browser, browser_app
 from hapax.api.browsing import browser_server
 from hapax.engine.soundness import SOUNDNESS_QUESTION
+from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
 from hapax.evaluation.votes.items import ItemSource, subject_id
-from hapax.evaluation.votes.questions import SheetKind
-from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord, TypeFact
+from hapax.evaluation.votes.questions import HARMFUL, SOUNDNESS_WORDING, SheetKind
+from hapax.evaluation.winograd.people import annotated, item_of, schema_items
+from hapax.kb.records import (
+    Distribution,
+    FactRecord,
+    RuleRecord,
+    RunRecord,
+    Source,
+    StatementRecord,
+    TypeFact,
+    VoteRecord,
+)
 from hapax.kb.store import KnowledgeBase
 
 HOSTILE = "<script>alert(1)</script>\"'&amp;</td>/../\u202etxt.exe\ufeff"
@@ -388,25 +399,112 @@ def test_votes_are_stored_at_once_and_each_statement_comes_once(database: Path) 
     assert {(vote.question, vote.answer, vote.comment) for vote in votes} == {(SOUNDNESS_QUESTION, "yes", "clear")}
 
 
-@pytest.mark.parametrize("kind", ["statements", "predicates"])
-def test_each_question_of_a_sheet_is_asked(client: TestClient, database: Path, kind: str) -> None:
-    """An item is shown until all its questions are answered, and then no more; the votes are those of its sheet."""
+def answers_of(client: TestClient, voter: str, kind: str, answer: str = "") -> int:
+    """Answer all questions of a sheet, with the first choice unless an answer is given; returns their number."""
     pages = 0
-    while found := re.findall(
-        r'name="(?:item|question)" value="([^"]+)"', client.get(f"/judge?voter=kim-{kind}&kind={kind}").text
-    ):
-        form = {"voter": f"kim-{kind}", "kind": kind, "item": found[0], "question": found[1], "answer": "yes"}
+    fields = r'name="(?:item|question|answer)" value="([^"]+)"'
+    while found := re.findall(fields, client.get(f"/judge?voter={voter}&kind={kind}").text):
+        form = {"voter": voter, "kind": kind, "item": found[0], "question": found[1], "answer": answer or found[2]}
         assert client.post("/judge", data=form, headers={"Origin": "http://localhost:8001"}).status_code == 200
         pages += 1
+    return pages
+
+
+@pytest.mark.parametrize("kind", ["statements", "predicates", "baseline", "baseline-10"])
+def test_each_question_of_a_sheet_is_asked(client: TestClient, database: Path, kind: str) -> None:
+    """An item is shown until all its questions are answered, and then no more; the votes are those of its sheet."""
+    pages = answers_of(client, f"kim-{kind}", kind)
     with KnowledgeBase(database, read_only=True) as kb:
         votes = [vote for vote in kb.votes() if vote.voter == f"kim-{kind}"]
-        sheet = ItemSource(kb, SheetKind(kind))
-        items = sheet.items(list({statement.id: statement for statement in kb.statements()}.values()))
+        sheet, _, template = kind.partition("-")
+        source = ItemSource(kb, SheetKind(sheet), (int(template or 5),))
+        items = source.items(list({statement.id: statement for statement in kb.statements()}.values()))
         rejected = {vote.statement_id for vote in votes} - {subject_id(item.id) for item in items}
 
     asked = {(subject_id(item.id), question.key) for item in items for question in item.questions if question.required}
-    assert pages == len(votes)
+    assert pages == len(votes) > 1
     assert {(vote.statement_id, vote.question) for vote in votes if vote.statement_id not in rejected} == asked
+
+
+def test_the_wording_of_statements_is_judged_apart_from_their_truth(client: TestClient, database: Path) -> None:
+    """The question whether a statement is good English is that of the sheet of soundness, and comes once."""
+    pages = answers_of(client, "vic", "wording")
+    with KnowledgeBase(database, read_only=True) as kb:
+        votes = [(vote.question, vote.answer) for vote in kb.votes() if vote.voter == "vic"]
+
+    assert votes == [(SOUNDNESS_WORDING, "yes")] * pages
+    assert pages > 1
+
+
+def test_a_baseline_is_asked_of_labelled_statements_without_wrong_types(database: Path, tmp_path: Path) -> None:
+    """As on the sheet: where people judged entailment, only those statements, none with a value of a wrong type."""
+    shutil.copy(database, tmp_path / "kb.db")
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.write("DELETE FROM votes", [()])
+        right, wrong = sorted({statement.id for statement in kb.statements()})[:2]
+        kb.add_votes([VoteRecord(identity, ENTAILMENT_QUESTION, "ann", "yes") for identity in (right, wrong)])
+        kb.add_votes([VoteRecord(wrong, "data type A", "ann", "no")])
+    with TestClient(browser_app(Browser(tmp_path / "kb.db", judge=True)), base_url="http://localhost:8001") as client:
+        page = client.get("/judge?voter=bob&kind=baseline").text
+        pages = answers_of(client, "bob", "baseline")
+    with KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        votes = [(vote.statement_id, vote.question) for vote in kb.votes() if vote.voter == "bob"]
+
+    assert "0 of 1 judged" in page
+    assert pages == 1
+    assert votes == [(right, "baseline 5")]
+
+
+def test_schemas_of_a_file_are_judged_and_disputed_ones_by_a_third(database: Path, tmp_path: Path) -> None:
+    """Votes on Winograd schemas are those of its sheets; a third annotator is shown what the first two differ on."""
+    schemas = Path(__file__).parent.parent / "examples" / "schemas" / "mine.jsonl"
+    shutil.copy(database, tmp_path / "kb.db")
+    browser = Browser(tmp_path / "kb.db", judge=True, schemas=schema_items(schemas))
+    with TestClient(browser_app(browser), base_url="http://localhost:8001") as client:
+        assert "Winograd" in client.get("/judge").text
+        first = re.findall(
+            r'name="(?:item|question)" value="([^"]+)"', client.get("/judge?voter=ann&kind=schemas").text
+        )
+        pages = answers_of(client, "ann", "schemas")
+        answers_of(client, "bob", "schemas")
+        form = {"voter": "bob", "kind": "schemas", "item": first[0], "question": first[1], "answer": "unclear"}
+        client.post("/judge", data=form, headers={"Origin": "http://localhost:8001"})
+        disputed = client.get("/judge?voter=eve&kind=schemas-disputed").text
+    with KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        judged = annotated(kb, schemas).judged
+
+    assert pages == 5 * len(judged)
+    assert {schema.annotators for schema in judged} == {2}
+    assert [item_of(schema.pair).id for schema in judged if schema.disputed] == [first[0]]
+    assert first[0] in disputed
+    assert "0 of 1 judged" in disputed
+
+
+def test_a_sheet_that_the_server_lacks_is_refused(client: TestClient) -> None:
+    """Schemas need their file, and an unknown kind is answered with those that there are."""
+    without, unknown = client.get("/judge?voter=ann&kind=schemas"), client.get("/judge?voter=ann&kind=tables")
+
+    assert (without.status_code, unknown.status_code) == (400, 400)
+    assert "--schemas" in without.text
+    assert "baseline" in unknown.text
+    assert "schemas" not in unknown.text
+    assert "Winograd" not in client.get("/judge").text
+
+
+def test_a_statement_is_marked_as_harmful_beside_its_last_question(client: TestClient, database: Path) -> None:
+    """The mark that may stay open is a box beside the question on entailment; ticked it is a vote, else none."""
+    item = f"statement:{first_statement(client)}"
+    form = {"voter": "lea", "kind": "statements", "item": item, "question": "entailment", "answer": "yes"}
+    origin = {"Origin": "http://localhost:8001"}
+    client.post("/judge", data=form, headers=origin)
+    with KnowledgeBase(database, read_only=True) as kb:
+        before = [vote.question for vote in kb.votes() if vote.voter == "lea"]
+    client.post("/judge", data={**form, "marked": HARMFUL}, headers=origin)
+    with KnowledgeBase(database, read_only=True) as kb:
+        votes = {(vote.question, vote.answer) for vote in kb.votes() if vote.voter == "lea"}
+
+    assert before == ["entailment"]
+    assert votes == {("entailment", "yes"), (HARMFUL, "yes")}
 
 
 def test_agreement_is_that_of_the_votes(database: Path, tmp_path: Path) -> None:

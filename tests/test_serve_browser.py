@@ -23,7 +23,8 @@ import pytest
 from cli_fixture import EVERY_END, run
 from money_fixture import RULES, WORLD
 
-from hapax.api.browser.judging import KINDS
+import hapax
+from hapax.api.agent_tools import AskingModels
 from hapax.api.browsing import Allowed, browser_server
 from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -39,8 +40,13 @@ pytestmark = [
 PICTURES = Path(__file__).parent.parent / "docs" / "serve"
 MOST_BYTES = 300_000
 """Size of a picture."""
+SCHEMAS = Path(__file__).parent.parent / "examples" / "schemas" / "mine.jsonl"
+SHEETS_SHOWN = ("soundness", "wording", "statements", "predicates", "baseline", "schemas")
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1100, "height": 800}
+Look = tuple[dict[str, int], str]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+UNKNOWN = "is_a_city_in('Oslo', Country), uses_currency(Country, Currency)"
+"""A goal that lacks facts where nothing was searched."""
 SERIOUS = ("serious", "critical")
 
 
@@ -69,10 +75,21 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(database: Path) -> Iterator[str]:
-    """The address of a running server."""
+    """The address of a running server, which allows everything."""
+    with listening(database) as address:
+        yield address
+
+
+@contextmanager
+def listening(database: Path) -> Iterator[str]:
+    """The address of a server of this process, which judges, asks the scripted models and controls searches."""
     import uvicorn
 
-    browser = browser_server(database, port=0, allowed=Allowed(judging=True, control=True))
+    rules = database.with_name("money.rules")
+    models = hapax.open_models(f"scripted:{database.with_name('script.json')}")
+    asking = AskingModels(models, hapax.Budget(max_calls=30))
+    allowed = Allowed(judging=True, control=True, asking=asking, schemas=SCHEMAS)
+    browser = browser_server(database, [rules], port=0, allowed=allowed)
     server = uvicorn.Server(uvicorn.Config(browser.app, log_level="error"))
     thread = threading.Thread(target=server.run, args=([browser.socket],), daemon=True)
     thread.start()
@@ -106,8 +123,12 @@ def addresses(database: Path) -> tuple[str, ...]:
             "/runs",
             f"/run/{identity}",
         ),
-        *("/ask?goal=uses_currency('Norway', X)", "/why?atom=uses_currency('Norway', euro)"),
-        *("/judge", *(f"/judge?voter=ann&kind={kind}" for kind in KINDS), "/nothing"),
+        *(
+            "/ask?goal=uses_currency('Norway', X)",
+            f"/ask?goal={quote(UNKNOWN)}",
+            "/why?atom=uses_currency('Norway', euro)",
+        ),
+        *("/judge", *(f"/judge?voter=ann&kind={kind}" for kind in SHEETS_SHOWN), "/nothing"),
         "/statements?order=-popularity",
         *(f"/statement/{hostile}", f"/entity?name={quote(HOSTILE, safe='')}"),
     )
@@ -135,19 +156,19 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         return script.read().decode("utf-8")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("look", [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")], ids=str)
 def test_pages_are_clean_in_a_browser(
-    chromium: Any, address: str, addresses: tuple[str, ...], axe: str, scheme: str
+    chromium: Any, address: str, addresses: tuple[str, ...], axe: str, look: Look
 ) -> None:
     """No page logs an error, asks another server, runs a hostile text, or has a serious fault of accessibility."""
-    faults = faults_of(chromium, [address + place for place in addresses], axe, scheme)
+    faults = faults_of(chromium, [address + place for place in addresses], axe, *look)
 
     assert [fault for fault in faults if "404 (Not Found)" not in fault] == []
 
 
-def faults_of(chromium: Any, addresses: Sequence[str], axe: str, scheme: str) -> list[str]:
+def faults_of(chromium: Any, addresses: Sequence[str], axe: str, size: dict[str, int], scheme: str) -> list[str]:
     """Errors, requests to other places, and serious faults of accessibility of these pages."""
-    context = chromium.new_context(color_scheme=scheme, viewport=DESK)
+    context = chromium.new_context(color_scheme=scheme, viewport=size)
     page = context.new_page()
     faults: list[str] = []
     origin = addresses[0].split("/", 3)[:3]
@@ -182,7 +203,7 @@ def report(database: Path) -> Path:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_is_clean_in_a_browser(chromium: Any, report: Path, axe: str, scheme: str) -> None:
     """The report obeys its own policy, which allows no other page, script or style, and has no serious fault."""
-    assert faults_of(chromium, [report.as_uri()], axe, scheme) == []
+    assert faults_of(chromium, [report.as_uri()], axe, DESK, scheme) == []
 
 
 def test_plots_are_drawn_with_titles_in_both_colour_schemes(
@@ -235,19 +256,52 @@ def test_a_dot_leads_to_its_statement(chromium: Any, address: str) -> None:
     assert "PersonX" in heading
 
 
-def test_no_page_scrolls_sideways_on_a_phone(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:
-    """At 390 pixels every page is as wide as the screen; wide tables scroll by themselves."""
-    context = chromium.new_context(viewport=PHONE)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_scrolls_sideways_on_a_phone(
+    chromium: Any, address: str, addresses: tuple[str, ...], scheme: str
+) -> None:
+    """At 390 pixels every page is as wide as the screen, also unfolded; wide tables scroll by themselves."""
+    context = chromium.new_context(color_scheme=scheme, viewport=PHONE)
     page = context.new_page()
     wide = []
     for place in addresses:
         page.goto(address + place)
+        page.evaluate("() => document.querySelectorAll('details').forEach(part => { part.open = true; })")
         width = page.evaluate("() => document.documentElement.scrollWidth")
         if width > PHONE["width"]:
             wide.append((place, width))
     context.close()
 
     assert wide == []
+
+
+def test_the_forecast_of_a_goal_is_read_before_models_are_asked(chromium: Any, database: Path, tmp_path: Path) -> None:
+    """The goal box shows what would be asked and at which cost; the button asks, and the answers have their facts."""
+    for name in ("money.rules", "script.json"):
+        shutil.copy(database.with_name(name), tmp_path)
+    KnowledgeBase(tmp_path / "kb.db").close()
+    with listening(tmp_path / "kb.db") as address:
+        context = chromium.new_context(viewport=PHONE)
+        page = context.new_page()
+        page.goto(f"{address}/ask")
+        page.get_by_label("Goal", exact=True).fill(UNKNOWN)
+        page.get_by_role("button", name="Ask", exact=True).click()
+        forecast = page.get_by_role("region", name="Ask models")
+        told = forecast.inner_text()
+        page.get_by_text("First questions and claims").click()
+        questions = forecast.locator("li").all_inner_texts()
+        with KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+            facts_before = kb.row_counts()["facts"]
+        page.get_by_role("button", name="Ask the models").click()
+        page.get_by_text("Nothing is left to ask").wait_for()
+        answers = page.get_by_role("region", name="Answers").inner_text()
+        context.close()
+
+    assert "The budget leaves 30 calls in all" in told
+    assert "expected" in told
+    assert questions == ['is_a_city_in("Oslo", ?)']
+    assert facts_before == 0
+    assert "Norwegian krone" in answers
 
 
 def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: Path) -> None:

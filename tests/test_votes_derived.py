@@ -10,12 +10,12 @@ import pytest
 from cli_fixture import invoke
 from votes_fixture import fill_csv
 
-from hapax.api.browser.judging import Judging
+from hapax.api.browser.judging import Cells, Judging
 from hapax.api.kept_rules import kept_rules
 from hapax.engine.inference import bulk_derivation
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements, statement_by_id
 from hapax.evaluation.votes.next_items import NextOptions, next_items
-from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
+from hapax.evaluation.votes.questions import SOUNDNESS_WORDING
 from hapax.grammar.rules import Library
 from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.records import FactRecord, Source
@@ -110,13 +110,13 @@ def test_the_page_of_judging_asks_about_derived_statements(roads: Path) -> None:
     asked = []
     for _ in range(10):
         with KnowledgeBase(roads, read_only=True) as kb:
-            shown = judging.next(kb, SheetKind.SOUNDNESS, "ann", 0)
+            shown = judging.next(kb, "soundness", "ann", 0)
         assert shown is not None
         asked.append((shown.item.id, shown.items))
-        judging.vote(SheetKind.SOUNDNESS, "ann", shown.item.id, shown.question.key, ("yes", ""))
+        judging.vote("soundness", "ann", shown.item.id, shown.question.key, Cells("yes"))
 
     with KnowledgeBase(roads, read_only=True) as kb:
-        assert judging.next(kb, SheetKind.SOUNDNESS, "ann", 0) is None
+        assert judging.next(kb, "soundness", "ann", 0) is None
         assert {identity.partition(":")[2] for identity, _ in asked} == sentences(kb).keys()
         assert len(kb.votes()) == 10
     assert {items for _, items in asked} == {10}
@@ -150,10 +150,10 @@ def test_the_page_asks_about_derived_statements_in_the_order_of_their_draw(roads
     with KnowledgeBase(roads) as kb:
         chosen = next_items(kb, NextOptions("derived", 3), library_of(kb)).ids
         for _ in chosen:
-            asked = judging.next(kb, SheetKind.SOUNDNESS, "ann", 0)
+            asked = judging.next(kb, "soundness", "ann", 0)
             assert asked is not None
             shown.append(asked.item.id.partition(":")[2])
-            judging.vote(SheetKind.SOUNDNESS, "ann", asked.item.id, asked.question.key, ("yes", ""))
+            judging.vote("soundness", "ann", asked.item.id, asked.question.key, Cells("yes"))
 
     assert tuple(shown) == chosen
 

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from hapax.api.agent_tools import AgentTools
 from hapax.api.browser import pages, tables
 from hapax.api.browser.facets import Facet, Facets, wanted_of
-from hapax.api.browser.judging import KINDS, ItemToJudge, Judging, VoterAgreement
+from hapax.api.browser.judging import Cells, ItemToJudge, Judging, VoterAgreement
 from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
 from hapax.api.browser.tables import Page, StoredTable, Wanted
@@ -41,7 +41,7 @@ from hapax.engine.search.progress import duration
 from hapax.engine.search.query_options import QueryOptions
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.evaluation.report.runs import moment
-from hapax.evaluation.votes.questions import SheetKind
+from hapax.evaluation.votes.questions import WORDINGS, VotingItem
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.derived_statements import current_counts
@@ -59,6 +59,8 @@ POLICY = (
 )
 TOKEN = "hapax_token"  # noqa: S105  the name of the cookie
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
+DEFAULT_KIND = "soundness"
+"""The sheet of an address that names none."""
 INDEX_SECONDS = 2.0
 """Seconds that a search waits for the index of words; a page that comes without it asks again."""
 
@@ -74,6 +76,7 @@ class Browser:
 
     `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `token`: what
     every request must bring, as `?token=` at first and then by a cookie; none: no token. `judge`: votes are stored.
+    `schemas`: Winograd schemas to judge, by id.
     `control`: running searches can be paused and ended. `asking`: asks models what a goal lacks, after a forecast;
     None: no model is asked.
     """
@@ -84,6 +87,7 @@ class Browser:
     judge: bool = False
     control: bool = False
     asking: AgentTools | None = None
+    schemas: Mapping[str, VotingItem] = field(default_factory=dict)
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
     # Two goals at a time, since each takes a Prolog process.
     _goals: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
@@ -155,7 +159,7 @@ class _Views:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._judging = Judging(browser.database, browser.library)
+        self._judging = Judging(browser.database, browser.library, browser.schemas)
         self._outcomes: dict[str, str] = {}
         self._words = WordIndex(browser.database)
         self._templates = page_environment(("hapax.api.browser", "templates"))
@@ -488,38 +492,32 @@ class _Views:
             raise NotStored("This server stores no votes. Start it with --judge.")
         if request.method == "POST":
             return self._foreign(request) or await self._vote(request)
-        voter, kind = request.query_params.get("voter", ""), _kind(request.query_params.get("kind", ""))
+        voter, kind = request.query_params.get("voter", ""), request.query_params.get("kind") or DEFAULT_KIND
         skip = _number(request.query_params, "skip", 0)
+        wording = WORDINGS[self._judging.sheet(kind).kind]
         shown, agreement = await run_in_threadpool(self._next_to_judge, request, kind, voter, skip)
-        values = {"voter": voter, "kind": kind, "kinds": KINDS, "shown": shown, "agreement": agreement}
-        return self._page(request, "judge", title="Judge", replaced=request.query_params.get("replaced"), **values)
+        values: dict[str, Any] = {"voter": voter, "kind": kind, "sheets": self._judging.sheets, "wording": wording}
+        values |= {"shown": shown, "agreement": agreement, "replaced": request.query_params.get("replaced")}
+        return self._page(request, "judge", title="Judge", **values)
 
     async def _vote(self, request: Request) -> Response:
         async with request.form() as form:
-            voter, item, question, *cells = (
+            voter, item, question, answer, comment = (
                 str(form.get(name, "")) for name in ("voter", "item", "question", "answer", "comment")
             )
-            kind = _kind(str(form.get("kind", "")))
-            # In a thread: another program may be writing to the file.
-            vote = self._judging.vote
-            replaced = await run_in_threadpool(vote, kind, voter, item, question, (cells[0], cells[1]))
+            kind = str(form.get("kind", "")) or DEFAULT_KIND
+            cells = Cells(answer, comment, tuple(map(str, form.getlist("marked"))))
+        # In a thread: another program may be writing to the file.
+        replaced = await run_in_threadpool(self._judging.vote, kind, voter, item, question, cells)
         address = {"voter": voter, "kind": kind, **({"replaced": replaced} if replaced else {})}
         return self._secured(RedirectResponse(f"/judge?{urlencode(address)}", 303))
 
     def _next_to_judge(
-        self, request: Request, kind: SheetKind, voter: str, skip: int
+        self, request: Request, kind: str, voter: str, skip: int
     ) -> tuple[ItemToJudge | None, VoterAgreement | None]:
         with self._open(request) as kb:
             shown = self._judging.next(kb, kind, voter, skip) if voter else None
             return shown, self._judging.agreement(kb, kind)
-
-
-def _kind(name: str) -> SheetKind:
-    """The kind of sheet in an address; without one, soundness."""
-    kinds = {str(kind): kind for kind in KINDS}
-    if name and name not in kinds:
-        raise HapaxError(f"There is no kind {name!r}. Choose one of {', '.join(kinds)}.")
-    return kinds.get(name, SheetKind.SOUNDNESS)
 
 
 def _number(asked: QueryParams, name: str, default: int) -> int:

@@ -5,47 +5,33 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
+from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
 from hapax.engine.judging_draw import DrawKind
 from hapax.engine.search.demand import fact_atom
-from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
+from hapax.engine.soundness import MODEL_VOTER
 from hapax.evaluation.shared.stored_statements import stored_library
-from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
 from hapax.evaluation.votes.derived import derived_records
 from hapax.evaluation.votes.exporting import check_voter_names
-from hapax.evaluation.votes.items import FACT, STATEMENT, ItemSource, subject_id
-from hapax.evaluation.votes.questions import AUDIT, ItemQuestion, SheetKind, VotingItem, predicate_item
+from hapax.evaluation.votes.items import FACT, ItemSource, subject_id
+from hapax.evaluation.votes.questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import atom_text
-from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.records import VoteRecord
 from hapax.kb.rows import STATEMENTS
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.llm_oracle.prompts import sentence
 
-KINDS: Mapping[SheetKind, str] = {
-    SheetKind.SOUNDNESS: "statements: is it true?",
-    SheetKind.STATEMENTS: "statements as in LINK: types, then whether the premise entails the conclusion",
-    SheetKind.PREDICATES: "facts of models: references, types, truth",
-}
-"""The sheets whose items the knowledge base holds, as people choose them."""
-
-_MAIN: Mapping[SheetKind, str] = {
-    SheetKind.SOUNDNESS: SOUNDNESS_QUESTION,
-    SheetKind.STATEMENTS: ENTAILMENT_QUESTION,
-    SheetKind.PREDICATES: f"{AUDIT} Q3",
-}
-"""The question that is asked last about an item, and whose answer ends it."""
-
-_BEFORE = {SheetKind.STATEMENTS: f"{DATA_TYPE_QUESTION} %", SheetKind.PREDICATES: f"{AUDIT} %"}
-"""Patterns of the questions before the last one."""
-
+_VOTED = (
+    "SELECT statement_id FROM votes WHERE question = ? GROUP BY statement_id "
+    "ORDER BY count(DISTINCT voter), statement_id"
+)
 _BEGUN = "SELECT DISTINCT statement_id FROM votes WHERE voter = ? AND question LIKE ? ORDER BY statement_id"
 _DRAWN = """
 SELECT items.item_id FROM judging_draws AS draws JOIN drawn_items AS items USING (salt)
@@ -58,16 +44,7 @@ _DRAWS: Mapping[SheetKind, Sequence[DrawKind]] = {
 }
 """The draws of `votes next` whose items are on sheets of a kind."""
 
-_POOLS = {
-    STATEMENT: f"SELECT DISTINCT id FROM statements WHERE {STANDING}",  # noqa: S608  ours
-    FACT: "SELECT id FROM facts WHERE source = 'model'",
-}
-"""The items that are not given out by anybody, by the prefix of their ids."""
 _FRESH = "{pool} AND id > ? AND id NOT IN (SELECT statement_id FROM votes WHERE question = ?) ORDER BY id LIMIT 50"
-_VOTED = (
-    "SELECT statement_id FROM votes WHERE question = ? GROUP BY statement_id "
-    "ORDER BY count(DISTINCT voter), statement_id"
-)
 _COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? AND voter NOT LIKE ? GROUP BY 1, 2"
 
 
@@ -86,14 +63,24 @@ class VoterAgreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Cells:
+    """An answer with its comment. `marked`: keys of questions that may stay open, answered with their first choice."""
+
+    answer: str
+    comment: str = ""
+    marked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ItemToJudge:
     """A question about an item. `judged`: items that the voter has judged; `items`: all there are.
 
-    `skip`: items that the voter has passed over.
+    `optional`: questions beside it that may stay open; `skip`: items that the voter has passed over.
     """
 
     item: VotingItem
     question: ItemQuestion
+    optional: list[ItemQuestion]
     judged: int
     items: int
     skip: int
@@ -101,61 +88,85 @@ class ItemToJudge:
 
 @dataclass(frozen=True)
 class Judging:
-    """Votes on the items of one knowledge base. `rules`: reads the rules of its derived statements."""
+    """Votes on the items of one knowledge base.
+
+    `rules`: reads the rules of its derived statements; `schemas`: Winograd schemas to judge, by id.
+    """
 
     database: Path
     rules: Callable[[KnowledgeBase], Library] = lambda _: Library()
+    schemas: Mapping[str, VotingItem] = field(default_factory=dict)
 
-    def next(self, kb: KnowledgeBase, kind: SheetKind, voter: str, skip: int) -> ItemToJudge | None:
+    @property
+    def sheets(self) -> Mapping[str, JudgingSheet]:
+        """The sheets that have items here, by name."""
+        return {name: sheet for name, sheet in SHEETS.items() if self.schemas or sheet.kind is not SheetKind.SCHEMAS}
+
+    def sheet(self, name: str) -> JudgingSheet:
+        """The sheet of a name. Raises HapaxError for any other name."""
+        if name in self.sheets:
+            return self.sheets[name]
+        if name in SHEETS:
+            raise HapaxError("This server has no schemas to judge. Start it with --schemas and their file.")
+        raise HapaxError(f"There is no kind {name!r}. Choose one of {', '.join(self.sheets)}.")
+
+    def next(self, kb: KnowledgeBase, name: str, voter: str, skip: int) -> ItemToJudge | None:
         """The next question about a readable item that the voter has not judged; None when there is none left."""
         check_voter_names((voter,))
-        judged = _judged(kb, kind, voter)
-        pool = _pool(kb, kind)
-        ((count,),) = kb.query(f"SELECT count(*) FROM ({pool})")  # noqa: S608  ours
-        subjects = (subject for subject in _subjects(kb, kind, voter, pool) if subject not in judged)
+        sheet, pool = self.sheet(name), item_pool(kb, name, self.schemas)
+        judged = _judged(kb, sheet, voter)
+        ((count,),) = kb.query(f"SELECT count(*) FROM ({pool.sql})", pool.parameters)  # noqa: S608  ours
+        subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
         for place, subject in enumerate(_distinct(subjects)):
-            if place >= skip and (item := self._item(kb, kind, subject)):
-                question = self._open_question(kb, kind, item, voter)
-                return ItemToJudge(item, question, len(judged), count, place)
+            if place >= skip and (item := self._item(kb, sheet, subject)):
+                question = self._open_question(kb, sheet, item, voter)
+                optional = sheet.optional(item.questions) if question.key == sheet.last else []
+                return ItemToJudge(item, question, optional, len(judged), count, place)
         return None
 
-    def vote(self, kind: SheetKind, voter: str, item_id: str, question_key: str, cells: tuple[str, str]) -> str:
-        """Store a vote, an answer and a comment, in place of the same voter's; returns the answer that it replaces.
+    def vote(self, name: str, voter: str, item_id: str, question_key: str, cells: Cells) -> str:
+        """Store a vote in place of the same voter's; returns the answer that it replaces.
 
         Raises HapaxError for what is not on the sheet.
         """
         check_voter_names((voter,))
-        answer, comment = cells
+        sheet = self.sheet(name)
         with KnowledgeBase(self.database) as kb:
-            item = self._item(kb, kind, subject_id(item_id)) if item_id.startswith(_prefix(kind)) else None
+            item = self._item(kb, sheet, subject_id(item_id)) if item_id.startswith(sheet.prefix) else None
             if item is None:
                 raise HapaxError("The item of this vote is not in the knowledge base any more. Judge the next.")
-            asked = question_key or _MAIN[kind]
+            asked = question_key or sheet.last
             question = next((question for question in item.questions if question.key == asked), None)
             if question is None:
                 raise HapaxError(f"{question_key!r} is not a question about this item. Judge the next.")
-            if answer not in question.choices:
-                raise HapaxError(f"{answer!r} is not an answer. Choose one of {', '.join(question.choices)}.")
-            vote = VoteRecord(subject_id(item_id), question.key, voter, answer, comment.strip())
+            if cells.answer not in question.choices:
+                raise HapaxError(f"{cells.answer!r} is not an answer. Choose one of {', '.join(question.choices)}.")
+            vote = VoteRecord(subject_id(item_id), question.key, voter, cells.answer, cells.comment.strip())
+            marks = [
+                VoteRecord(vote.statement_id, optional.key, voter, optional.choices[0])
+                for optional in sheet.optional(item.questions)
+                if optional.key in cells.marked
+            ]
             with kb.transaction():
                 earlier = next((found for found in kb.votes(vote.statement_id) if found.id == vote.id), None)
                 # A second tab shows no comment of the first, so an empty one takes nothing back.
                 if earlier is not None and not vote.comment:
                     vote = replace(vote, comment=earlier.comment)
-                kb.add_votes([vote])
-        return earlier.answer if earlier is not None and earlier.answer != answer else ""
+                kb.add_votes([vote, *marks])
+        return earlier.answer if earlier is not None and earlier.answer != cells.answer else ""
 
-    def agreement(self, kb: KnowledgeBase, kind: SheetKind) -> VoterAgreement | None:
-        """Agreement of people on the last question of a kind; None where no item has two votes."""
+    def agreement(self, kb: KnowledgeBase, name: str) -> VoterAgreement | None:
+        """Agreement of people on the last question of a sheet; None where no item has two votes."""
+        question = self.sheet(name).last
         by_item: dict[str, dict[str, int]] = defaultdict(dict)
-        for item, answer, count in kb.query(_COUNTS, (_MAIN[kind], f"{MODEL_VOTER}%")):
+        for item, answer, count in kb.query(_COUNTS, (question, f"{MODEL_VOTER}%")):
             by_item[item][answer] = count
         twice = [counts for counts in by_item.values() if sum(counts.values()) > 1]
         if not twice:
             return None
         ((voters,),) = kb.query(
             "SELECT count(DISTINCT voter) FROM votes WHERE question = ? AND voter NOT LIKE ?",
-            (_MAIN[kind], f"{MODEL_VOTER}%"),
+            (question, f"{MODEL_VOTER}%"),
         )
         shares = [
             sum(count * (count - 1) for count in counts.values()) / (votes * (votes - 1))
@@ -164,12 +175,17 @@ class Judging:
         ]
         return VoterAgreement(voters, len(twice), fmean(shares), _alpha(twice))
 
-    def _item(self, kb: KnowledgeBase, kind: SheetKind, subject: str) -> VotingItem | None:
-        """The item about a statement or fact; None if it does not stand or cannot be read."""
-        source = ItemSource(kb, kind, derived_by=self.rules(kb))
-        if kind is not SheetKind.PREDICATES:
+    def _item(self, kb: KnowledgeBase, sheet: JudgingSheet, subject: str) -> VotingItem | None:
+        """The item about a statement, fact or schema; None if it does not stand or cannot be read."""
+        if sheet.kind is SheetKind.SCHEMAS:
+            return self.schemas.get(sheet.prefix + subject)
+        source = ItemSource(kb, sheet.kind, (sheet.template,), derived_by=self.rules(kb))
+        if sheet.kind is not SheetKind.PREDICATES:
             stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [subject])
-            records = stored[-1:] or derived_records(kb, self.rules(kb), [subject])
+            records = stored[-1:]
+            # No baseline asks about derived statements.
+            if not records and sheet.kind is not SheetKind.BASELINE:
+                records = derived_records(kb, self.rules(kb), [subject])
             return next(iter(source.items(records)), None)
         if (fact := kb.facts_by_id([subject]).get(subject)) is None:
             # One that a gate has rejected, which `votes next` gives out, too.
@@ -178,47 +194,41 @@ class Judging:
         return predicate_item(FACT + subject, claim, list(zip(map(str, fact.arguments), fact.types, strict=True)))
 
     @staticmethod
-    def _open_question(kb: KnowledgeBase, kind: SheetKind, item: VotingItem, voter: str) -> ItemQuestion:
-        """The first question that the voter has not answered, the one that ends the item last."""
+    def _open_question(kb: KnowledgeBase, sheet: JudgingSheet, item: VotingItem, voter: str) -> ItemQuestion:
+        """The first question that the voter has not answered."""
         answered = {vote.question for vote in kb.votes(subject_id(item.id)) if vote.voter == voter}
-        # One key judges a statement; a comment can say that its English is bad.
-        asked = [question for question in item.questions if question.main or kind is not SheetKind.SOUNDNESS]
-        asked = sorted((question for question in asked if question.required), key=lambda question: question.main)
-        return next(question for question in asked if question.key not in answered)
+        return next(question for question in sheet.asked(item.questions) if question.key not in answered)
 
 
-def _prefix(kind: SheetKind) -> str:
-    return FACT if kind is SheetKind.PREDICATES else STATEMENT
-
-
-def _judged(kb: KnowledgeBase, kind: SheetKind, voter: str) -> set[str]:
+def _judged(kb: KnowledgeBase, sheet: JudgingSheet, voter: str) -> set[str]:
     sql = "SELECT statement_id FROM votes WHERE voter = ? AND question = ?"
-    return {subject for (subject,) in kb.query(sql, (voter, _MAIN[kind]))}
+    return {subject for (subject,) in kb.query(sql, (voter, sheet.last))}
 
 
-def _pool(kb: KnowledgeBase, kind: SheetKind) -> str:
-    """The SELECT of the ids of all items: of statements, those that `derive` concluded are among them."""
-    pool = _POOLS[_prefix(kind)]
-    if kind is SheetKind.PREDICATES or not any(kb.derived_counts().values()) or not DerivedIds(kb).prepare():
-        return pool
-    derived = "SELECT DISTINCT id FROM derived_ids WHERE id NOT IN (SELECT id FROM statements)"
-    return f"SELECT id FROM ({pool} UNION ALL {derived}) WHERE 1"  # noqa: S608  ours
-
-
-def _subjects(kb: KnowledgeBase, kind: SheetKind, voter: str, pool: str) -> Iterator[str]:
+def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool) -> Iterator[str]:
     """Ids of items, perhaps repeated: begun by the voter, given out by `votes next`, and with the fewest votes first.
 
     Those that nobody has judged come in the order of their ids, which is in no order of the search.
     """
-    if kind in _BEFORE:
-        yield from (subject for (subject,) in kb.query(_BEGUN, (voter, _BEFORE[kind])))
-    for draw in _DRAWS.get(kind, ()):
+    if sheet.others:
+        yield from _in_pool(kb, sheet, pool, _BEGUN, (voter, f"{sheet.others}%"))
+    for draw in _DRAWS.get(sheet.kind, ()):
         yield from (subject for (subject,) in kb.query(_DRAWN, (draw,)))
-    last, fresh = "", _FRESH.format(pool=pool)
-    while found := kb.query(fresh, (last, _MAIN[kind])):
+    last, fresh = "", _FRESH.format(pool=pool.sql)
+    while found := kb.query(fresh, (*pool.parameters, last, sheet.last)):
         yield from (subject for (subject,) in found)
         ((last,),) = found[-1:]
-    yield from (subject for (subject,) in kb.query(_VOTED, (_MAIN[kind],)))
+    yield from _in_pool(kb, sheet, pool, _VOTED, (sheet.last,))
+
+
+def _in_pool(
+    kb: KnowledgeBase, sheet: JudgingSheet, pool: ItemPool, sql: str, parameters: Sequence[object]
+) -> Iterator[str]:
+    """The ids that a query of votes gives, without those of items that the sheet does not have."""
+    for (subject,) in kb.query(sql, parameters):
+        # Other statements and facts are found missing when they are read.
+        if sheet.kind not in (SheetKind.BASELINE, SheetKind.SCHEMAS) or pool.has(kb, subject):
+            yield subject
 
 
 def _distinct(subjects: Iterable[str]) -> Iterator[str]:

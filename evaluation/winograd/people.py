@@ -146,6 +146,11 @@ def schemas_of(path: Path) -> dict[str, Pair]:
     return schemas
 
 
+def schema_items(path: Path) -> dict[str, VotingItem]:
+    """The schemas of a file as items of sheets, by id. Raises HapaxError if there are none."""
+    return {identity: item_of(pair) for identity, pair in schemas_of(path).items()}
+
+
 @checked
 @dataclass(frozen=True, slots=True)
 class SchemaSheetOptions:
@@ -174,8 +179,7 @@ def export_sheets(kb: KnowledgeBase, path: Path, options: SchemaSheetOptions, fo
 
 def import_votes(kb: KnowledgeBase, path: Path, files: Sequence[Path], skip_faulty: bool = False) -> VotesReport:
     """Store the votes of filled-in sheets about the schemas of this file."""
-    items = {identity: item_of(pair) for identity, pair in schemas_of(path).items()}
-    return import_sheets(kb, files, skip_faulty=skip_faulty, schemas=items)
+    return import_sheets(kb, files, skip_faulty=skip_faulty, schemas=schema_items(path))
 
 
 def annotated(kb: KnowledgeBase, path: Path) -> Annotated:

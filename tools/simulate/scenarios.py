@@ -16,7 +16,7 @@ from typing import Any
 import hapax
 from benchmarks.common import DelegatingModel
 from benchmarks.server import ExclusionReader, reply_to
-from hapax.api.browser.judging import Judging
+from hapax.api.browser.judging import Cells, Judging
 from hapax.engine.cluster.owner import Opening, Owner, Post
 from hapax.engine.cluster.running import Spread, search_spread
 from hapax.engine.cluster.walking import Ahead, walk
@@ -26,7 +26,7 @@ from hapax.evaluation.dataset.build import build
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.selection import SelectionOptions
 from hapax.evaluation.votes.items import subject_id
-from hapax.evaluation.votes.questions import SheetKind, VotingItem
+from hapax.evaluation.votes.questions import VotingItem
 from hapax.grammar.rules import Library
 from hapax.kb import spill, system
 from hapax.kb.store import SPILL_SECONDS, KnowledgeBase
@@ -332,12 +332,12 @@ def judge(place: ScenarioFolder, voter: str) -> None:
     judging = Judging(place.database)
     items: list[VotingItem] = []
     with KnowledgeBase(place.database, read_only=True) as kb:
-        while (shown := judging.next(kb, SheetKind.SOUNDNESS, voter, len(items))) is not None:
+        while (shown := judging.next(kb, "soundness", voter, len(items))) is not None:
             items.append(shown.item)
     for item in items:
         question = next(question for question in item.questions if question.main)
         number = sum(map(ord, item.id + voter)) % len(question.choices)
-        judging.vote(SheetKind.SOUNDNESS, voter, item.id, question.key, (question.choices[number], ""))
+        judging.vote("soundness", voter, item.id, question.key, Cells(question.choices[number]))
     with KnowledgeBase(place.database, read_only=True) as kb:
         stored = {vote.statement_id for vote in kb.votes() if vote.voter == voter}
     if gone := {subject_id(item.id) for item in items} - stored:
