@@ -20,6 +20,7 @@ _LEADS = (
     "как|являются|это|например|включают|такие как|"
     "antara lain|adalah|seperti|yaitu|meliputi|misalnya|termasuk|"
     "مثل|منها|وهي|هي|تشمل|"
+    "con|mit|avec|com|aus|"
     "är|er|som|såsom|til exempel|till exempel|for eksempel|inkluderer"
 )
 _LEAD = re.compile(rf"(?:^|(?<=[\s(])|(?<=\s['’]))(?:{_LEADS})(?:\s*:)?(?:\s+|$)", re.IGNORECASE)
@@ -47,7 +48,9 @@ _ENGLISH = re.compile(
 _COPULA_ENDING = re.compile(r"['’][dt][ıiuü]r$")
 """The copula of Turkish behind a name: `Akdeniz'dir`."""
 _SEPARATOR = re.compile(r"\s*(?:[,،;]\s+|[,،](?=[^\d\s])|[，、؛；])\s*")
-_JOINED = re.compile(r"\s+(?:und|et|y|e|i|ou|o|u|oder|en|og|och|ja|ve|dan|и|та|ve|și|és|sowie)\s+|\s+و(?=ال)")
+_JOINED = re.compile(
+    r"\s+(?:und|et|y|e|i|ou|o|u|oder|en|og|och|ja|ve|dan|и|та|ve|și|és|sowie|oraz|और|και)\s+|\s+و(?=ال)"
+)
 _IDEOGRAPHIC_JOINED = re.compile(r"(?:以及|还有|和|与|及|或)")
 _FIRST_JOIN = re.compile(r"^(?:(?:und|et|y|e|i|ou|o|oder|en|og|och|dan|и|ve|sowie)\s+(?=\S)|(?:以及|和|与|及|还有))")
 _PARTICLES = r"(?:de|da|do|di|du|del|della|des|dos|das|der|den|van|von|la|le|les|of|el|al|sur|en)"

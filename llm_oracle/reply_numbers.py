@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from decimal import Decimal
+from itertools import pairwise
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import parse_number
-from hapax.llm_oracle.reply_prose import LEAD_IN, ReplyQuestion, first_sentence, in_template, without_opening
+from hapax.llm_oracle.reply_prose import (
+    LEAD_IN,
+    ReplyQuestion,
+    first_sentence,
+    in_template,
+    sentences,
+    stems,
+    without_opening,
+)
 
 _UNITS = {
     "kg": "kilogram", "g": "gram", "mg": "milligram", "km": "kilometer", "m": "meter", "cm": "centimeter", "l": "liter",
@@ -170,9 +179,10 @@ def number_in(text: str, question: ReplyQuestion) -> Value | None:
         number = stated_number(reading, question)
         if number is not None:
             return number
-    measured = _measured(first, question)
-    if measured is not None:
-        return measured
+    for reading in (first, _PARENTHESES.sub("", first)):
+        measured = _measured(reading, question)
+        if measured is not None:
+            return measured
     emphasised = _BOLD.findall(text) if text.count("**") == 2 else []
     if (
         len(emphasised) == 1
@@ -215,7 +225,7 @@ def numbers_listed(text: str, question: ReplyQuestion) -> list[str]:
     plain = re.sub(r"[{}\[\]$]", "", ascii_digits(text.replace("**", "")))
     slot = in_template(plain, question)
     lead = re.fullmatch(r"[^:]{0,120}(?::|\b(?:are|were|include|includes)\b)\s*(?P<rest>[-−\d].*)", plain)
-    repeated = _repeated(plain, question)
+    repeated = _repeated(plain, question) or _years(plain, question)
     if repeated:
         return repeated
     for reading in (plain, slot and _REASON.sub("", slot), lead["rest"] if lead else None):
@@ -233,6 +243,20 @@ def _repeated(text: str, question: ReplyQuestion) -> list[str]:
         return []
     numbers = re.findall(rf"\b{re.escape(' '.join(head))}\s+({_SIZE})(?![\w.,]*\d)", text, re.IGNORECASE)
     return numbers if len(set(numbers)) > 1 and len(set(numbers)) == len(set(_DIGITS.findall(text))) else []
+
+
+_BETWEEN_YEARS = re.compile(r"(?:\s|[,;]|\b(?:and|or|in|then|later|again|also|finally|lastly|both|once\s+more)\b)+")
+"""The words between the years of a list."""
+
+
+def _years(text: str, question: ReplyQuestion) -> list[str]:
+    """The years of a sentence about the question that lists them: `It won twice: first in 1958, then in 1962`."""
+    is_about = len(stems(text) & question.known_stems) > 1 and "year" in question.type_words
+    matches = list(_YEAR.finditer(text))
+    gaps = [text[match.end() : following.start()] for match, following in pairwise(matches)]
+    if len(matches) < 2 or not is_about or not all(map(_BETWEEN_YEARS.fullmatch, gaps)) or len(sentences(text)) > 1:
+        return []
+    return [match.group() for match in matches] if len(matches) == len(_DIGITS.findall(text)) else []
 
 
 def _slot_readings(text: str, question: ReplyQuestion) -> list[str]:
@@ -339,12 +363,14 @@ def _measured(text: str, question: ReplyQuestion) -> Value | None:
     units = wanted | _UNITS.keys() | set(_UNITS.values())
     with_unit = 0
     values: set[tuple[str, str | None]] = set()
+    end = 0
     for match in _MEASURED.finditer(text):
         names = _names(match["unit"].casefold())
         with_unit += bool(names & units)
         if names & wanted:
             values.add((match["number"], match["factor"]))
-    if with_unit < len(_DIGITS.findall(text)) or _RANGE.search(text) or _BOUND.search(text):
+            end = match.end()
+    if with_unit < len(_DIGITS.findall(text)) or _RANGE.search(text[:end]) or _BOUND.search(text):
         return None  # a range, a bound, or another number
     if len(values) != 1:
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, takewhile
+from itertools import chain, pairwise, takewhile
 
 from hapax.grammar.terms import Value
 
@@ -480,7 +480,7 @@ _RANGED = re.compile(
 )
 """Two ends of a range of kinds: `It ranges from the trumpet to the tuba`."""
 _OTHER_ONES = re.compile(
-    r"(?:[\w-]+\s+){0,4}(?:ones|examples|others|options|varieties|choices)\s+(?:(?!that\b|which\b|of\b)\w+\s+){0,4}?(?:includes?|are|were)\s+(?P<rest>.+)",
+    r"(?:[\w-]+\s+){0,4}(?:ones|examples|[Oo]thers|options|varieties|choices)\s+(?:(?!that\b|which\b|of\b)\w+\s+){0,4}?(?:includes?|are|were)\s+(?P<rest>.+)",
     re.DOTALL,
 )
 _NOT_ONLY = re.compile(r"\bnot\s+only\s+(?P<first>[^,]+?),?\s+but\s+(?:also\s+)?", re.IGNORECASE)
@@ -495,7 +495,7 @@ _KIND = re.compile(r"(?:[a-z]+\s)?[a-z]{2,}(?<!s)s")
 _MANNER = r"(?:(?:\w+ly|often|sometimes|also|most|best|first|still)\s+)*"
 # `composed by Verdi`, `originally written by Homer`.
 _PASSIVE = re.compile(
-    rf"{_MANNER}\w+(?:ed|en|wn|t|de)\s+(?:(?:\w+ly\s+)?by|(?<=credited\s)to|(?<=attributed\s)to)\s+(?P<rest>.+)",
+    rf"{_MANNER}\w+(?:ed|en|wn|t|de)\s+(?:(?:\w+ly\s+|(?:in|on|around)\s+(?:\w+\s+)?\d{{3,4}}\s+)?by|(?<=credited\s)to|(?<=attributed\s)to)\s+(?P<rest>.+)",
     re.DOTALL,
 )
 # `spoken in Brazil`.
@@ -513,22 +513,28 @@ _OPENING = re.compile(
     r"it\s+is\s+(?:\w+ly\s+)?(?:believed|known|said|thought|considered|accepted|assumed)\s+that\s+|"
     r"(?:as\s+far\s+as\s+i\s+know|to\s+(?:the\s+best\s+of\s+)?my\s+knowledge|if\s+i\s+recall\s+correctly),?\s+|as\s+of\s+[^,]{3,30},\s+|currently,\s+|(?:then|next|finally|lastly)\s+(?=(?:there|comes|\w+\s+is)\b)|(?:yes|sure|well|so|okay|ok|certainly|of\s+course|for\s+(?:example|instance)|e\.g\.|examples?|therefore|thus|"
     r"hence|indeed|overall|in\s+(?:short|summary|conclusion|this\s+case)|first(?:ly)?|second(?:ly)?|third(?:ly)?|fourth|fifth|sixth|"
-    r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also|unfortunately|sadly|technically|historically|traditionally)[,.!:]+\s*)+",
+    r"seventh|eighth|ninth|tenth|then|next|finally|lastly|also|(?:most\s+|more\s+)?(?:recently|notably|famously)|later|unfortunately|sadly|technically|historically|traditionally)[,.!:]+\s*)+",
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who)$|\b(?:that|which|who|whose|where|when)\b", re.IGNORECASE)
 # What stands behind `Tosca` in `Tosca in 1900`, `Tosca in the 19th century` and `Tosca, which is an opera`.
 DATED = re.compile(
-    r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b.*$|"
+    r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b(?!\s+by\s).*$|"
     r"\s+(?:in|during)\s+the\s+(?:(?:early|mid|late)[\s-]+)?\w+\s+century\b.*$|"
-    r",?\s+(?:because|which|where|when|who|since|(?:even\s+)?though|although|while)\s.*$",
+    r",?\s+(?:because|which|where|when|who|since|(?:even\s+)?though|although|while)\s.*$|"
+    r"\s+and\s+(?:is|are|was|were|has|have|had)\s.*$",
     re.DOTALL,
 )
 """The time and the clause behind a value."""
 
 
+_LISTED_DATE = re.compile(r"\s+(?:in|on|since|from)\s+(?:[A-Z][a-z]+\s+)?\d{3,4}(?=\s*(?:,|;|and\b|[.!]?$))")
+
+
 def undated(text: str) -> str:
     """The text without the time and the clause behind a value, or behind each that semicolons separate."""
+    dated = _LISTED_DATE.findall(text)
+    text = _LISTED_DATE.sub("", text) if len(dated) > 1 else text  # `Lincoln in 1865, Garfield in 1881`
     return "; ".join(DATED.sub("", part) for part in re.split(r";\s+", text))
 
 
@@ -710,14 +716,24 @@ def _undescribed(left: str, right: str, question: ReplyQuestion, is_foreign: boo
     return None
 
 
+_CIRCUMSTANCE = re.compile(
+    r"^(?:because|since|as|although|while|if|when|in|at|on|within|among|throughout|across)\s+(?!(?-i:[A-Z]))[^,]{3,80},\s+",
+    re.IGNORECASE,
+)
+"""The clause before the list with which a sentence begins: `Because they dissolve in fat, vitamin A, ...`"""
 _PREDICATE = re.compile(r"(?:is|are|was|were|can|may|could|will|has|have|had|do|does|did|all|both|each)$")
 
 
 def leading_list(text: str, question: ReplyQuestion) -> str | None:
     """The list with which a sentence begins, up to the predicate behind its last name; None if it begins otherwise."""
-    plain = without_opening(_plain(text))
-    *names, last = _parts(plain) or [""]
+    plain = _CIRCUMSTANCE.sub("", without_opening(_plain(text)))
+    first, *others = _parts(plain) or [""]
+    *names, last = [first, *takewhile(lambda part: not _EXPLAINING.match(part), others)]
     joined = _JOINS.match(last)
+    pair = _PAIR.search(last) if joined is None else None
+    if pair:  # `France, Italy and Spain share`
+        names.append(last[: pair.start()])
+    joined = joined or pair
     if len(names) < 2 or joined is None or question.is_of_titles:
         return None
     words = last[joined.end() :].split()
@@ -729,7 +745,10 @@ def leading_list(text: str, question: ReplyQuestion) -> str | None:
     end = ends[0] if ends else 0
     names.append(" ".join(words[:end]))
     is_vague = _VAGUE.match(names[0]) is not None and not names[0].casefold().startswith("the ")
-    if not end or is_vague or _PRONOUN.match(names[0]) or not are_names(names, 4) or any(":" in name for name in names):
+    described = [name for name in names if any(map(str.islower, name.split()))]
+    if not end or is_vague or _PRONOUN.match(names[0]) or not are_names(described, 4):
+        return None
+    if any(":" in name for name in names):
         return None
     return ", ".join(names)
 
@@ -753,6 +772,40 @@ def novel_name(text: str, question: ReplyQuestion) -> str | None:
         ):
             names.append(name)
     return names[0] if len(names) == 1 and names[0] != text.strip(". ") else None
+
+
+_CAPITALISED = re.compile(
+    r"(?<!\w)[^\W\d_a-z][\w'’.-]*(?:\s+(?:(?:of|the|de|la|von|van|der)\s+)*[^\W\d_a-z][\w'’.-]*)*"
+)
+_CONNECTING = re.compile(
+    r"(?:\s|,|;|\([^()]*\)|\b(?:and|or|but|also|both|the|then|as\s+well\s+as|along\s+with|together\s+with|plus|to)\b)+|"
+    r"[^A-Z]*,?\s(?:as\s+well\s+as|along\s+with|together\s+with)\s(?:the\s)?"
+)
+"""The words between the names of a list in a sentence."""
+_LISTS_ON = re.compile(r",?\s(?:and|as\s+well\s+as|along\s+with)\s(?:the\s)?[A-Z]|,\s(?:the\s)?[A-Z]\S+(?:,|\sand\s)")
+_DENYING = re.compile(
+    r"\bnot\b(?!\s+only)|n['’]t\b|\b(?:unlike|except|without|neither|never|no|rather|instead)\b", re.IGNORECASE
+)
+
+
+def novel_names(text: str, question: ReplyQuestion) -> str | None:
+    """The list of the capitalised names in a sentence about the question that the question does not hold itself.
+
+    None if they stand in more than one place of the sentence, or if it denies something.
+    """
+    if len(stems(text) & question.known_stems) < 2 or _DENYING.search(text) or question.is_of_titles:
+        return None
+    matches = [
+        match
+        for match in _CAPITALISED.finditer(text)
+        if stems(match.group()) and not stems(match.group()) & question.known_stems
+    ]
+    if matches and not matches[0].start() and not _LISTS_ON.match(text[matches[0].end() :]):
+        matches = matches[1:]  # a capital only because the sentence begins
+    gaps = [text[match.end() : following.start()] for match, following in pairwise(matches)]
+    if len(matches) < 2 or not all(map(_CONNECTING.fullmatch, gaps)):
+        return None
+    return ", ".join(match.group().rstrip(".") for match in matches)
 
 
 _SO_DO = re.compile(r"so\s+(?:do|does|did|is|are|was|were|can)\s+(?P<names>[^.]+?)\W*$", re.IGNORECASE)
@@ -795,18 +848,20 @@ _AND_MORE = re.compile(
     re.IGNORECASE,
 )
 _JOINS = re.compile(
-    r"^(?:and(?:\s+also)?|or|und|oder|et|ou|y|e|o|&|as\s+well\s+as|along\s+with|also|plus|such\s+as|for\s+(?:example|instance)|e\.g\.)"
+    r"^(?:and(?:\s+also)?|or|und|oder|et|ou|(?-i:y|e|o)|&|as\s+well\s+as|along\s+with|also|plus|such\s+as|for\s+(?:example|instance)|e\.g\.)"
     r"[,:]?\s+",
     re.IGNORECASE,
 )
 _FURTHER_PART = re.compile(r"as\s+well|also|plus|such|along")
 """The beginning of a last part that adds to a list which may have ended in `and` before."""
-_PAIR = re.compile(r"\s+(?:and|or|und|oder|et|as\s+well\s+as|&)\s+|(?<=[\u4e00-\u9fff])[和与及](?=[\u4e00-\u9fff])")
+_PAIR = re.compile(
+    r"\s+(?:and|or|und|oder|et|oraz|sowie|और|και|as\s+well\s+as|&)\s+|(?<=[\u4e00-\u9fff])[和与及](?=[\u4e00-\u9fff])"
+)
 _LAST_PAIR = re.compile(_PAIR.pattern + r"|\s+(?:y|e|ou|o|og|och|en|и|та|i|ja|ve|và|și|dan)\s+")
 """Before the last of three or more values; between two, single letters may belong to a name."""
 _EXPLAINING = re.compile(
     r"(?:specifically|especially|particularly|in\s+particular|mainly|mostly|notably|namely|for\s+(?:example|instance)|"
-    r"have|has|are|is|was|were|can|not|e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|due\s+to|\w+ed\s+(?:in|by|with|from|of|as|to|for)|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|an?|the\s+\w+"
+    r"have|has|are|is|was|were|can|not|e\.g\.|i\.e\.|which|where|who|whose|in|near|on|at|off|due\s+to|\w+ed\s+(?:in|by|with|from|of|as|to|for)|because|although|though|but|while|with|when|so|it|they|each|all|also\s+(?:known|called)|known|called|formerly|born|located|[a-z]+ing\s+(?:on|with|from|in|at|of|to|by|up)|(?-i:an?)|the\s+\w+"
     r"\s+(?:of|in))\b",
     re.IGNORECASE,
 )
@@ -840,7 +895,9 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
     in_list = len(parts) > 2 or (len(parts) == 2 and not question.has_compounds)
     joined = _pair(last, question, in_list) if last == parts[-1] or is_further else [last]
     # `a, b and c, as well as d and e`
-    earlier = [_pair(part, question, True) if is_further and part is parts[-2] else [part] for part in parts[:-1]]
+    earlier = [
+        _pair(part, question, True) if _FURTHER_PART.match(following) else [part] for part, following in pairwise(parts)
+    ]
     values = (*(_JOINS.sub("", part, count=1) for part in chain.from_iterable(earlier)), *joined)
     values = tuple(value for value in values if value and value not in ("and", "or"))
     named = [value for value in values if not _UNNAMED.match(value)]

@@ -24,7 +24,7 @@ from hapax.llm_oracle.reply_data import (
     read_table,
     without_elements,
 )
-from hapax.llm_oracle.reply_languages import foreign_values, within_names
+from hapax.llm_oracle.reply_languages import foreign_values, is_foreign, within_names
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading, read_lines
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
@@ -36,6 +36,7 @@ from hapax.llm_oracle.reply_prose import (
     leading_list,
     listed,
     novel_name,
+    novel_names,
     sentences,
     stated,
     stems,
@@ -66,7 +67,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 11
+READER_VERSION = 12
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -112,7 +113,7 @@ _SET_OFF_TITLE = re.compile(r"(?P<sign>\*\*|\*|[\"“«])\s?(?P<name>[^*\"“”
 """A title in a sentence, in emphasis or quotation marks."""
 # The `[1][2]` of `Madrid[1][2].`
 _CITATION = re.compile(r"(?<=[\w)”\"*])\s?(?:\[\d{1,3}\])+(?![\w\[])")
-_BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{1,80}?[^*\n:])\*\*(?!\s?:)")
+_BOLD_NAME = re.compile(r"\*\*(?P<name>[^*\n]{0,80}?[^*\n:])\*\*(?!\s?:)")
 _JOINER = re.compile(r"(?:\s*\([^()]*\))?(?:,|;|,?\s+(?:and|or|as\s+well\s+as))?\s+(?:the\s+|an?\s+)?")
 _BUT = re.compile(
     r"^(?:(?:I|It|There)(?:['’]\w{1,2})?\s[^.]{3,120}?|[^.,]{3,100}\b(?:unknown|uncertain|unclear|debated|disputed|not\s+known))"
@@ -318,7 +319,12 @@ def _lines(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
         return []
     cut = cut and not text.endswith("\n")
     special = (
-        _chosen(lines) or _records(lines, question) or _lone_number(lines, question, cut) or _noted(lines, question)
+        _chosen(lines)
+        or _records(lines, question)
+        or _rows(lines)
+        or _lists(lines, question)
+        or _lone_number(lines, question, cut)
+        or _noted(lines, question)
     )
     special = special or _final_answer(lines[: _own_end(lines, question)], question)
     if special:
@@ -545,6 +551,48 @@ def _records(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyP
     ]
 
 
+def _rows(lines: Sequence[ReplyLine]) -> list[ReplyPart]:
+    """The first fields of rows that semicolons divide, without a row of names above them; empty if there are none."""
+    counts = {line.raw.count(";") for line in lines}
+    if (
+        len(lines) < 3
+        or len(counts) > 1
+        or 0 in counts
+        or any("; " in line.raw or line.mark is not Mark.NONE for line in lines)
+    ):
+        return []
+    return [ReplyPart(line.raw, line.raw.partition(";")[0]) for line in lines]
+
+
+def _lists(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[ReplyPart]:
+    """The values of lines that each list several in commas below a heading; empty if there are other lines."""
+    if question.numeric or question.is_of_titles or len(lines) < 2:
+        return []
+    values = [listed(line.body.rstrip("."), question) for line in lines]
+    are_lists = [
+        line.mark is Mark.NONE
+        and len(names) > 2
+        and are_names(names, 4)
+        and not broken(line.body)[2]
+        and not any(map(is_sentence, names))
+        for line, names in zip(lines, values, strict=True)
+    ]
+    # Rows such as `Rome, Italy, Europe` follow each other; a list of values stands alone below its heading.
+    are_headings = [
+        not is_list and line.mark in (Mark.HEADING, Mark.NONE) and len(line.body.split()) <= 5
+        for line, is_list in zip(lines, are_lists, strict=True)
+    ]
+    if len(lines) % 2 or not all(are_headings[::2]) or not all(are_lists[1::2]):
+        return []
+    pieces: list[ReplyPart] = []
+    for line, is_list, names in zip(lines, are_lists, values, strict=True):
+        if is_list:
+            pieces += [ReplyPart(line.raw, name, marked=False) for name in names]
+        else:
+            pieces.append(ReplyPart(line.raw, line.body, DropReason.HEADING))
+    return pieces
+
+
 def _is_whole(pieces: Sequence[ReplyPart]) -> bool:
     """True if the value of the last item is complete: it ends as the others do, or its explanation has begun."""
     items = [piece.body.rstrip() for piece in pieces if piece.dropped is None]
@@ -625,7 +673,8 @@ def _with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related:
     ):
         return [parts[0], *_with_subjects(parts[1:], question, related=True)]  # `Spain has many cities.`
     # Each sentence has to begin with a name of its own, and the first one to speak of the question.
-    subjects = [_SUBJECT.match(part.raw) or _LOWER_SUBJECT.match(part.raw) for part in parts]
+    told = [without_opening(part.raw) for part in parts]
+    subjects = [_SUBJECT.match(text) or _LOWER_SUBJECT.match(text) for text in told]
     names = [name for match in subjects if match and not _NO_SUBJECT.match(name := match["name"].removeprefix("The "))]
     related = related or (bool(parts) and bool(stems(parts[0].raw) & question.known_stems))
     stated_values = sum(part.dropped is None for part in parts)
@@ -704,6 +753,8 @@ def _bold_names(text: str, question: ReplyQuestion) -> list[str]:
         joined = len(list(takewhile(_JOINER.fullmatch, gaps)))
         matches = matches[: joined + 1]
     bold = [match["name"].strip() for match in matches]
+    capitals = [name for name in bold if name[:1].isupper()]
+    bold = capitals if len(capitals) > 1 and len(capitals) >= 0.5 * len(bold) else bold  # `the **longest coast**`
     if len(text) < 2 * sum(map(len, bold)) or not are_names(bold, 5) or any(map(is_sentence, bold)):
         return []
     names = [name.rstrip(",") for name in bold if not stems(name) or stems(name) - question.known_stems]
@@ -726,7 +777,7 @@ def _stated_parts(sentence: str, question: ReplyQuestion, refused: bool) -> list
     is_bare = named is None
     if refused and (is_bare or not _answers_still(body, question)):
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
-    named = named or leading_list(body, question) or novel_name(body, question) or _bare(body, question)
+    named = named or leading_list(body, question) or _novel(body, question) or _bare(body, question)
     if named is None:
         return [ReplyPart(sentence, sentence, DropReason.REMARK)]
     values = _stated_values(body, named, question, is_bare)
@@ -752,8 +803,21 @@ def _stated_values(body: str, named: str, question: ReplyQuestion, is_bare: bool
     return [value for value in values if value.casefold() not in QUANTITIES]
 
 
+def _novel(body: str, question: ReplyQuestion) -> str | None:
+    """The names in a sentence about the question that the question does not hold; none of another language."""
+    name = novel_name(body, question)
+    if is_foreign(body):
+        return name if name and len(name) > _LONGEST_ARTICLE else None
+    return name or novel_names(body, question)
+
+
+_LONGEST_ARTICLE = 3
+"""Letters of an article of another language, with which a sentence may begin."""
+
+
 _YET = re.compile(
-    r"\b(?:but|however|though|although|that said|still|possibl[ey]|likely|probably|perhaps|(?:it|that|this|one|answer)\s+(?:might|may|could))\b",
+    r"\b(?:but|however|though|although|that said|still|possibl[ey]|likely|probably|perhaps|"
+    r"(?:it|that|this|one|answer)\s+(?:might|may|could))\b",
     re.IGNORECASE,
 )
 """Words with which a reply answers after all."""
@@ -889,12 +953,31 @@ def _reasons(lines: Sequence[ReplyLine], question: ReplyQuestion) -> list[DropRe
 
 def _declines_all(before: Sequence[ReplyLine], question: ReplyQuestion) -> bool:
     """True if a refusal stands before a list that is introduced without a word of the question: advice, for example."""
-    if not before or not (is_refusal(before[0].body) or _DECLINES.search(before[0].body)):
+    if not before:
+        return False
+    if _ASKS_BACK.search(before[0].body) or _STEPS_BELOW.search(before[-1].body):
+        return not _STEPS_BELOW.search(f"these {question.data_type.casefold()}s:")
+    if not (is_refusal(before[0].body) or _DECLINES.search(before[0].body)):
         return False
     introduction = sentences(before[-1].body)[-1]
+    if re.search(r"\bplease\s+(?:consider|contact|reach|call|seek|consult)\b", introduction, re.IGNORECASE):
+        return True
     if re.match(r"(?:here|below)\b", introduction, re.IGNORECASE):
         return False
     return introduction != sentences(before[0].body)[0] and not stems(introduction) & question.known_stems
+
+
+_ASKS_BACK = re.compile(
+    r"\b(?:could|can|would)\s+you\s+(?:please\s+)?(?:clarify|specify|provide\s+more|tell\s+me\s+more|be\s+more\s+specific)|"
+    r"\bwhat\s+(?:do|exactly\s+do)\s+you\s+mean|\bplease\s+(?:clarify|specify|provide\s+more)",
+    re.IGNORECASE,
+)
+"""A question back, below which the possible meanings may be listed."""
+_STEPS_BELOW = re.compile(
+    r"\b(?:these|following|some)\s+(?:\w+\s+)?(?:steps|tips|instructions|guidelines|strategies|suggestions|resources)\s*[:.]?\W*$",
+    re.IGNORECASE,
+)
+"""The introduction of a list that tells how to find the answer."""
 
 
 def _own_end(lines: Sequence[ReplyLine], question: ReplyQuestion) -> int:
@@ -1060,12 +1143,13 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int], question: Re
         groups = list(outer)
     if not groups and _are_group_names(lines, outer, below, question):
         groups = list(outer)
+    singles = [position for position in outer if position not in groups]
+    are_parents = [position for position in outer if position + 1 in below] == groups
     if (
         groups
-        and len(groups) >= 0.5 * len(outer)
+        and (len(groups) >= 0.5 * len(outer) or are_parents)
         and not _are_explanations([lines[position].body for position in below], question)
     ):
-        singles = [position for position in outer if position not in groups]
         return sorted([*_outer_items(lines, below, question), *singles])
     return list(outer)
 

@@ -157,7 +157,7 @@ _DENIED = re.compile(r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+no
 _CROSSED = re.compile(r"~~|[❌✗✘✖]")
 _RETRACTED = re.compile(
     r"(?:[(:,;—–]|\s-)\s*(?:oops|wait|no,|sorry|correction|scratch)\b|\b(?:ignore|disregard|skip)\s+(?:this|that|it)\b|"
-    r"\brather\s+than\s+an?\s|(?:\bnot|n['’]t)\s+(?:count|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
+    r"\bleave\s+(?:this|that|it)(?:\s+one)?\s+out\b|\bperhaps\s+not\b|\brather\s+than\s+an?\s|(?:\bnot|n['’]t)\s+(?:count|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
     re.IGNORECASE,
 )
 """Words with which a model takes an item back in its own explanation."""
@@ -297,7 +297,7 @@ class ListStyle:
     exclamation marks. `labels`: words that begin more than one item, before a colon or a dash. `mapped`: arrows lead
     from names to names, so that the value is at the arrow's head. `brief`: most have three words or fewer.
     `foreign`: all begin with an article of another language than English. `counted`: they are the data type with the
-    numbers from one on. `numbered`: they are the data type with other numbers, as `Article 17` is, so that these are names.
+    numbers from one on. `numbered`: they are the data type with other numbers, which are names: `Article 17`.
     """
 
     stops: bool = False
@@ -430,6 +430,8 @@ def is_sentence(text: str) -> bool:
     if len(words) < 3:
         return False
     verbs = words[1:-1] if words[-1] == "can" else words[1:]  # `a watering can`
+    if "do" in verbs and re.search(r"[A-Z]\w*\s+do\s+[A-Z]", text):
+        verbs.remove("do")  # `Rio Grande do Sul`
     return any(word in _TALK for word in verbs) or words[0].casefold() in ("i", "i'm", "i'd", "please", "it's")
 
 
@@ -486,7 +488,8 @@ def _no_value(text: str, question: ReplyQuestion, marked: bool) -> DropReason | 
     if is_refusal(text) and not (marked and question.is_of_titles and not _DECLINED.search(text)):
         return DropReason.REFUSAL
     denied = _DENIED.search(text) and not is_titled(text) and not question.is_of_phrases
-    if denied or (_RETRACTED.search(text) and not question.is_of_titles):
+    told = text[len(broken(text)[0]) :] if question.is_of_titles else text
+    if denied or _RETRACTED.search(told):
         return DropReason.REMARK
     if denies_all(text, question) and not question.is_of_titles:
         return DropReason.REFUSAL
@@ -520,7 +523,7 @@ def denies_all(text: str, question: ReplyQuestion) -> bool:
 def _assigned(text: str, question: ReplyQuestion) -> str:
     """The text behind the variable that it assigns, `B = pizza`; the text itself if it assigns none."""
     name = re.escape(question.variable)
-    match = re.match(rf"\[?{name}\]?\s+(?:is|are|=)\s+(?P<rest>\S.*)", text, re.DOTALL) or re.match(
+    match = re.match(rf"\[?{name}\]?(?:\s+(?:is|are)\s+|\s*=\s*)(?P<rest>\S.*)", text, re.DOTALL) or re.match(
         rf"\W{{0,4}}\[{name}\]\W{{0,4}}?\s*(?:=|:|→|->)\s*(?P<rest>[^*_]*[^*_\s])", text
     )
     if match and stems(match["rest"]) - question.known_stems and not re.search(r"\b[A-Z]\b", match["rest"]):

@@ -23,6 +23,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hapax.llm_oracle.backends.adapters import DOWN, UP, Adapter, read_adapter
 from hapax.llm_oracle.backends.checkpoints import smollm2_file
 from hapax.llm_oracle.backends.gguf_files import converted
+from hapax.llm_oracle.backends.processor import processor_speed
 from hapax.llm_oracle.backends.trained_critic import ANSWERS, QUESTIONS
 from tools.critic.claims import ClaimSampler, KnownClaim
 from tools.critic.data import SHARES, load_data
@@ -73,7 +74,9 @@ class Trainer:
         self.base = model.revision
         self.tokenizer = AutoTokenizer.from_pretrained(model.folder)
         torch.manual_seed(options.seed)  # so that all workers begin with the same adapter
-        self.network = AutoModelForCausalLM.from_pretrained(model.folder, dtype=torch.bfloat16, use_safetensors=True)
+        # Without instructions for it, a processor trains a hundred times slower in bfloat16.
+        dtype = torch.bfloat16 if processor_speed().prefers_bfloat16 else torch.float32
+        self.network = AutoModelForCausalLM.from_pretrained(model.folder, dtype=dtype, use_safetensors=True)
         self.adapted: dict[str, AdaptedLinear] = adapt(self.network, options.first_layer)
         weights = [weight for layer in self.adapted.values() for weight in (layer.down, layer.up)]
         self.weights = weights
