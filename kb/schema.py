@@ -321,6 +321,26 @@ def m021_derived_ids(db: Database) -> None:
     db.conn.execute("ALTER TABLE derivations ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0")
 
 
+@migrations()
+def m022_popularity(db: Database) -> None:
+    """Frequencies of the values of statements and facts, for lists in their order; `kb/popularity.py` fills the tables.
+
+    A row that another program changes is measured again with all that follow, since rows are measured in their order.
+    """
+    for table, cell in (("statements", "substitution"), ("facts", "arguments")):
+        ranks = f"{table}_popularity"
+        db.conn.execute(f"CREATE TABLE {ranks} (row INTEGER PRIMARY KEY, frequency REAL)")
+        db.conn.execute(f"CREATE INDEX {ranks}_by_frequency ON {ranks} (frequency)")
+        db.conn.execute(
+            f"CREATE TRIGGER {ranks}_deleted AFTER DELETE ON {table} BEGIN "  # noqa: S608  ours
+            f"DELETE FROM {ranks} WHERE row = OLD.rowid; END"
+        )
+        db.conn.execute(
+            f"CREATE TRIGGER {ranks}_changed AFTER UPDATE OF {cell} ON {table} BEGIN "  # noqa: S608  ours
+            f"DELETE FROM {ranks} WHERE row >= OLD.rowid; END"
+        )
+
+
 # The tables of m001 stay as they were released; later columns and tables come with later migrations.
 def _run_tables(db: Database) -> None:
     db.table("runs").create(

@@ -75,8 +75,30 @@ _FALLEN = (
 
 _LAPSED = "SELECT key FROM revisable_statements WHERE lapsed IS NOT NULL"
 
-STANDING = f"statements.key NOT IN (SELECT key FROM ({_FALLEN}) UNION {_LAPSED})"  # noqa: S608  ours
+_GONE = f"SELECT key FROM ({_FALLEN}) UNION {_LAPSED}"  # noqa: S608  ours
+
+STANDING = f"statements.key NOT IN ({_GONE})"
 """SQL condition on rows of `statements`: all facts of the proof stand, and no later fact refutes it."""
+
+_REPEATED = (
+    "SELECT later.rowid FROM (SELECT id, min(rowid) AS first FROM statements GROUP BY id HAVING count(*) > 1) AS found "
+    "CROSS JOIN statements AS later ON later.id = found.id WHERE later.rowid > found.first"
+)
+
+FIRST_STANDING = (
+    f"statements.rowid NOT IN ({_REPEATED} UNION ALL SELECT rowid FROM statements "  # noqa: S608  ours
+    f"WHERE key IN ({_GONE}))"
+)
+"""SQL condition like STANDING that also leaves out all rows of a statement but the first.
+
+It reads the index of ids once instead of a row of the table for each statement, so that a page far down is found soon.
+"""
+
+_STANDING_COUNT = (
+    "SELECT (SELECT count(DISTINCT id) FROM statements) - (SELECT count(DISTINCT gone.id) FROM statements AS gone "  # noqa: S608  ours
+    f"WHERE gone.key IN ({_GONE}) "
+    f"AND NOT EXISTS (SELECT 1 FROM statements WHERE statements.id = gone.id AND {STANDING}))"
+)
 
 _STATE = "(SELECT coalesce(max(rowid), 0) FROM facts) || ' ' || (SELECT count(*) FROM withdrawals)"
 """SQL for a text that differs after every change of the facts."""
@@ -621,6 +643,10 @@ class KnowledgeBase(RecordStore):
             "Counts and exports leave them out. "
             "`hapax retract --list` names the facts."
         )
+
+    def standing_count(self) -> int:
+        """Number of statements of searches that stand, each once, by the index of ids alone where none is gone."""
+        return int(self.query(_STANDING_COUNT)[0][0])
 
     def fallen_statements(self) -> list[StatementRecord]:
         """Stored statements that do not stand: proofs rest on facts that were withdrawn, or later facts refute them."""

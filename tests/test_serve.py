@@ -10,7 +10,8 @@ import re
 import shutil
 import socket
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -25,12 +26,15 @@ import hapax
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import tables
 from hapax.api.browser.app import POLICY, Browser, browser_app
+from hapax.api.browser.tables import Page, Wanted
 from hapax.api.browsing import browser_server
 from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import HARMFUL, SOUNDNESS_WORDING, SheetKind
 from hapax.evaluation.winograd.people import annotated, item_of, schema_items
+from hapax.grammar.errors import HapaxError
+from hapax.kb.popularity import Measure, add_ranks
 from hapax.kb.records import (
     Distribution,
     FactRecord,
@@ -208,7 +212,6 @@ def test_tables_are_ordered_by_columns(client: TestClient) -> None:
     assert 'href="/facts?order=-predicate&amp;page=1"' in ordered
     assert downwards == sorted(downwards, reverse=True)
     assert popular == sorted(popular, reverse=True)
-    assert "-- hapax_popularity()" in client.get("/statements?order=popularity").text
     for place in ("/rules?order=-statements", "/predicates?order=facts", "/runs?order=status"):
         assert 'aria-sort="' in client.get(place).text
 
@@ -331,6 +334,118 @@ def test_statements_are_ordered_and_paged(tmp_path: Path) -> None:
     assert listed == list(range(120))
     assert "Next page" in pages[0]
     assert "Next page" not in pages[2]
+
+
+FRUITS = ("apple", "carambola", "zzqxj", "melon")
+
+
+def fruit_kb(path: Path, fruits: Sequence[str] = FRUITS, run_id: str = "run") -> None:
+    """A statement about each fruit, at both ends, and a fact behind it."""
+    with KnowledgeBase(path) as kb:
+        kb.start_run(RunRecord(run_id, "search", {}, "f", "2026-01-01"))
+        kb.add_rules([RuleRecord("r", "r", None, None, None)])
+        for fruit in fruits:
+            fact = FactRecord("is_sweet", (fruit,), ("Fruit",), Source.MODEL)
+            kb.add_facts([fact])
+            proof = {
+                "steps": [{"by": "fact", "fact": fact.id, "goal": {"predicate": "is_sweet", "arguments": [fruit]}}]
+            }
+            for end in Distribution:
+                kb.add_statements([StatementRecord("r", end, run_id, (("A", fruit),), "p", fruit, "t", proof, -1.0)])
+
+
+def test_popularity_is_stored_and_follows_changes(tmp_path: Path) -> None:
+    """The order by popularity is that of the words, also after rows come, go and are changed by another program."""
+    database = tmp_path / "kb.db"
+    fruit_kb(database)
+
+    def conclusions(client: TestClient, order: str = "popularity") -> list[str]:
+        return [
+            row["statement"].split()[-1][:-1] for row in client.get(f"/statements?order={order}&format=json").json()
+        ]
+
+    with TestClient(browser_app(Browser(database)), base_url="http://localhost") as client:
+        first, downwards = conclusions(client), conclusions(client, "-popularity")
+        sql = re.search(r"<code>(SELECT.*?;)</code>", client.get("/statements?order=popularity").text, re.DOTALL)
+        assert sql
+        with sqlite3.connect(database) as connection:
+            printed = [row[3].split()[-1][:-1] for row in connection.execute(html.unescape(sql[1]))]
+            connection.execute("DELETE FROM statements WHERE conclusion = 'melon'")
+            connection.execute("UPDATE facts SET arguments = '[\"the\"]' WHERE arguments = '[\"zzqxj\"]'")
+        fruit_kb(database, ("lemon",))
+        later = conclusions(client)
+        rare = client.get("/statements?common=2&format=json").json()
+        most = client.get("/facts?order=-popularity&format=json").json()[0]
+
+    assert first == printed == ["zzqxj", "carambola", "melon", "apple"]
+    assert downwards == first[::-1]
+    assert later == ["zzqxj", "carambola", "lemon", "apple"]
+    assert {row["statement"].split()[-1] for row in rare} == {"zzqxj.", "carambola."}
+    assert "the" in most["arguments"][0]
+
+
+def test_popularity_is_measured_where_it_cannot_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file that may not be written each list measures its rows, with the same result."""
+
+    def refused(*_: object) -> None:
+        raise HapaxError("The file may not be written.")
+
+    monkeypatch.setattr("hapax.api.browser.ranking.add_ranks", refused)
+    fruit_kb(tmp_path / "kb.db")
+    with TestClient(browser_app(Browser(tmp_path / "kb.db")), base_url="http://localhost") as client:
+        page = client.get("/statements?order=popularity").text
+        rows = client.get("/facts?order=popularity&format=json").json()
+
+    assert "-- hapax_popularity()" in page
+    assert [row["arguments"][0] for row in rows] == ["zzqxj", "carambola", "melon", "apple"]
+
+
+def test_a_page_does_not_wait_for_the_popularity_of_a_million_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While rows are being measured the page says so and asks again; then it has the order."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(database: Path, measure: Measure) -> None:
+        begun.set()
+        goes_on.wait(30)
+        add_ranks(database, measure)
+
+    monkeypatch.setattr("hapax.api.browser.ranking.add_ranks", slow)
+    monkeypatch.setattr("hapax.api.browser.app.RANKING_SECONDS", 0.1)
+    fruit_kb(tmp_path / "kb.db")
+    with TestClient(browser_app(Browser(tmp_path / "kb.db")), base_url="http://localhost") as client:
+        before = client.get("/statements?order=popularity").text
+        assert begun.is_set()
+        goes_on.set()
+        rows = client.get("/statements?order=popularity&format=json").json()
+        after = client.get("/statements?order=popularity").text
+
+    assert 'http-equiv="refresh"' in before
+    assert len(rows) == len(FRUITS)
+    assert 'http-equiv="refresh"' not in after
+
+
+@pytest.mark.parametrize("order", ["", "popularity", "-log-likelihood", "statement", "rule"])
+def test_far_pages_have_the_rows_that_follow_the_near_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """A page far down lists what the other way of finding it lists: each statement once, none whose facts are withdrawn."""
+    database = tmp_path / "kb.db"
+    fruit_kb(database)
+    fruit_kb(database, ("apple", "lemon"), "again")
+    with KnowledgeBase(database) as kb:
+        kb.withdraw([FactRecord("is_sweet", ("melon",), ("Fruit",), Source.MODEL).id], "it is not", "user")
+        standing = kb.standing_count()
+    with KnowledgeBase(database, read_only=True) as kb:
+        tables.know_popularity(kb)
+        near = [tables.statements(kb, Wanted(), Page(number, 1, order)).rows for number in range(1, 7)]
+        monkeypatch.setattr(tables, "FAR", 0)
+        far = [tables.statements(kb, Wanted(), Page(number, 1, order)).rows for number in range(1, 7)]
+
+    assert near == far
+    assert [len(rows) for rows in near] == [1, 1, 1, 1, 0, 0]
+    assert standing == 4
 
 
 def test_goals_are_answered_and_faults_are_told(client: TestClient) -> None:

@@ -33,6 +33,7 @@ from hapax.api.browser.facets import Facet, Facets, wanted_of
 from hapax.api.browser.judging import Cells, ItemToJudge, Judging, VoterAgreement
 from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
+from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.kept_rules import read_kept
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
@@ -63,6 +64,8 @@ DEFAULT_KIND = "soundness"
 """The sheet of an address that names none."""
 INDEX_SECONDS = 2.0
 """Seconds that a search waits for the index of words; a page that comes without it asks again."""
+RANKING_SECONDS = 2.0
+"""Seconds that a page waits for the popularity of new rows."""
 
 _WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
 """Requests to a running search by the word on their buttons."""
@@ -162,6 +165,7 @@ class _Views:
         self._judging = Judging(browser.database, browser.library, browser.schemas)
         self._outcomes: dict[str, str] = {}
         self._words = WordIndex(browser.database)
+        self._ranking = PopularityRanking(browser.database, tables.popularity)
         self._templates = page_environment(("hapax.api.browser", "templates"))
         self._templates.filters |= {"duration": duration, "instant": moment}
         self._templates.globals |= {
@@ -238,9 +242,13 @@ class _Views:
         title: str,
         read: Callable[[KnowledgeBase, Page], StoredTable],
         facets: Callable[[Facets], list[Facet]] | None = None,
+        wanted: Wanted | None = None,
         **values: Any,
     ) -> Response:
-        """A table as a page, or with `?format=json|csv` as data. `facets`: those that its page offers."""
+        """A table as a page, or with `?format=json|csv` as data. `facets`: those that its page offers.
+
+        `wanted`: the conditions on its rows, by which it is known whether it needs their popularity.
+        """
         if (refused := self._refused(request)) is not None:
             return refused
         form = request.query_params.get("format", "html")
@@ -249,6 +257,11 @@ class _Views:
         # Data has no pages to turn.
         page = Page(number, tables.ROWS if form == "html" else tables.MOST_ROWS, order)
         with self._open(request) as kb:
+            if wanted and tables.is_by_popularity(wanted, page):
+                # Data waits for all rows; a page asks again.
+                seconds = RANKING_SECONDS if form == "html" else None
+                if not self._ranking.ready(kb, seconds):
+                    return self._page(request, "waiting", title=title)
             table = read(kb, page)
             offered = facets(Facets(kb, request.query_params)) if facets and form == "html" else []
         if form == "json":
@@ -315,12 +328,12 @@ class _Views:
     def statements(self, request: Request) -> Response:
         wanted = wanted_of(request.query_params)
         return self._table(
-            request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), Facets.statements
+            request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), Facets.statements, wanted
         )
 
     def facts(self, request: Request) -> Response:
         wanted = wanted_of(request.query_params)
-        return self._table(request, "Facts", lambda kb, page: tables.facts(kb, wanted, page), Facets.facts)
+        return self._table(request, "Facts", lambda kb, page: tables.facts(kb, wanted, page), Facets.facts, wanted)
 
     def claims(self, request: Request) -> Response:
         """Values that models proposed, each with the verdicts of the gates."""

@@ -115,13 +115,12 @@ class Judging:
         check_voter_names((voter,))
         sheet, pool = self.sheet(name), item_pool(kb, name, self.schemas)
         judged = _judged(kb, sheet, voter)
-        ((count,),) = kb.query(f"SELECT count(*) FROM ({pool.sql})", pool.parameters)  # noqa: S608  ours
         subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
         for place, subject in enumerate(_distinct(subjects)):
             if place >= skip and (item := self._item(kb, sheet, subject)):
                 question = self._open_question(kb, sheet, item, voter)
                 optional = sheet.optional(item.questions) if question.key == sheet.last else []
-                return ItemToJudge(item, question, optional, len(judged), count, place)
+                return ItemToJudge(item, question, optional, len(judged), pool.count(kb), place)
         return None
 
     def vote(self, name: str, voter: str, item_id: str, question_key: str, cells: Cells) -> str:

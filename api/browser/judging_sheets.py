@@ -30,6 +30,7 @@ DISPUTED = "schemas-disputed"
 
 _STATEMENTS = f"SELECT DISTINCT id FROM statements WHERE {STANDING}"  # noqa: S608  ours
 _FACTS = "SELECT id FROM facts WHERE source = 'model'"
+_DERIVED = "SELECT DISTINCT id FROM derived_ids WHERE id NOT IN (SELECT id FROM statements)"
 _VALUES = "(SELECT value FROM json_each(?))"
 _LISTED = "SELECT id FROM (SELECT value AS id FROM json_each(?)) WHERE 1"
 _DIFFERENT = (
@@ -105,10 +106,20 @@ SHEETS: Mapping[str, JudgingSheet] = {
 
 @dataclass(frozen=True, slots=True)
 class ItemPool:
-    """A SELECT of the ids of all items of a sheet, which ends in a condition, with its parameters."""
+    """A SELECT of the ids of all items of a sheet, which ends in a condition, with its parameters.
+
+    `size`: their number where it is known without reading them.
+    """
 
     sql: str
     parameters: tuple[object, ...] = ()
+    size: int | None = None
+
+    def count(self, kb: KnowledgeBase) -> int:
+        """The number of items."""
+        if self.size is not None:
+            return self.size
+        return int(kb.query(f"SELECT count(*) FROM ({self.sql})", self.parameters)[0][0])  # noqa: S608  ours
 
     def has(self, kb: KnowledgeBase, identity: str) -> bool:
         """True if the item is in the pool."""
@@ -127,10 +138,11 @@ def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str]) -> ItemPool:
         return ItemPool(f"{listed.sql} AND id IN ({_DIFFERENT})", (*listed.parameters, f"{SCHEMA} %"))
     if kind is SheetKind.BASELINE:
         return _baseline_pool(kb)
+    size = kb.standing_count()
     if not any(kb.derived_counts().values()) or not DerivedIds(kb).prepare():
-        return ItemPool(_STATEMENTS)
-    derived = "SELECT DISTINCT id FROM derived_ids WHERE id NOT IN (SELECT id FROM statements)"
-    return ItemPool(f"SELECT id FROM ({_STATEMENTS} UNION ALL {derived}) WHERE 1")  # noqa: S608  ours
+        return ItemPool(_STATEMENTS, size=size)
+    size += ItemPool(_DERIVED).count(kb)
+    return ItemPool(f"SELECT id FROM ({_STATEMENTS} UNION ALL {_DERIVED}) WHERE 1", size=size)  # noqa: S608  ours
 
 
 def _baseline_pool(kb: KnowledgeBase) -> ItemPool:

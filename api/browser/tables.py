@@ -13,15 +13,18 @@ from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
 from hapax.kb.loading import check_identity
+from hapax.kb.popularity import is_ranked, ranks_table
 from hapax.kb.records import Distribution, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
-from hapax.kb.store import STANDING, KnowledgeBase
+from hapax.kb.store import FIRST_STANDING, STANDING, KnowledgeBase
 from hapax.kb.values import refusal
 
 ROWS = 50
 """Rows of one page of a table."""
 MOST_ROWS = 100_000
 """Rows of a table as JSON or CSV."""
+FAR = 100_000
+"""Place of a row from which on all rows that are not listed are found first, before those above it are skipped."""
 
 MINUS = "-"
 """Before the name of a column: from the greatest down."""
@@ -196,12 +199,33 @@ def _literal(value: object) -> str:
 
 def know_popularity(kb: KnowledgeBase) -> None:
     """Let queries of this knowledge base call `hapax_popularity` on a cell of values."""
-    kb.database.conn.create_function(POPULARITY, 1, _popularity, deterministic=True)
+    kb.database.conn.create_function(POPULARITY, 1, popularity, deterministic=True)
+
+
+def is_by_popularity(wanted: Wanted, page: Page) -> bool:
+    """True if a table with these conditions in this order needs the popularity of rows."""
+    return wanted.is_of_popularity or page.column == "popularity"
+
+
+def _ranked(kb: KnowledgeBase, table: str, cell: str, page: Page) -> tuple[str, str]:
+    """The source of a table with the popularity of its rows, and the term that is the popularity."""
+    if not is_ranked(kb, table):
+        return table, f"{POPULARITY}({cell})"
+    sources = [table, ranks_table(table)]
+    if page.column in ("", "stored", "popularity"):
+        sources.reverse()
+    # CROSS JOIN: SQLite reads the first one in its order, and finds the row of the other.
+    return f"{' CROSS JOIN '.join(sources)} ON {ranks_table(table)}.row = {table}.rowid", "frequency"
+
+
+def _without_index(rank: str, page: Page) -> str:
+    """The term of a condition on popularity: its index is of use for its own order alone, so else a + keeps it away."""
+    return rank if page.column == "popularity" else f"+{rank}"
 
 
 # SQLite calls it for the same cell in conditions, order and columns.
 @lru_cache(maxsize=1000)
-def _popularity(cell: object) -> float | None:
+def popularity(cell: object) -> float | None:
     """Zipf frequency of the rarest word of the values in a cell of arguments, or of pairs of variables and values."""
     try:
         items = json.loads(cell) if isinstance(cell, str) else []
@@ -287,19 +311,21 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
 
 def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """The statements of searches."""
-    popularity = f"{POPULARITY}(substitution)"
-    is_ranked = wanted.is_of_popularity or page.column == "popularity"
-    columns = ["id", "rule", "end", "statement", "log-likelihood", *(["popularity"] if is_ranked else [])]
+    source, rank, shown = "statements", f"{POPULARITY}(substitution)", ""
+    columns = ["id", "rule", "end", "statement", "log-likelihood"]
+    if is_by_popularity(wanted, page):
+        source, rank = _ranked(kb, "statements", "substitution", page)
+        shown, columns = f", {rank}", [*columns, "popularity"]
     select = _Select(
-        f"id, rule, distribution, {SENTENCE}, log_likelihood" + (f", {popularity}" if is_ranked else ""),
-        "statements",
+        f"id, rule, distribution, {SENTENCE}, log_likelihood{shown}",
+        source,
         "statements.rowid",
         {
             "rule": ("rule", "log_likelihood"),
             "end": ("distribution", "log_likelihood"),
             "statement": ("premise", "conclusion"),
             "log-likelihood": "log_likelihood",
-            "popularity": popularity,
+            "popularity": rank,
         },
         is_indexed=True,
     )
@@ -317,14 +343,21 @@ def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
             "WHERE statement_facts.key = statements.key AND facts.probability < ?)",
             wanted.least,
         )
-    select.between(popularity, wanted.rare, wanted.common)
+    select.between(_without_index(rank, page), wanted.rare, wanted.common)
     # Before the conditions are added that every page has.
     is_whole = not select.conditions
+    if not wanted.end and (page.number - 1) * page.rows >= FAR:
+        select.where(FIRST_STANDING)
+        return _listed(kb, select, columns, page, is_whole)
     same_end = "AND earlier.distribution = statements.distribution" if wanted.end else ""
     # A statement at both ends, or of several runs, is listed by its first row.
     repeated = f"earlier.id = statements.id {same_end} AND earlier.rowid < statements.rowid"
     select.where(f"NOT EXISTS (SELECT 1 FROM statements AS earlier WHERE {repeated})")  # noqa: S608  ours
     select.where(STANDING)
+    return _listed(kb, select, columns, page, is_whole)
+
+
+def _listed(kb: KnowledgeBase, select: _Select, columns: Sequence[str], page: Page, is_whole: bool) -> StoredTable:
     count = kb.query("SELECT count(*) FROM statements")[0][0] if is_whole else None
     table = select.table(kb, columns, page, count)
     _name_changed_statements(kb, [row[0] for row in table.rows])
@@ -349,15 +382,18 @@ def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> No
 
 def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Arguments, probability, source and basis of facts. A wanted predicate may have its arity, `name/2`."""
-    popularity = f"{POPULARITY}(arguments)"
-    is_ranked = wanted.is_of_popularity or page.column == "popularity"
-    columns = ["predicate", "arguments", "probability", "source", "basis", *(["popularity"] if is_ranked else [])]
+    source, rank, shown = "facts", f"{POPULARITY}(arguments)", ""
+    columns = ["predicate", "arguments", "probability", "source", "basis"]
+    # The columns of the table itself order it by their names.
+    orders = {name: name for name in columns}
+    if is_by_popularity(wanted, page):
+        source, rank = _ranked(kb, "facts", "arguments", page)
+        shown, columns = f", {rank}", [*columns, "popularity"]
     select = _Select(
-        "predicate, arguments, probability, source, basis" + (f", {popularity}" if is_ranked else "") + ", id",
-        "facts",
+        f"predicate, arguments, probability, source, basis{shown}, id",
+        source,
         "predicate, facts.rowid",
-        # The columns of the table itself order it by their names.
-        {name: name for name in columns[:5]} | {"popularity": popularity},
+        orders | {"popularity": rank},
     )
     # `is_a_cheese_from/2`, or the name alone for all arities.
     name, slash, arity = wanted.predicate.rpartition("/")
@@ -378,7 +414,7 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if wanted.judge:
         select.where(f"candidate_id IN (SELECT subject FROM decisions WHERE {_JUDGED_BY})", wanted.judge)  # noqa: S608
     select.between("probability", wanted.least, wanted.most)
-    select.between(popularity, wanted.rare, wanted.common)
+    select.between(_without_index(rank, page), wanted.rare, wanted.common)
     table = select.table(kb, columns, page)
     return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
 
