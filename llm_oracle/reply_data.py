@@ -451,6 +451,8 @@ def read_csv(text: str, wanted: WantedName) -> list[TableLine] | None:
         rows = [_csv_cells(line, delimiter) for line in lines]
         if len(rows) != len(lines) or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
             continue
+        if any(":" in cell for cell in rows[0]):
+            continue  # `Stone fruits: plum, cherry`
         has_header = any(wanted.fit(_bare(cell)) > 1 and len(cell.split()) <= 3 for cell in rows[0])
         if not (has_header or is_named):
             continue

@@ -20,7 +20,7 @@ _LEADS = (
     "как|являются|это|например|включают|такие как|"
     "antara lain|adalah|seperti|yaitu|meliputi|misalnya|termasuk|"
     "مثل|منها|وهي|هي|تشمل|"
-    "con|mit|avec|com|aus|"
+    "con|mit|avec|com|aus|trouve|compte|citons|figurent|encuentran|hay|"
     "är|er|som|såsom|til exempel|till exempel|for eksempel|inkluderer"
 )
 _LEAD = re.compile(rf"(?:^|(?<=[\s(])|(?<=\s['’]))(?:{_LEADS})(?:\s*:)?(?:\s+|$)", re.IGNORECASE)
@@ -58,6 +58,7 @@ _PARTICLES = r"(?:de|da|do|di|du|del|della|des|dos|das|der|den|van|von|la|le|les
 _LAST_NAME = re.compile(rf"[^\W\d_a-zß-ÿа-я][\w'’.-]*(?:\s+(?:{_PARTICLES}\s+)*[^\W\d_a-zß-ÿа-я][\w'’.-]*)*$")
 _FIRST_NAME = re.compile(rf"[^\W\d_a-zß-ÿа-я][\w'’.-]*(?:\s+(?:{_PARTICLES}\s+)*[^\W\d_a-zß-ÿа-я][\w'’.-]*)*")
 _ARTICLE = re.compile(r"^(?:(?:il|lo|la|i|gli|le|les|el|los|las|der|die|das|den|o|os|as|a|de|het|um|uma)\s+|l['’])")
+_INNER_ARTICLE = re.compile(r"(?<=\s)(?:(?:il|lo|la|gli|le|les|el|los|las|der|die|das|den|os|het)\s+|l['’])(?=\w)")
 MOST_WORDS = 5
 MOST_CHARACTERS = 40
 """Words and characters of a value in such a list."""
@@ -100,19 +101,36 @@ def foreign_values(text: str) -> list[str]:
         return []
     behind = _behind_lead(parts, leads)
     last = _FIRST_JOIN.sub("", behind[-1])
-    pair = joined.split(last, maxsplit=1)
+    pair = _pair(last, joined)
     values = [*behind[:-1], *(pair if last == behind[-1] and len(pair) == 2 else [last])]
     if not is_ideographic:
         is_joined = len(values) > len(behind) or last != behind[-1]
         values = within_names(values, can_end=is_joined and behind == parts)
+    values = _from_article(values)
     if len(values) < 3 or (values[0] == parts[0] and values[-1] in behind[-1][-len(values[-1]) :]):
         return []
     if any(len(value) > MOST_CHARACTERS or len(value.split()) > MOST_WORDS for value in values):
         return []
+    return [_ARTICLE.sub("", value) for value in values]
+
+
+def _pair(text: str, joined: re.Pattern[str]) -> list[str]:
+    """The two parts of a text around its joining word; the `en` of Dutch joins only where no other word does."""
+    others = [match for match in joined.finditer(text) if match.group().strip() != "en"]
+    place = others[0] if others else joined.search(text)
+    return [text[: place.start()], text[place.end() :]] if place else [text]
+
+
+def _from_article(values: list[str]) -> list[str]:
+    """The values, the first one from its article on if all others have one: `Se usan sobre todo el cáñamo, el yute`."""
     first, *others = values
-    if any(_ARTICLE.match(value) for value in others):  # the sentence begins with the article
-        first = first[:1].lower() + first[1:] if _ARTICLE.match(first[:1].lower() + first[1:]) else first
-    return [_ARTICLE.sub("", value) for value in (first, *others)]
+    if not others or not all(map(_ARTICLE.match, others)):
+        return values
+    uncapitalised = first[:1].lower() + first[1:]
+    if _ARTICLE.match(uncapitalised):
+        return [uncapitalised, *others]
+    inner = list(_INNER_ARTICLE.finditer(first))
+    return [first[inner[-1].start() :], *others] if inner else values
 
 
 def _behind_lead(parts: list[str], leads: re.Pattern[str]) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from hapax.llm_oracle.answers import LONGEST_LINE
+from hapax.llm_oracle.drop_reasons import DropReason
 
 
 class Mark(Enum):
@@ -60,7 +61,9 @@ _PICTURE = re.compile(
 )
 
 # Marks that count only if they run on from line to line.
-_LETTERED = re.compile(r"\(?(?P<number>[A-Za-z])[.)]\s+")
+_LETTERED = re.compile(r"\(?(?P<number>[^\W\d_])[.)]\s+")
+_ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "αβγδεζηθικλμνξοπρστυφχψω", "абвгдежзийклмнопрст", "אבגדהוזחטיכל")
+_TIGHT_BULLET = re.compile(r"[-–](?=[^\W\d_])")
 _ROMAN = re.compile(r"\(?(?P<number>[ivx]{1,5}|[IVX]{1,5})[.)]\s+")
 _BRACKETED = re.compile(r"\[(?P<number>\d{1,3})\]\s+")
 # `Value 1:`, `#2`, `3 -`, `**Answer 4**:`, `6]`.
@@ -203,7 +206,7 @@ def _with_running_marks(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
     readers: tuple[tuple[re.Pattern[str], Callable[[str], int], Mark], ...] = (
         # Before letters, since `i.` alone could be either.
         (_ROMAN, _roman, Mark.LETTER),
-        (_LETTERED, lambda letter: ord(letter.casefold()) - ord("a") + 1, Mark.LETTER),
+        (_LETTERED, _place_in_alphabet, Mark.LETTER),
         (_LOOSE_NUMBER, int, Mark.NUMBER),
     )
     if not any(line.mark in (Mark.NUMBER, Mark.BULLET) for line in lines):  # below a list they are footnotes
@@ -225,7 +228,16 @@ def _with_running_marks(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
         for (position, match), number in zip(matches, numbers, strict=True):
             line = result[position]
             result[position] = replace(line, body=line.body[match.end() :], mark=mark, number=number)
+    plain = [position for position, line in enumerate(result) if line.mark is not Mark.HEADING]
+    if len(plain) > 1 and all(_TIGHT_BULLET.match(result[position].body) for position in plain):
+        for position in plain:  # `-suede`
+            result[position] = replace(result[position], body=result[position].body[1:], mark=Mark.BULLET)
     return result
+
+
+def _place_in_alphabet(letter: str) -> int:
+    """The place of a letter in its alphabet, from 1; 0 for other signs."""
+    return max(alphabet.find(letter.casefold()) for alphabet in _ALPHABETS) + 1
 
 
 def _with_depths(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
@@ -233,3 +245,13 @@ def _with_depths(lines: Sequence[ReplyLine]) -> list[ReplyLine]:
     marked = [line.depth for line in lines if line.mark not in (Mark.NONE, Mark.HEADING)]
     least = min(marked, default=0)
     return [replace(line, depth=max(0, line.depth - least) // 2) for line in lines]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPart:
+    """A part of a reply that may hold one value, or `dropped` for a reason. `marked`: it has a list mark."""
+
+    raw: str
+    body: str
+    dropped: DropReason | None = None
+    marked: bool = True

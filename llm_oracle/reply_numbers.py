@@ -329,6 +329,7 @@ def _scaled(number: str, factor: str | None, question: ReplyQuestion) -> Value |
 
 def _names(word: str) -> set[str]:
     """The forms in which a unit may stand in a data type or behind the slot."""
+    word = re.sub(r"(met|lit)re(?=s?$)", r"\1er", word)
     singular = word.removesuffix("s")
     return {word, singular, _UNITS.get(word, word), _UNITS.get(singular, singular)}
 

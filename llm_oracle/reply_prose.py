@@ -502,10 +502,6 @@ _PASSIVE = re.compile(
 _PARTICIPLE = re.compile(
     rf"{_MANNER}(?P<verb>\w+(?:ed|en|wn|t))\s+(?:in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)", re.DOTALL
 )
-_ACTIVE = re.compile(
-    r"(?P<subject>\S+(?:\s+\S+){0,3}?)\s+(?:(?:also|mainly|often|mostly|usually|typically)\s+)?(?P<verb>[a-z]{3,})\s+(?P<rest>\S.*)",
-    re.DOTALL,
-)
 _SUBORDINATE = re.compile(r"(?:if|when|while|because|since|although|though|unless)\b", re.IGNORECASE)
 # `Yes, `, `I think that `, `For example, `, `To my knowledge, `, each before the statement itself.
 _OPENING = re.compile(
@@ -632,16 +628,26 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
 
 def _object(text: str, question: ReplyQuestion) -> str | None:
     """The object of an active sentence about a passive question: `Lions eat zebras` for `[A] is eaten by lions`."""
-    match = _ACTIVE.match(text)
-    if match is None or not question.sentence.startswith(f"[{question.variable}]"):
+    if not question.sentence.startswith(f"[{question.variable}]"):
         return None
-    subject = stems(match["subject"])
-    is_known = bool(subject) and subject <= question.known_stems
-    verb = match["verb"][: max(3, len(match["verb"]) - 2)]
-    is_asked = any(word.startswith(verb) for word in question.sentence.casefold().split())
-    if is_known and not re.search(r"\bby\s", question.sentence):
-        return match["rest"] if is_asked else None
-    return match["rest"] if (is_known or _PRONOUN.fullmatch(match["subject"])) and is_asked else None
+    # The participle of a passive, or the verb behind the slot, as in `[A] borders Spain`.
+    asked = re.search(r"(\w+)\s+by\s", question.sentence) or re.match(
+        r"\S+\s+(?:(?:is|are|was|were)\s+)?(\w+)", question.sentence
+    )
+    words = text.split()
+    for place in range(1, min(len(words) - 1, 6)):
+        verb, subject = words[place], words[:place]
+        if subject[-1] in _BEFORE_VERBS:
+            subject = subject[:-1]
+        agent = " ".join(subject)
+        is_agent = stems(agent) <= question.known_stems if stems(agent) else _PRONOUN.fullmatch(agent) is not None
+        beginning = verb[: max(3, len(verb) - 2)]
+        if is_agent and verb.islower() and len(verb) > 2 and asked and asked[1].startswith(beginning):
+            return " ".join(words[place + 1 :])
+    return None
+
+
+_BEFORE_VERBS = ("also", "mainly", "often", "mostly", "usually", "typically")
 
 
 def _enumerated(text: str, question: ReplyQuestion) -> str | None:
@@ -652,6 +658,9 @@ def _enumerated(text: str, question: ReplyQuestion) -> str | None:
     before = text[: match.start()]
     described = stems(before) & question.known_stems or _VAGUE.match(before) or _KIND.fullmatch(before)
     return match["rest"] if described else None
+
+
+_LEADING_ARTICLE = re.compile(r"^(?:an?|the)\s+")
 
 
 def _complement(text: str, question: ReplyQuestion) -> str | None:
@@ -684,7 +693,10 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
             return _enumerated(right, question) or right
         if passive and described_left:
             return passive["rest"]
-        value = _undescribed(left, right, question, bool(match["foreign"]))
+        includes = match.group().strip().startswith(("incl", "compris"))
+        value = _undescribed(
+            left, _LEADING_ARTICLE.sub("", right) if includes else right, question, bool(match["foreign"])
+        )
         if value is not None:
             return value or None
     return None
@@ -740,7 +752,11 @@ def leading_list(text: str, question: ReplyQuestion) -> str | None:
     ends = [
         position
         for position, word in enumerate(words)
-        if position and (_PREDICATE.match(word) or (word.islower() and stems(word) & question.known_stems))
+        if position
+        and (
+            _PREDICATE.match(word)
+            or (position + 1 < len(words) and word.islower() and stems(word) & question.known_stems)
+        )
     ]
     end = ends[0] if ends else 0
     names.append(" ".join(words[:end]))
@@ -825,8 +841,10 @@ def also_named(sentence: str, question: ReplyQuestion) -> list[str]:
     plain = _plain(sentence)
     match = _SO_DO.fullmatch(plain) or _ALSO.match(plain)
     subject = "" if match is None else _THE.sub("", match["names"])
-    if match is None or _POINTING.match(subject) or _VAGUE.match(subject):
+    if match is None or _POINTING.match(subject) or _VAGUE.match(subject) or _DENYING.search(plain):
         return []
+    if re.search(r"[\"“]|['’]s\s", subject):
+        return []  # `Tolman's theory also explains ...`
     said = "" if match.re is _SO_DO else match["said"] or match["again"] or ""
     if said and not stems(said) & question.known_stems and not _THE_SAME.search(said):
         return []
@@ -852,6 +870,7 @@ _JOINS = re.compile(
     r"[,:]?\s+",
     re.IGNORECASE,
 )
+_ARTICLED = re.compile(r"(?:and\s+|or\s+)?an?\s+(?:\S+\s?){1,3}$")
 _FURTHER_PART = re.compile(r"as\s+well|also|plus|such|along")
 """The beginning of a last part that adds to a list which may have ended in `and` before."""
 _PAIR = re.compile(
@@ -886,7 +905,10 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
     if len(slashed) > 2 and are_names(slashed, 3) and all(len(part) > 3 and not part.isupper() for part in slashed):
         return [part.strip() for part in slashed]
     parts = _parts(text)
-    explained = takewhile(lambda part: part is parts[0] or not _EXPLAINING.match(part), parts)
+    # One part with an article explains a name; several are a list, `a clarinet, a violin, a double bass`.
+    articled = [part for part in parts[1:] if _ARTICLED.match(part)]
+    named = articled if len(articled) > 1 else []
+    explained = takewhile(lambda part: part is parts[0] or part in named or not _EXPLAINING.match(part), parts)
     parts = list(explained) or [text]
     if len(parts) == 2 and _SUFFIX.fullmatch(parts[1]):
         return [text]
@@ -946,7 +968,7 @@ def _pair(text: str, question: ReplyQuestion, in_list: bool) -> list[str]:
     parts = _split(_LAST_PAIR if in_list else _PAIR, text)
     if len(parts) == 2 and _EXPLAINING.match(parts[1]):
         return parts[:1]  # `the liver and stored in the gallbladder`
-    if len(parts) < 2 or any(len(part.split()) > 4 or not part for part in parts):
+    if len(parts) < 2 or any(len(part.split()) > (6 if is_titled(part) else 4) or not part for part in parts):
         return [text]
     return parts
 

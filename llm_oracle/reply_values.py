@@ -63,10 +63,15 @@ _FOREIGN_ARTICLE = re.compile(
     r"(?:(?i:il|lo|la|i|gli|le|les|el|los|las|der|die|das|o|os|as|um|uma|un|une|una|ein|eine|de|het|een)\s+|(?i:l)['’])(?=[^\W\d_A-Z])|"
     r"(?:der|die|das|den|ein|eine)\s+(?=[A-ZÄÖÜ])"
 )
+_OPENING_FOREIGN = re.compile(
+    r"(?:(?i:il|lo|la|i|gli|le|les|el|los|las|der|die|das|den|o|os|as|um|uma|un|une|una|ein|eine|de|het|een)\s+|(?i:l)['’])(?=\w)"
+)
+"""Such an article before any word."""
 # `the Nile`, `A dish`, `The 14th Dalai Lama`, but not the article of `The Hague`.
 _ARTICLE = re.compile(r"^(?:(?:an?|the)\s+(?!la\s)(?=\S)|(?:An?|The)\s+(?=[a-z]|\d+(?:st|nd|rd|th)\s))")
 OPENING_ARTICLE = re.compile(r"^The\s+(?=\S+\s+\S)")
 """The article at the beginning of a sentence, which is no part of a name of several words; `The Hague` keeps it."""
+_THE = re.compile(r"The\s+(?=\S)")
 _DATE = re.compile(r"[^\W\d_]{3,9}\.?\s+\d{1,2}(?:st|nd|rd|th)?,\s+\d{3,4}")
 _DATED = re.compile(r"\s*\([^()]*\d{4}[^()]*\)")
 # `1903`, `c. 1500`, `1990s`, `1914–18`, `500 bc`.
@@ -157,7 +162,7 @@ _DENIED = re.compile(r"\S\s+(?:is|are|was|were|does|do|did|has|have|can)(?:\s+no
 _CROSSED = re.compile(r"~~|[❌✗✘✖]")
 _RETRACTED = re.compile(
     r"(?:[(:,;—–]|\s-)\s*(?:oops|wait|no,|sorry|correction|scratch)\b|\b(?:ignore|disregard|skip)\s+(?:this|that|it)\b|"
-    r"\bleave\s+(?:this|that|it)(?:\s+one)?\s+out\b|\bperhaps\s+not\b|\brather\s+than\s+an?\s|(?:\bnot|n['’]t)\s+(?:count|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
+    r"\bleave\s+(?:this|that|it)(?:\s+one)?\s+out\b|\bperhaps\s+not\b|\brather\s+than\s+an?\s|(?:\bnot|n['’]t)\s+(?:be\s+)?(?:count(?:ed)?|qualify|fit|apply|correct|valid|a\s+valid|a\s+correct)\b",
     re.IGNORECASE,
 )
 """Words with which a model takes an item back in its own explanation."""
@@ -342,10 +347,18 @@ def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -
         labels if len(rights) > 1 else frozenset(),
         _are_mapped([broken(text[:LONGEST_LINE].replace("*", "")) for text in plain]),
         len(plain) > 2 and sum(len(text.split()) <= 3 for text in plain) >= 0.5 * len(plain),
-        len(plain) > 1 and all(_FOREIGN_ARTICLE.match(text.lstrip("*_ ")) for text in plain),
+        _have_foreign_articles([text.lstrip("*_ ") for text in plain]),
         _is_count(_type_numbers(plain, question)),
         len(typed_numbers) > 1 and None not in typed_numbers and not _is_count(typed_numbers),
     )
+
+
+def _have_foreign_articles(texts: list[str]) -> bool:
+    """True if all texts begin with an article of another language; before a name, only in sentences."""
+    if len(texts) < 2 or all(map(_FOREIGN_ARTICLE.match, texts)):
+        return len(texts) > 1
+    articles = {match.group() for text in texts if (match := _OPENING_FOREIGN.match(text))}
+    return len(articles) > 1 and all(_OPENING_FOREIGN.match(text) and len(text.split()) > 3 for text in texts)
 
 
 def _type_numbers(items: list[str], question: ReplyQuestion) -> list[int | None]:
@@ -569,7 +582,7 @@ def _leading(slot: str, question: ReplyQuestion, style: ListStyle) -> str:
     left, _, right = broken(slot)
     if right and is_label(left, question, style):
         slot = right  # `A: pizza is a dish from Italy`
-    article = _ARTICLE.match(slot) or LEADING_QUANTIFIER.match(slot)
+    article = _ARTICLE.match(slot) or LEADING_QUANTIFIER.match(slot) or (style.articles and _THE.match(slot))
     slot = slot[article.end() :] if article and not question.is_of_titles else slot
     match = _LEADING_TEXT.match(slot)
     return match["text"] if match else slot
@@ -719,10 +732,12 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     text = _before_comma(_first_alternative(text), question, style)
     text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
     if not question.is_of_titles:
-        text = _FOREIGN_ARTICLE.sub("", text, count=1) if style.foreign else text
+        text = _OPENING_FOREIGN.sub("", text, count=1) if style.foreign else text
         text = _HEDGE.sub("", text.rstrip("! ") if style.calls else text)
         text = _ARTICLE.sub("", text)
     types = "|".join(map(re.escape, sorted(question.type_words)))
+    if text.startswith("The ") and text.casefold().split()[-1] in question.type_words and not question.is_of_titles:
+        text = text[4:]  # `The Bishop Rock Lighthouse`
     of_type = re.match(_TYPE_BEFORE.format(type=types), text)
     text = of_type["name"] if of_type and not question.is_of_titles else text
     # The sentence has the article itself: "the whole course of the [A]".
@@ -739,8 +754,14 @@ def _without_parentheses(text: str) -> str:
         if match.start() == 0 and re.match(r"[^\S\n]*\w", follows):
             return match.group()
         # copper(II), part(s)of, 2-(acetyloxy)benzoic acid
-        if attached and (
-            _ROMAN.fullmatch(match["inside"]) or re.match(r"\w", follows) or _CHEMICAL.search(text[: match.start()])
+        if (
+            attached
+            and (
+                not match["inside"]  # sorted()
+                or _ROMAN.fullmatch(match["inside"])
+                or re.match(r"\w", follows)
+                or _CHEMICAL.search(text[: match.start()])
+            )
         ):
             return match.group()
         return ""
