@@ -341,6 +341,19 @@ def m022_popularity(db: Database) -> None:
         )
 
 
+@migrations()
+def m023_changed_types(db: Database) -> None:
+    """A fact whose data types change is noted like one whose arguments change: the index of facts has its types."""
+    db.conn.execute("DROP TRIGGER indexed_fact_changed")
+    db.conn.execute(
+        "CREATE TRIGGER indexed_fact_changed AFTER UPDATE ON facts WHEN OLD.rowid <> NEW.rowid "
+        "OR OLD.predicate <> NEW.predicate OR OLD.arguments <> NEW.arguments OR OLD.types <> NEW.types BEGIN "
+        # Not OR IGNORE: inside a trigger the conflict clause of the statement that fires it would hold instead.
+        "INSERT INTO unindexed_facts SELECT ref FROM (SELECT OLD.rowid AS ref UNION SELECT NEW.rowid) "
+        "WHERE ref NOT IN (SELECT ref FROM unindexed_facts); END"
+    )
+
+
 # The tables of m001 stay as they were released; later columns and tables come with later migrations.
 def _run_tables(db: Database) -> None:
     db.table("runs").create(

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
+import hapax
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
 from hapax.engine.inference.conflicts import conflicts, fact_text, new_conflicts, settlement
@@ -362,3 +363,17 @@ def test_conflicts_of_stored_and_of_new_facts_are_listed(fresh_kb: KnowledgeBase
     assert [item.diagnostic.code for item in findings] == ["HPX403"]
     assert 'borders("Russia", "Russia") breaks "irreflexive borders/2"' in str(findings[0])
     assert [item.text for item in arriving] == ['lies_above("a", "b") and lies_above("b", "a")']
+
+
+def test_a_fact_that_loses_while_a_goal_asks_is_no_answer(fresh_kb: KnowledgeBase) -> None:
+    """The answers of `query --ask` rest on the facts that stand in the end, not on those that a later round refuted."""
+    model = ScriptedModel({"defaults": {"critic": 0.9, "likelihood": -10, "generate": ["b"]}})
+    library = parse_library([("f.rules", BORDERS)])
+    models = Models(model, model, model, model)
+    goal = "lies_above(a, X), lies_above(X, a)"
+
+    asked = hapax.query(goal, library, fresh_kb, models=models)
+    lost = hapax.query(goal, library, fresh_kb)
+
+    assert (asked.rows, lost.rows) == ([], [])
+    assert [item.reason for item in fresh_kb.withdrawals()]

@@ -31,6 +31,8 @@ is_allergic_to(Person X, Food Allergen A) & falls_under(Ingredient Z, Food Aller
 oracle borders(Place, Place).
 borders(Place A, Place B) -> reaches(Place A, Place B).
 borders(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C).
+oracle is_sold_in(Dish, Town, Place, Year).
+type Town < Place
 """
 WORLD: set[tuple[str, tuple[Value, ...]]] = {
     ("falls_under", ("shrimp", "shellfish")),
@@ -41,6 +43,9 @@ WORLD: set[tuple[str, tuple[Value, ...]]] = {
     ("borders", ("b", "c")),
     ("borders", ("c", "a")),
     ("was_invented_in", ("wheel", -3500)),
+    ("is_sold_in", ("paella", "t", "a", 2020)),
+    ("is_sold_in", ("paella", "u", "b", 2021)),
+    ("is_sold_in", ("bisque", "u", "b", 2020)),
 }
 
 
@@ -94,6 +99,10 @@ GOALS = (
     "borders(a, X), \\+ borders(X, c)",
     "falls_under(crab, X) ; falls_under(X, shellfish)",
     "was_invented_in(paella, Y), is_before(Y, 2000)",
+    "is_sold_in(paella, T, P, 2020)",
+    "is_ingredient_in(crab, D), is_sold_in(D, u, P, Y)",
+    "is_sold_in(D, T, b, 2021), borders(T, X)",
+    "is_sold_in(bisque, u, b, Y)",
 )
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
+from hapax.engine.inference.conflicts import FactConflict, conflicts, conflicts_around
+from hapax.engine.inference.session import PrologSession
 from hapax.engine.search.known_facts import KnownFacts, StoredFacts
 from hapax.grammar.parser import parse_library
 from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.kb import argument_index
-from hapax.kb.argument_index import ArgumentIndex
+from hapax.kb.argument_index import ArgumentIndex, FactRow
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -57,7 +60,7 @@ def test_looking_facts_up_gives_what_reading_all_gives(
         with KnowledgeBase() as kb, monkeypatch.context() as patch:
             kb.add_facts(before)
             patch.setattr(argument_index, "FEW_FACTS", 0)
-            ArgumentIndex(kb).prepare(PREDICATES)
+            ArgumentIndex(kb).prepare(f"{name}/2" for name in PREDICATES)
             known = KnownFacts(kb, library)
             known.looks_up = looks_up
             if looks_up:
@@ -93,7 +96,7 @@ def test_only_the_facts_that_a_goal_asks_about_are_read(monkeypatch: pytest.Monk
     library = parse_library([("t", RULES)])
     with KnowledgeBase() as kb:
         kb.add_facts(FactRecord("road", (f"p{n}", f"p{n + 1}"), ("Place", "Place"), Source.GIVEN) for n in range(3_000))
-        ArgumentIndex(kb).prepare(["road"])
+        ArgumentIndex(kb).prepare(["road/2"])
         known = KnownFacts(kb, library)
         known.looks_up = True
         monkeypatch.setattr(KnowledgeBase, "facts", lambda *_: pytest.fail("all facts were read"))
@@ -101,3 +104,101 @@ def test_only_the_facts_that_a_goal_asks_about_are_read(monkeypatch: pytest.Monk
         assert known.given(Atom("road", (Constant("p7"), Variable("V", "Place"))), "V") == ["p8"]
         assert known.truth(Atom("road", (Constant("p7"), Constant("p8")))) == 1.0
         assert known.truth(Atom("road", (Constant("p7"), Constant("p9")))) is None
+
+
+CONSTRAINED = """
+oracle road(Place, Place)
+oracle borders(Place, Place)
+oracle has(Place, Thing)
+given far(Place, Place)
+type Thing < Object
+asymmetric borders/2
+irreflexive road/2
+never road(Place A, Place B) & road(Place B, Place C) & far(Place A, Place C)
+never borders(Place A, Place B) & has(Place A, Thing C) & not has(Place B, Thing C) & far(Place A, "c")
+disjoint Place, Thing
+road(Place A, Place B) -> near(Place A, Place B)
+near(Place A, Place B) & near(Place B, Place C) -> near(Place A, Place C)
+never near(Place A, Place B) & far(Place A, Place B)
+fact road("c", "a")
+"""
+TEXTS = st.sampled_from(["a", "b", "c", "d"])
+TYPED = st.lists(
+    st.builds(
+        lambda name, first, second, types, source: FactRecord(name, (first, second), types, source, 0.9, "c"),
+        st.sampled_from((*PREDICATES, "far")),
+        TEXTS,
+        TEXTS,
+        st.sampled_from([("Place", "Place"), ("Place", "Thing")]),
+        st.sampled_from([Source.GIVEN, Source.MODEL]),
+    ),
+    max_size=10,
+)
+
+
+@settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=cases(12),
+)
+@given(before=TYPED, found=TYPED, arrived=TYPED)
+def test_conflicts_of_new_facts_are_those_over_all_facts(
+    before: list[FactRecord], found: list[FactRecord], arrived: list[FactRecord], prolog: PrologSession
+) -> None:
+    """Where facts are looked up, those that come break the same declarations with the same facts."""
+    library = parse_library([("t", CONSTRAINED)])
+    with KnowledgeBase() as kb, pytest.MonkeyPatch.context() as patch:
+        kb.add_facts(before)
+        patch.setattr(argument_index, "FEW_FACTS", 0)
+        known = KnownFacts(kb, library)
+        known.looks_up = True
+        ArgumentIndex(kb).prepare(f"{name}/2" for name in (*PREDICATES, "far"))
+        known.add(found)
+        lost = {fact.id for fact in found[:2] if fact.source is Source.MODEL}
+        near = conflicts_around(prolog, library, arrived, known, lost=lost)
+        every = {fact.id: fact for fact in arrived if fact.id not in lost}
+        for name in (*PREDICATES, "far"):
+            every |= {fact.id: fact for fact in known.of_run(f"{name}/2") if fact.id not in lost}
+        over_all = conflicts(prolog, library, every.values())
+
+    new = {fact.id for fact in arrived} - lost
+    expected = [item for item in over_all if any(fact.id in new for fact in item.facts)]
+    assert set(map(named, near)) == set(map(named, expected))
+
+
+def named(item: FactConflict) -> tuple[str, str]:
+    return item.declaration, item.text
+
+
+def test_a_declaration_reads_the_facts_that_can_break_it(
+    prolog: PrologSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a thousand roads the gate of consistency reads those that a new road may break a declaration with."""
+    library = parse_library([("t", CONSTRAINED.partition("disjoint")[0])])
+    read: list[int] = []
+    original = ArgumentIndex.rows
+
+    def rows(index: ArgumentIndex, *call: Any, **options: Any) -> list[FactRow]:
+        found = original(index, *call, **options)
+        read.append(len(found))
+        return found
+
+    with KnowledgeBase() as kb:
+        kb.add_facts(FactRecord("road", (f"p{n}", f"p{n + 1}"), ("Place", "Place"), Source.GIVEN) for n in range(3_000))
+        kb.add_facts([FactRecord("far", ("p7", "p9"), ("Place", "Place"), Source.GIVEN)])
+        ArgumentIndex(kb).prepare(["road/2"])
+        kb.withdraw([FactRecord("road", ("p7", "p8"), (), Source.GIVEN).id], "closed", "author")
+        known = KnownFacts(kb, library)
+        known.looks_up = True
+        whole = KnowledgeBase.facts
+        monkeypatch.setattr(
+            KnowledgeBase,
+            "facts",
+            lambda kb, name: pytest.fail("all roads are read") if name == "road/2" else whole(kb, name),
+        )
+        monkeypatch.setattr(ArgumentIndex, "rows", rows)
+        new = FactRecord("road", ("p7", "p8"), ("Place", "Place"), Source.MODEL, 0.9, "c")
+        (conflict,) = conflicts_around(prolog, library, [new], known)
+
+    assert conflict.text == 'far("p7", "p9") and road("p7", "p8") and road("p8", "p9")'
+    assert sum(read) < 20

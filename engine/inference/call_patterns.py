@@ -63,6 +63,11 @@ class CallPatterns:
         """Indicators of the predicates that are called with no argument bound."""
         return frozenset(indicator for indicator, found in self.places.items() if frozenset() in found)
 
+    @property
+    def looked_up(self) -> frozenset[str]:
+        """Indicators of the predicates that are always called with an argument bound."""
+        return frozenset(self.places) - self.open
+
     def bound_variables(self, rule: Rule) -> list[frozenset[str]]:
         """Names of the conclusion's variables that are bound in calls of the rule, a set for each pattern."""
         return [

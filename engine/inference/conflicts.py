@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 
+from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import (
     BULK_LIMITS,
     FactIndex,
@@ -14,13 +15,16 @@ from hapax.engine.inference.derive import (
     derivations,
     relevant_library,
 )
-from hapax.engine.inference.program import build_program
+from hapax.engine.inference.fact_supply import FactSupply, index_facts
+from hapax.engine.inference.program import Supply, build_program, join_order
 from hapax.engine.inference.proof import Proof, instantiated
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import open_session
+from hapax.engine.search.known_facts import KnownFacts, matched
 from hapax.grammar.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
+from hapax.kb.argument_index import ArgumentIndex
 from hapax.kb.records import DenialRecord, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -41,7 +45,15 @@ class FactConflict:
 
 def fact_text(fact: FactRecord) -> str:
     """The fact as rule text."""
-    return str(Atom(fact.predicate, tuple(map(Constant, fact.arguments))))
+    return str(_atom(fact))
+
+
+def _atom(fact: FactRecord) -> Atom:
+    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))
+
+
+def _indicator(fact: FactRecord) -> str:
+    return f"{fact.predicate}/{len(fact.arguments)}"
 
 
 def conflicts(
@@ -63,6 +75,11 @@ def conflicts(
         *_broken_constraints(session, library, records, list(denied), about),
         *_facts_of_disjoint_types(library, records),
     ]
+    return _ordered(found)
+
+
+def _ordered(found: Iterable[FactConflict]) -> list[FactConflict]:
+    """Each conflict once, the smallest first."""
     distinct: dict[tuple[FactRecord, ...], FactConflict] = {}
     # A constraint such as `p(A, B) & p(B, A)` finds the same facts in either order.
     for conflict in found:
@@ -75,11 +92,11 @@ def new_conflicts(
 ) -> list[FactConflict]:
     """The conflicts that facts would bring into a knowledge base, which are not stored yet."""
     constrained = constrained_predicates(library)
-    arriving = {fact.id: fact for fact in facts if f"{fact.predicate}/{len(fact.arguments)}" in constrained}
+    arriving = {fact.id: fact for fact in facts if _indicator(fact) in constrained}
     if not arriving:
         return []
     # A constraint that no arriving fact can break has no new conflict.
-    changed = {f"{fact.predicate}/{len(fact.arguments)}" for fact in arriving.values()}
+    changed = set(map(_indicator, arriving.values()))
     stored = [fact for fact in chain.from_iterable(map(kb.facts, sorted(constrained))) if fact.id not in arriving]
     with open_session(session) as prolog:
         found = conflicts(prolog, library, [*stored, *arriving.values()], kb.denials(), changed)
@@ -110,31 +127,133 @@ def _broken_constraints(
     denied: Sequence[DenialRecord],
     about: Collection[str] | None,
 ) -> Iterator[FactConflict]:
+    for rule, needed in _constraint_rules(library):
+        if about is None or any(needed.knows(indicator) for indicator in about):
+            join = StatementJoin(rule, [Substitution()])
+            yield from _broken(session, needed, join, _LoadedFacts(facts, denied))
+
+
+def _constraint_rules(library: Library) -> Iterator[tuple[Rule, Library]]:
+    """Each constraint as a rule, with the part of the library that it needs."""
     for constraint in library.constraints:
         rule = Rule(constraint.origin, constraint.premise, Literal(Atom("hapax_broken", ())))
-        needed = relevant_library(library, goals=[literal.atom.indicator for literal in rule.literals])
-        if about is None or any(needed.knows(indicator) for indicator in about):
-            yield from _broken(session, needed, rule, FactIndex(needed, facts), denied)
+        yield rule, relevant_library(library, goals=[literal.atom.indicator for literal in rule.literals])
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedFacts:
+    """The facts over which a constraint is tested: records, and those that a supply reads when they are called."""
+
+    records: Sequence[FactRecord]
+    denied: Sequence[DenialRecord]
+    supply: Supply = field(default_factory=Supply)
+    feed: FactSupply | None = None
+
+    def load(self, session: PrologSession, library: Library, clauses: str) -> None:
+        program = build_program(library, self.known(library).records, denied=self.denied, supply=self.supply)
+        session.load(program + clauses, self.feed)
+
+    def known(self, library: Library) -> FactIndex:
+        """The records, and what was read so far."""
+        return FactIndex(library, [*self.records, *(self.feed.facts() if self.feed is not None else ())])
 
 
 def _broken(
-    session: PrologSession, needed: Library, rule: Rule, known: FactIndex, denied: Sequence[DenialRecord]
+    session: PrologSession, needed: Library, join: StatementJoin, facts: _LoadedFacts
 ) -> Iterator[FactConflict]:
-    """The conflicts of one constraint, whose premise is the rule's."""
-    join = StatementJoin(rule, [Substitution()])
-    session.load(build_program(needed, known.records, denied=denied) + join.program(needed))
+    """The conflicts of one constraint, whose premise is that of the join's rule."""
+    facts.load(session, needed, join.program(needed))
     rows = session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True).rows
     if not rows:
         return
-    by_id = {fact.id: fact for fact in known.stated_and_stored()}
     roots = join.derived_goals(needed)
-    prover = Prover(needed, known, derivations(session, needed, roots) if roots else {})
+    instances = derivations(session, needed, roots) if roots else {}
+    known = facts.known(needed)
+    by_id = {fact.id: fact for fact in known.stated_and_stored()}
+    prover = Prover(needed, known, instances)
     for row in sorted(rows, key=repr):
-        # The first cell is the number of the kept substitution, of which there is one.
+        # The first cell is the number of the kept substitution.
         pairs = zip(join.variables[1:], row[1:], strict=True)
         values = Substitution(tuple((name, Constant(c)) for name, c in pairs if not isinstance(c, PrologTerm)))
-        proofs = tuple(prover.item(instantiated(item, values)) for item in rule.premise)
-        yield FactConflict(rule.name, _facts_behind(proofs, by_id), proofs)
+        proofs = tuple(prover.item(instantiated(item, values)) for item in join.rule.premise)
+        yield FactConflict(join.rule.name, _facts_behind(proofs, by_id), proofs)
+
+
+# --- conflicts of a few facts with many ------------------------------------------------------------------------------
+
+
+def conflicts_around(
+    session: PrologSession,
+    library: Library,
+    arrived: Sequence[FactRecord],
+    known: KnownFacts,
+    *,
+    denied: Iterable[DenialRecord] = (),
+    lost: Container[str] = (),
+) -> list[FactConflict]:
+    """The conflicts of facts with those of a run, as `conflicts` finds them; `lost`: ids of facts that do not count.
+
+    Facts of large predicates are looked up. All are read for a constraint of a predicate that rules conclude from such
+    facts, as each proof may join any of them.
+    """
+    new = [fact for fact in arrived if fact.id not in lost]
+    denials = list(denied)
+    found: list[FactConflict] = []
+    for rule, needed in _constraint_rules(library):
+        if not any(needed.knows(_indicator(fact)) for fact in new):
+            continue
+        kept = _instances(rule, needed, new)
+        if not kept:
+            continue
+        patterns = CallPatterns(needed, proofs=True)
+        for names in {frozenset(name for name, _ in substitution.bindings) for substitution in kept}:
+            patterns.add_premise(join_order(rule, names).premise, names)
+        index_facts(known.kb, patterns)
+        supplied = frozenset(filter(known.is_looked_up, patterns.looked_up))
+        records = [fact for fact in new if needed.knows(_indicator(fact))]
+        for signature in needed.completed().signatures:
+            of = known.of_run if signature.indicator not in supplied else known.found_of
+            records += (fact for fact in of(signature.indicator) if fact.id not in lost)
+        bound = {number: patterns.bound_variables(item) for number, item in enumerate(needed.rules)}
+        feed = FactSupply(known.kb, supplied, map(_atom, records), given=True)
+        facts = _LoadedFacts(records, denials, Supply(supplied, bound), feed)
+        found += _broken(session, needed, StatementJoin(rule, kept, reorder=True), facts)
+    found += _facts_of_disjoint_types(library, _of_equal_values(library, new, known, lost))
+    ids = {fact.id for fact in new}
+    return _ordered(conflict for conflict in found if any(fact.id in ids for fact in conflict.facts))
+
+
+def _instances(rule: Rule, needed: Library, facts: Iterable[FactRecord]) -> list[Substitution]:
+    """The bindings by which the facts are premises of a constraint; none in one of them if a rule may be between."""
+    below = {literal.atom.indicator for item in needed.rules for literal in item.literals}
+    found: dict[Substitution, None] = {}
+    for fact in facts:
+        if _indicator(fact) in below:
+            return [Substitution()]
+        for literal in rule.literals:
+            # A further fact breaks nothing by a negated premise.
+            if not literal.negated and literal.atom.indicator == _indicator(fact):
+                bindings = matched(literal.atom.arguments, fact.arguments)
+                if bindings is not None:
+                    found[Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))] = None
+    return list(found)
+
+
+def _of_equal_values(
+    library: Library, new: Sequence[FactRecord], known: KnownFacts, lost: Container[str]
+) -> list[FactRecord]:
+    """The facts, and those of the run that have a text of theirs, where types are declared disjoint."""
+    if not library.disjoint_types:
+        return []
+    found = {fact.id: fact for fact in new}
+    texts = {value for fact in new for value in fact.arguments if isinstance(value, str)}
+    indicators = [signature.indicator for signature in library.completed().signatures]
+    ArgumentIndex(known.kb).prepare(indicators)
+    for indicator in indicators:
+        for fact in known.with_values(indicator, texts):
+            if fact.id not in lost:
+                found[fact.id] = fact
+    return list(found.values())
 
 
 def _facts_behind(proofs: Iterable[Proof], by_id: Mapping[str, FactRecord]) -> tuple[FactRecord, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from hapax.engine.inference.program import build_program
+from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
 from hapax.grammar.declarations import AggregateDeclaration
@@ -144,11 +144,15 @@ def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
 
 
 class StatementJoin:
-    """Program and goal of a derivation in Prolog: kept substitutions are facts, the rule's constraints a clause."""
+    """Program and goal of a derivation in Prolog: kept substitutions are facts, the rule's constraints a clause.
 
-    def __init__(self, rule: Rule, kept: Sequence[Substitution]) -> None:
+    `reorder`: join the constraints in an order that begins with the variables that a substitution binds.
+    """
+
+    def __init__(self, rule: Rule, kept: Sequence[Substitution], *, reorder: bool = False) -> None:
         self.rule = rule
         self.kept = kept
+        self.reorder = reorder
         self.searched = rule.searched
         self.constraints = tuple(item for item in rule.premise if not rule.is_information(item))
         self.variables = (_KEPT.name, *(variable.name for variable in self.searched))
@@ -172,7 +176,10 @@ class StatementJoin:
     def _clause(self, name: str, bound: tuple[Variable, ...], library: Library) -> str:
         row = Literal(Atom(name, (_KEPT, *bound)))
         statement = Literal(Atom("hapax_statement", (_KEPT, *self.searched)))
-        return clause_text(replace(self.rule, premise=(row, *self.constraints), conclusion=statement), library)
+        premise = self.constraints
+        if self.reorder:
+            premise = join_order(replace(self.rule, premise=premise), {variable.name for variable in bound}).premise
+        return clause_text(replace(self.rule, premise=(row, *premise), conclusion=statement), library)
 
     def derived_goals(self, library: Library) -> str:
         """A Prolog goal that binds Roots to the derived atoms in the statements' premises; empty if there are none."""

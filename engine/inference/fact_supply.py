@@ -7,17 +7,17 @@ about a few facts costs the same however many are stored, and its answers are th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 
 from hapax.engine.inference.call_patterns import CallPatterns
-from hapax.engine.inference.program import TYPES, row_name, type_rows
+from hapax.engine.inference.program import TYPES, VALUES, row_name, type_rows
 from hapax.engine.inference.session import AnswerRow, PrologTerm
 from hapax.grammar.prolog_text import prolog_value
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.loading import is_sayable
-from hapax.kb.records import FactRecord
+from hapax.kb.records import FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
 _ROWS_PER_LIST = 500
@@ -25,7 +25,7 @@ _ROWS_PER_LIST = 500
 
 def index_facts(kb: KnowledgeBase, patterns: CallPatterns) -> None:
     """Index the facts that calls with these patterns look up. Outside a transaction it takes effect at once."""
-    ArgumentIndex(kb).prepare(indicator.rpartition("/")[0] for indicator in sorted(_looked_up(patterns)))
+    ArgumentIndex(kb).prepare(sorted(patterns.looked_up))
 
 
 def supplied_predicates(kb: KnowledgeBase, patterns: CallPatterns) -> frozenset[str]:
@@ -33,21 +33,14 @@ def supplied_predicates(kb: KnowledgeBase, patterns: CallPatterns) -> frozenset[
 
     These are large and indexed, and always called with an argument bound.
     """
-    index = ArgumentIndex(kb)
-    names = {indicator: indicator.rpartition("/")[0] for indicator in _looked_up(patterns)}
-    return frozenset(
-        indicator for indicator, name in names.items() if not index.is_small(name) and index.is_ready(name)
-    )
-
-
-def _looked_up(patterns: CallPatterns) -> frozenset[str]:
-    return frozenset(patterns.places) - patterns.open
+    return frozenset(filter(ArgumentIndex(kb).is_looked_up, patterns.looked_up))
 
 
 class FactSupply:
     """Supplies facts of some predicates to the goals of a session.
 
-    `stated`: atoms that the program has as facts. `library`: that of the types, for a program in demand mode.
+    `stated`: atoms that the program has as facts. `library`: that of the types, for a program in demand mode. `given`:
+    only facts that a user gave.
     """
 
     def __init__(
@@ -56,8 +49,10 @@ class FactSupply:
         predicates: Collection[str],
         stated: Iterable[Atom] = (),
         library: Library | None = None,
+        *,
+        given: bool = False,
     ) -> None:
-        self._kb, self._predicates, self._library = kb, frozenset(predicates), library
+        self._kb, self._predicates, self._library, self._given = kb, frozenset(predicates), library, given
         self._stated = [(atom.predicate, tuple(_values(atom))) for atom in stated if atom.indicator in self._predicates]
         self._sent: set[tuple[str, tuple[Value, ...]]] = set()
         self._refs: set[int] = set()
@@ -68,7 +63,12 @@ class FactSupply:
 
     def rows(self, call: AnswerRow) -> str:
         name, *arguments = call
-        found = self._types(arguments[0]) if name == TYPES else self._matching(str(name), arguments)
+        if name == TYPES:
+            found = self._types(arguments[0])
+        elif name == VALUES:
+            found = self._values_under(arguments[0])
+        else:
+            found = self._matching(str(name), arguments)
         # Prolog reads a list at a time, until the line `end.`
         lists: list[str] = []
         while batch := list(islice(found, _ROWS_PER_LIST)):
@@ -76,18 +76,27 @@ class FactSupply:
         return "".join(lists) + "end.\n"
 
     def _types(self, value: Value | PrologTerm) -> Iterator[str]:
-        """The types under which the facts accept a value, or with a free variable each value, as Prolog terms."""
-        if self._library is None:
+        """The types under which the facts accept a value, as Prolog terms."""
+        if self._library is None or isinstance(value, PrologTerm):
             return iter(())
-        if isinstance(value, PrologTerm):
-            known = list(chain.from_iterable(map(self._kb.facts, sorted(self._predicates))))
-            return iter(type_rows(self._library, known, None) if value.name == "_" else ())
-        index, refs = ArgumentIndex(self._kb), set[int]()
-        for indicator in self._predicates:
-            for place in range(int(indicator.rpartition("/")[2])):
-                # The index gives the rows that may match.
-                refs.update(ref for ref, cells in index.rows(indicator, {place: value}) if cells[place] == value)
-        return iter(type_rows(self._library, facts_at(self._kb, refs), value))
+        index = ArgumentIndex(self._kb)
+        types = set[str]().union(*(index.types_of(indicator, value) for indicator in self._predicates))
+        return iter(type_rows(self._library, [TypeFact(value, data_type) for data_type in sorted(types)]))
+
+    def _values_under(self, wanted: Value | PrologTerm) -> Iterator[str]:
+        """The values that the facts accept under a type, as Prolog terms."""
+        library = self._library
+        if library is None or not isinstance(wanted, str):
+            return iter(())
+        index, key = ArgumentIndex(self._kb), type_key(wanted)
+
+        def is_wanted(data_type: str) -> bool:
+            return type_key(data_type) == key or library.is_subtype(data_type, wanted)
+
+        found = set[tuple[Value, str]]().union(
+            *(index.typed_values(indicator, is_wanted) for indicator in self._predicates)
+        )
+        return iter(type_rows(library, [TypeFact(value, data_type) for value, data_type in sorted(found, key=repr)]))
 
     def facts(self) -> list[FactRecord]:
         """The records of all facts that were supplied so far."""
@@ -101,7 +110,7 @@ class FactSupply:
         if indicator not in self._predicates or any(term.name != "_" for term in terms):
             return
         bound = {place: cell for place, cell in enumerate(arguments) if not isinstance(cell, PrologTerm)}
-        for ref, cells in ArgumentIndex(self._kb).rows(indicator, bound):
+        for ref, cells in ArgumentIndex(self._kb).rows(indicator, bound, given=self._given):
             self._refs.add(ref)
             # Equal facts, such as p(2) and p(2.0), are one to Prolog.
             if is_sayable(cells) and (name, cells) not in self._sent:

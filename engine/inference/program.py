@@ -52,9 +52,10 @@ class Supply:
     bound: Mapping[int, Sequence[frozenset[str]]] = field(default_factory=dict)
 
 
-TYPES = "hapax types"
-"""Name in calls for the types under which a value was accepted in facts that are fetched."""
+TYPES, VALUES = "hapax types", "hapax values"
+"""Names in calls for the types of a value, and for the values of a type, by facts that are fetched."""
 
+_TYPE_CALLS = ((TYPES, "Value"), (VALUES, "Type"))
 _ACCEPTED, _INSTANCE = "accepted", "instance"
 
 
@@ -96,10 +97,10 @@ def build_program(
     return "\n".join(lines) + "\n"
 
 
-def type_rows(library: Library, known: Sequence[FactRecord], wanted: Value | None) -> list[str]:
-    """The types under which facts accept a value, None: each value, as terms for a program that fetches them."""
+def type_rows(library: Library, known: Iterable[TypeFact]) -> list[str]:
+    """Values with the types under which facts accept them, as terms for a program that fetches them."""
     writer = _Writer(library, True, Supply(frozenset({TYPES})))
-    return [line.removesuffix(".") for line in writer.instances(known, (), wanted)]
+    return [line.removesuffix(".") for line in writer.instances((), known)]
 
 
 def is_asked(library: Library, signature: PredicateSignature) -> bool:
@@ -233,18 +234,17 @@ class _Writer:
             yield f"{name}({names}) :- {fetch}, {row_name(predicate)}({names})."
 
     def type_fetches(self) -> Iterator[str]:
-        """Clauses that fetch the types of a value, where the facts of some predicates are fetched."""
+        """Clauses that fetch the types of a value, or of a free one the values of the type, where facts are fetched."""
+        types, values = (f"hapax_host:fetch({prolog_atom(name)}, [{cell}])" for name, cell in _TYPE_CALLS)
         for kind in (_ACCEPTED, _INSTANCE) if self.supply.predicates else ():
             yield f":- dynamic {row_name(kind)}/2."
-            fetch = f"hapax_host:fetch({prolog_atom(TYPES)}, [Value])"
+            fetch = f"( nonvar(Value) -> {types} ; {values} )"
             yield f"hapax_{kind}(Value, Type) :- {fetch}, {row_name(kind)}(Value, Type)."
 
-    def instances(
-        self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact], wanted: Value | None = None
-    ) -> Iterator[str]:
+    def instances(self, known: Sequence[FactRecord], type_facts: Iterable[TypeFact]) -> Iterator[str]:
         """Facts `hapax_accepted(Value, Type)` for accepted types, and `hapax_instance` for their supertypes as well.
 
-        Types are compared without case and blanks; the first spelling is written. `wanted`: only of this value.
+        Types are compared without case and blanks; the first spelling is written.
         """
         accepted, instance = f"hapax_{_ACCEPTED}", f"hapax_{_INSTANCE}"
         if self.supply.predicates:
@@ -253,7 +253,7 @@ class _Writer:
         for signature in self.signatures.values():
             for data_type in signature.argument_types:
                 spelling.setdefault(type_key(data_type), data_type)
-        pairs = dict.fromkeys(self._typed(known, wanted))
+        pairs = dict.fromkeys(self._typed(known))
         # Values that a critic accepted under a type, also those without a fact so far.
         for found in type_facts:
             pairs[self.value(found.constant), found.data_type] = None
@@ -266,13 +266,12 @@ class _Writer:
         for value, data_type in instances:
             yield f"{instance}({value}, {prolog_atom(data_type)})."
 
-    def _typed(self, known: Sequence[FactRecord], wanted: Value | None) -> Iterator[tuple[str, str]]:
-        """The values of facts, or only the wanted one, quoted, with the types of their arguments."""
+    def _typed(self, known: Sequence[FactRecord]) -> Iterator[tuple[str, str]]:
+        """The values of facts, quoted, with the types of their arguments."""
         for fact in known:
             if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures and is_sayable(fact.arguments):
                 for value, data_type in zip(fact.arguments, fact.types, strict=False):
-                    if wanted is None or value == wanted:
-                        yield self.value(value), data_type
+                    yield self.value(value), data_type
 
     def _with_supertypes(self, data_type: str, spelling: dict[str, str]) -> tuple[str, ...]:
         first = spelling.setdefault(type_key(data_type), data_type)

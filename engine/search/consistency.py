@@ -11,6 +11,7 @@ from hapax.engine.inference.conflicts import (
     FactConflict,
     Settlement,
     conflicts,
+    conflicts_around,
     constrained_predicates,
     fact_text,
     settlement,
@@ -78,9 +79,12 @@ class Consistency:
             # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
             # is found: each round loses a fact or ends.
             while True:
-                standing = [fact for fact in self._facts(proposed).values() if fact.id not in lost]
                 denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
-                found = conflicts(session, self.library, standing, denied, changed)
+                if self.known.looks_up:
+                    found = conflicts_around(session, self.library, arrived, self.known, denied=denied, lost=lost)
+                else:
+                    standing = [fact for fact in self._facts(proposed).values() if fact.id not in lost]
+                    found = conflicts(session, self.library, standing, denied, changed)
                 new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
                 if not new_conflicts:
                     break

@@ -14,7 +14,7 @@ from typing import Protocol
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fact_supply import FactSupply, supplied_predicates
-from hapax.engine.inference.program import DemandState, Supply, build_program, is_asked
+from hapax.engine.inference.program import DemandState, Supply, build_program
 from hapax.engine.inference.session import PrologSession, PrologTerm, QueryLimits
 from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
@@ -23,7 +23,7 @@ from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.rules import Library, PredicateKind, literals_of
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import INDEXED_PLACES, one_state
+from hapax.kb.argument_index import one_state
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Question, Source, TypeFact
 from hapax.llm_oracle.budget import BudgetReached
 
@@ -184,7 +184,10 @@ def run_demand(
 
 @dataclass
 class _Loop:
-    """One demand loop, with the questions asked and the facts learnt so far."""
+    """One demand loop, with the questions asked and the facts learnt so far.
+
+    `retracted`: facts that were learnt and have lost in a conflict since.
+    """
 
     session: PrologSession
     theory: Theory
@@ -195,6 +198,7 @@ class _Loop:
     asked: dict[Need, None] = field(default_factory=dict)
     verdicts: dict[Atom, bool] = field(default_factory=dict)
     learnt: list[FactRecord] = field(default_factory=list)
+    retracted: set[Atom] = field(default_factory=set)
     types: list[TypeFact] = field(default_factory=list)
     stopped: str = ""
 
@@ -207,6 +211,7 @@ class _Loop:
                 break
             rounds += 1
             self._ask(missing)
+            self._retract()
             missing = self._missing()
         # A further fact could falsify what rests on the absence of facts.
         withheld = bool(missing) and uses_closed_world(self.goal, self.theory.library)
@@ -223,17 +228,15 @@ class _Loop:
 
     def _missing(self) -> Missing:
         # Questions that were asked, and atoms found false, are no longer missing.
-        state = DemandState(
-            tuple(need.pattern for need in self.asked),
-            tuple(atom for atom, holds in self.verdicts.items() if not holds),
-        )
+        refuted = [atom for atom, holds in self.verdicts.items() if not holds]
+        state = DemandState(tuple(need.pattern for need in self.asked), (*refuted, *self.retracted))
         with one_state(self.theory.kb):
             known = self._evidence(state)
             return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
 
     def _evidence(self, state: DemandState) -> Evidence:
         """The facts of small predicates, those learnt, and a supply of the others."""
-        theory, supplied = self.theory, self._supplied()
+        theory, supplied = self.theory, supplied_predicates(self.theory.kb, self.patterns)
         types = (*theory.type_facts(), *self.types)
         bound = {
             number: self.patterns.bound_variables(rule) for number, rule in enumerate(theory.library.rules) if supplied
@@ -243,20 +246,6 @@ class _Loop:
         feed = FactSupply(theory.kb, supplied, stated, theory.library) if supplied else None
         facts = [*theory.facts(supplied), *self.learnt]
         return Evidence(facts, types, theory.assumed, tuple(theory.denied()), state, Supply(supplied, bound), feed)
-
-    def _supplied(self) -> frozenset[str]:
-        """The predicates whose facts are read when they are called.
-
-        None if a question for values of two arguments may be asked: it goes through all values of a type.
-        """
-        library = self.theory.library
-        for indicator, patterns in self.patterns.places.items():
-            free = max(int(indicator.rpartition("/")[2]) - len(places) for places in patterns)
-            if free > 1 and library.knows(indicator) and is_asked(library, library.signature(indicator)):
-                return frozenset()
-        found = supplied_predicates(self.theory.kb, self.patterns)
-        # The index has no further arguments, by which the types of a value would be looked up.
-        return frozenset(name for name in found if int(name.rpartition("/")[2]) <= INDEXED_PLACES)
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing; answers come from the ordinary one.
@@ -289,6 +278,16 @@ class _Loop:
                     self.learnt.append(self._fact(atom))
         except BudgetReached as reached:
             self.stopped = str(reached)
+
+    def _retract(self) -> None:
+        """Forget the learnt facts that the oracle has withdrawn since, because they lost in a conflict."""
+        standing = []
+        for fact in self.learnt:
+            if self.theory.kb.withdrawals(fact.id):
+                self.retracted.add(fact_atom(fact))
+            else:
+                standing.append(fact)
+        self.learnt = standing
 
     def _learn(self, need: Need, answer: QuestionAnswer) -> None:
         # A cut question stays missing, so that rows that depend on it are withheld.

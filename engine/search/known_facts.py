@@ -14,7 +14,7 @@ from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable
 from hapax.kb import rows
-from hapax.kb.argument_index import INDEXED_PLACES, ArgumentIndex, facts_at
+from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
 
@@ -108,7 +108,7 @@ class FactTable:
         """Values of the variable `name` for which the atom is a row, whatever its other variables are."""
         constants = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
         rows = self.rows(tuple(constants), tuple(constants.values()))
-        matches = (_bindings(atom.arguments, row) for row in rows)
+        matches = (matched(atom.arguments, row) for row in rows)
         return list(dict.fromkeys(_shortest(bindings[name]) for bindings in matches if bindings is not None))
 
 
@@ -218,6 +218,15 @@ class KnownFacts:
         self.looks_up = False
         """True to look up the facts of large predicates that are indexed, instead of reading them all."""
 
+    @property
+    def kb(self) -> KnowledgeBase:
+        """The knowledge base that has the facts."""
+        return self._kb
+
+    def is_looked_up(self, indicator: str) -> bool:
+        """True if the facts of the predicate are looked up in the knowledge base."""
+        return isinstance(self._of(indicator).given, StoredFacts)
+
     def withdrawn(self, fact: FactRecord) -> str | None:
         """The reason why the user withdrew a fact; None for any other. Only the user brings such a fact back."""
         return self._withdrawn.get(fact.id) if self._withdrawn else None
@@ -232,6 +241,21 @@ class KnownFacts:
         # with them the result would depend on when the run took place.
         known = self._of(indicator)
         return [*known.given.values(), *known.found.values()]
+
+    def found_of(self, indicator: str) -> list[FactRecord]:
+        """The predicate's facts that this run has found so far."""
+        return list(self._of(indicator).found.values())
+
+    def with_values(self, indicator: str, wanted: Collection[Value]) -> list[FactRecord]:
+        """The predicate's given facts, and those of this run, that have a wanted value."""
+        given = self._of(indicator).given
+        if not isinstance(given, StoredFacts):
+            return [fact for fact in self.of_run(indicator) if not set(wanted).isdisjoint(fact.arguments)]
+        found = {fact.id: fact for fact in self.found_of(indicator) if not set(wanted).isdisjoint(fact.arguments)}
+        for place in range(int(indicator.rpartition("/")[2])):
+            for value in wanted:
+                found.update((fact.id, fact) for fact in given.at((place,), (value,)))
+        return list(found.values())
 
     def types(self) -> list[TypeFact]:
         """The types that users gave to values, and those under which this run accepted values."""
@@ -389,7 +413,7 @@ class KnownFacts:
                 if atom.indicator == indicator:
                     types, row = self._library.signature(indicator).argument_types, atom_values(atom)
                     stated[row] = FactRecord(atom.predicate, row, types, Source.GIVEN)
-            if self.looks_up and self._is_indexed(indicator):
+            if self.looks_up and ArgumentIndex(self._kb).is_looked_up(indicator):
                 every, given = (StoredFacts(self._kb, indicator, stated, given=given) for given in (False, True))
                 known = _PredicateFacts(every, given)
             else:
@@ -399,11 +423,6 @@ class KnownFacts:
                 known = _PredicateFacts(facts, own)
             self._predicates[indicator] = known
         return known
-
-    def _is_indexed(self, indicator: str) -> bool:
-        name, _, arity = indicator.rpartition("/")
-        index = ArgumentIndex(self._kb)
-        return int(arity) <= INDEXED_PLACES and not index.is_small(name) and index.is_ready(name)
 
 
 def _shortest(value: Value) -> Value:
@@ -415,7 +434,7 @@ def _shortest(value: Value) -> Value:
     return value if written is None else written
 
 
-def _bindings(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:
+def matched(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:
     """Values of the variables under which the terms are these values; None if there are none."""
     bindings: dict[str, Value] = {}
     for term, value in zip(terms, values, strict=True):
