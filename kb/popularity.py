@@ -1,4 +1,4 @@
-"""How common the values of statements and facts are, stored row by row, so that an index gives the order.
+"""Stores the popularity of the values of statements and facts row by row, so that an index gives the order.
 
 The tables are filled when a list first needs them, and follow new rows then. A frequency is that of the row's values;
 triggers delete it with its row.

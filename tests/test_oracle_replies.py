@@ -42,10 +42,10 @@ def test_the_corpus_is_read(name: str) -> None:
 
 
 def test_replies_of_other_authors_are_read() -> None:
-    """Of 250 replies by authors who never saw the reader, nearly all values are read, and hardly anything else."""
-    measured = score([*corpus("unseen3"), *corpus("unseen4")])
+    """Of the values in 400 replies by authors who never saw the reader .98 are read, and at most .01 of the accepted are none."""
+    measured = score([*corpus("unseen3"), *corpus("unseen4"), *corpus("unseen5")])
 
-    assert measured.recall >= 0.97
+    assert measured.recall >= 0.98
     assert measured.junk_share <= 0.01
 
 

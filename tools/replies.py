@@ -36,6 +36,7 @@ SETS = (
     "unseen2",
     "unseen3",
     "unseen4",
+    "unseen5",
 )
 """The unseen sets are for measuring alone: no change of the reader follows from them; their misses are not listed."""
 
