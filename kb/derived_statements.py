@@ -54,7 +54,8 @@ def _texts() -> str:
     decimal = len('{"decimal":"')
     value = (
         """CASE substr(symbol, 1, 1) WHEN '"' THEN text """
-        f"WHEN '{{' THEN substr(symbol, {decimal + 1}, length(symbol) - {decimal + 2}) ELSE symbol END"
+        # Of a number like a third the exact one follows its digits.
+        f"WHEN '{{' THEN substr(symbol, {decimal + 1}, instr(substr(symbol, {decimal + 1}), '\"') - 1) ELSE symbol END"
     )
     return f"WITH {', '.join(steps)} SELECT id, {value} AS text FROM step_{len(steps) - 1}"  # noqa: S608  ours
 

@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, TypeGuard
 
 from hapax.grammar.prolog_text import MAXIMUM_POWER
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import CutDecimal, Value
 from hapax.kb import values
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def canonical(value: Value) -> Value:
 
     A number too large or too small for Prolog stays a decimal.
     """
-    if not isinstance(value, Decimal):
+    if not isinstance(value, Decimal) or isinstance(value, CutDecimal):
         return value
     if abs(value.adjusted()) <= MAXIMUM_POWER and value == value.to_integral_value():
         return int(value)
@@ -168,11 +168,11 @@ class Symbols:
         yield from self._symbols(wanted)
 
     def numbers(self) -> dict[int, int | Decimal]:
-        """The numbers among the symbols, by tag."""
+        """The numbers among the symbols that facts can have, by tag."""
         # Symbols are JSON: texts begin with a quotation mark, whole numbers with a digit or `-`, decimals with `{`.
         sql = "SELECT id, symbol FROM symbols WHERE symbol BETWEEN '-' AND ':' OR symbol BETWEEN '{' AND '|'"
         values_by_tag = ((tag, values.decode_value(text)) for tag, text in self._conn.execute(sql))
-        return {tag: value for tag, value in values_by_tag if not isinstance(value, str)}
+        return {tag: value for tag, value in values_by_tag if not isinstance(value, str | CutDecimal)}
 
     def offer_decimals(self) -> None:
         """Let SQL on this connection call `decimal_tag`."""

@@ -1,7 +1,8 @@
 """Encoding of values in database cells and files, and the reasons for refusing some.
 
 A value is stored as JSON text: `"saag chicken"`, `1876`, `{"decimal": "1.50"}`. So text is never read as a number,
-integers of any size and decimals come back exactly, and NUL is an escape that does not end the text.
+integers of any size and decimals come back exactly, and NUL is an escape that does not end the text. A third, which a
+rule calculates and no fact has, has the exact number beside its first digits: `{"decimal": "0.333", "exact": "1/3"}`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from json.encoder import c_make_encoder, encode_basestring, encode_basestring_ascii  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import CutDecimal, Value, decimal_of
 
 MAX_INTEGER_BITS = 10_000
 """About 3,000 digits; Python refuses to read or write integers of more than 4,300 digits."""
+
+_FRACTION = re.compile(r"-?[0-9]+/[1-9][0-9]*")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -66,6 +70,8 @@ def refusal(value: object) -> str | None:
     if isinstance(value, int):
         too_big = value.bit_length() > MAX_INTEGER_BITS
         return f"the integer has more than {MAX_INTEGER_BITS} bits; give it as text" if too_big else None
+    if isinstance(value, CutDecimal):
+        return f"{value.exact} has no decimal form that ends; give a decimal near it"
     return None if value.is_finite() else f"{value} is not a finite number; leave it out"
 
 
@@ -86,7 +92,7 @@ def encode_value(value: Value) -> str:
     # The usual case: only half characters make a text unfit, and ASCII has none.
     if type(value) is str and value.isascii():
         return encode_basestring(value)
-    reason = refusal(value)
+    reason = None if isinstance(value, CutDecimal) else refusal(value)
     if reason is not None:
         raise ValueRefused(reason)
     checked = encode_decimal(value) if isinstance(value, Decimal) else value
@@ -153,9 +159,16 @@ def decode_tree(text: str, decimals: bool = True) -> dict[str, Any]:
 
 def encode_decimal(value: object) -> object:
     """JSON form of a decimal, for `json.dumps(default=...)`."""
+    if isinstance(value, CutDecimal) and is_exact(value):
+        return {"decimal": str(value), "exact": str(value.exact)}
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def is_exact(value: CutDecimal) -> bool:
+    """True if the JSON form of a cut number has the exact one, which may be too large to be written."""
+    return max(value.exact.numerator.bit_length(), value.exact.denominator.bit_length()) <= MAX_INTEGER_BITS
 
 
 def _tree_writer(decimals: bool, escaped: bool) -> Callable[[object], str]:
@@ -185,6 +198,8 @@ def _shown(item: object) -> str:
 def _decimal_hook(item: dict[str, Any]) -> object:
     if item.keys() == {"decimal"} and isinstance(item["decimal"], str):
         return decimal_value(item["decimal"])
+    if item.keys() == {"decimal", "exact"} and all(isinstance(part, str) for part in item.values()):
+        return cut_decimal(item["decimal"], item["exact"])
     return item
 
 
@@ -194,6 +209,16 @@ def _lenient_hook(item: dict[str, Any]) -> object:
         return _decimal_hook(item)
     except ValueError:
         return item
+
+
+def cut_decimal(digits: str, exact: str) -> CutDecimal:
+    """Parse a number without a decimal form that ends: its first digits and itself. Raises ValueError."""
+    if _FRACTION.fullmatch(exact) is None or len(exact) > MAX_INTEGER_BITS:
+        raise ValueError(f"{exact[:40]!r} is not a fraction")
+    number = decimal_of(Fraction(exact))
+    if not isinstance(number, CutDecimal) or str(number) != digits:
+        raise ValueError(f"{digits[:40]!r} are not the first digits of {exact[:40]}")
+    return number
 
 
 def decimal_value(text: str) -> Decimal:

@@ -9,10 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hapax.engine.inference.proof import By, Proof, proof_from_json
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Comparison, Constant, CutDecimal, decimal_of
 from hapax.kb import values
 from hapax.kb.records import FactRecord, Source, content_id
 
+NO_THIRDS = [
+    json.dumps({"decimal": "0.3333333333333333333333333333", "exact": text}) for text in ("1/2", "1/0", "1/4", "x")
+]
 ANY_VALUE = st.one_of(
     st.text(), st.integers(), st.integers(-(2**200), 2**200), st.decimals(allow_nan=False, allow_infinity=False)
 )
@@ -47,9 +52,23 @@ def test_what_cannot_be_held_is_refused_with_a_reason(value, reason):
         values.encode_value(value)
 
 
+@given(st.fractions())
+def test_a_number_that_never_ends_comes_back_exactly(exact):
+    """A third is written with its first digits and its fraction, in cells and in proofs, and no fact can have it."""
+    number = decimal_of(exact)
+    cell = values.encode_value(number)
+    proof = Proof(Comparison("=", Constant(number), Constant(number)), By.COMPUTED)
+
+    assert values.decode_value(cell) == number
+    assert proof_from_json(json.loads(values.encode_tree(proof.to_json()))).goal == proof.goal
+    if isinstance(number, CutDecimal):
+        assert json.loads(cell) == {"decimal": str(number), "exact": str(exact)}
+        assert "give a decimal near it" in values.refusal(number)
+
+
 @pytest.mark.parametrize(
     "cell",
-    ["true", "[1]", "{}", "null", '{"decimal":"x"}', '{"decimal":"NaN"}', "NaN", "[" * 10**5],
+    ["true", "[1]", "{}", "null", '{"decimal":"x"}', '{"decimal":"NaN"}', "NaN", *NO_THIRDS, "[" * 10**5],
     ids=lambda cell: cell[:20],
 )
 def test_cells_that_hold_no_value_are_errors(cell):

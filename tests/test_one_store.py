@@ -8,6 +8,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_fixture import EVERY_END, invoke, run
@@ -96,6 +97,49 @@ def test_what_derive_alone_concluded_has_a_report_and_a_dataset(tmp_path: Path) 
     names = {path.name for path in (tmp_path / "dataset").iterdir()}
     assert names == {"derived.jsonl", "metadata.json", "rules.rules"}
     assert json.loads((tmp_path / "dataset" / "derived.jsonl").read_text("utf-8"))["rule"] == "home"
+
+
+SHARES = """
+given weighs(Thing, Number): "[1] weighs [2] kg" / "[1] does not weigh [2] kg" / "does [1] weigh [2] kg?"
+given share(Thing, Number): "a third of [1] is [2] kg" / "a third of [1] is not [2] kg" / "is a third of [1] [2] kg?"
+@name third
+@generic none
+weighs(Thing T, Number X) & Y = X / 3 -> share(Thing T, Number Y)
+"""
+
+
+def test_a_third_is_listed_the_same_everywhere(tmp_path: Path) -> None:
+    """Its digits are in every list and page, its exact number in JSON, and its statement is found by the listed id."""
+    database, rules, digits = tmp_path / "kb.db", tmp_path / "share.rules", f"0.{'3' * 28}"
+    rules.write_text(SHARES, "utf-8")
+    (tmp_path / "f.csv").write_text("weighs,stone,1\n", "utf-8")
+    text = f"If stone weighs 1 kg, then a third of stone is {digits} kg."
+    run("import", tmp_path / "f.csv", "--rules", rules, "--db", database)
+    run("derive", rules, "--db", database, "-o", tmp_path / "derived.jsonl")
+
+    def written(path: Path) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+    def check() -> None:
+        run("report", "-o", tmp_path / "page.html", "--db", database)
+        assert text in visible((tmp_path / "page.html").read_text("utf-8"))
+        run("dataset", tmp_path / "dataset", "--force", "--db", database)
+        (exported,) = map(json.loads, run("export", "--statements", "--db", database).stdout.splitlines())
+        rows = [*written(tmp_path / "derived.jsonl"), *written(tmp_path / "dataset" / "derived.jsonl"), exported]
+        with TestClient(browser_app(Browser(database)), base_url="http://localhost:8001") as client:
+            (listed,) = client.get("/statements?format=json").json()
+            assert text in visible(client.get(f"/statement/{listed['id']}").text)
+        assert {row["statement"] for row in (*rows, listed)} == {text}
+        assert {row["id"] for row in (*rows, listed)} == {exported["id"]}
+        assert [row["substitution"]["Y"] for row in rows] == [{"decimal": digits, "exact": "1/3"}] * 3
+        assert text in run("why", exported["id"], "--db", database).stdout
+
+    check()
+    # An earlier version left the number out; the next derivation has it.
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE _instances_1 SET v3 = NULL")
+    run("derive", rules, "--db", database)
+    check()
 
 
 def test_pages_of_statements_go_on_from_those_of_searches_to_those_of_derive(database: Path) -> None:

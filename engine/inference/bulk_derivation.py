@@ -81,6 +81,7 @@ from hapax.kb.records import Distribution, StatementRecord, content_id, statemen
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import EXACT, NumberExtent, canonical, exact_extent
+from hapax.kb.values import is_exact
 
 Engine: TypeAlias = OneOf["auto", "sql", "prolog"]
 
@@ -940,6 +941,8 @@ class _RuleDeriver:
             signatures = relevant_library(self.library, rule).completed().signatures
             if self.relations.changed(maintainer.changes, [signature.indicator for signature in signatures]):
                 self.anew[rule.name] = "Prolog derives all statements of a rule"
+            elif self._lacks_values(rule, stored):
+                self.anew[rule.name] = "an earlier version left out numbers such as a third"
             else:
                 self.unaffected[rule.name] = stored.statements
             return
@@ -950,6 +953,10 @@ class _RuleDeriver:
             self.anew[rule.name] = str(reason)
         else:
             self.maintained[rule.name] = DerivedRule(rule.name, count, stored.engine, time.perf_counter() - began)
+
+    def _lacks_values(self, rule: Rule, stored: StoredDerivation) -> bool:
+        empty = " OR ".join(f"{column} IS NULL" for column in _columns(rule))
+        return bool(empty) and bool(list(self.relations.rows(f"SELECT 1 FROM {stored.table} WHERE {empty} LIMIT 1")))  # noqa: S608  ours
 
     def _maintain(self, rule: Rule, stored: StoredDerivation, maintainer: Maintainer) -> int:
         compiled = self.compiled
@@ -1025,11 +1032,13 @@ class _RuleDeriver:
 
 
 def _stored(cell: AnswerCell) -> Value | None:
-    """The value of a cell; None for a term, and for a computed number that was cut, such as a third.
+    """The value of a cell; None for a term, and for a fraction that is too large to be stored.
 
     Arithmetic gives such a number again, exactly, when the statement is proved.
     """
-    return None if isinstance(cell, PrologTerm | CutDecimal) else cell
+    if isinstance(cell, PrologTerm) or (isinstance(cell, CutDecimal) and not is_exact(cell)):
+        return None
+    return cell
 
 
 # --- reading --------------------------------------------------------------------------------------------------------

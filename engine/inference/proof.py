@@ -27,6 +27,7 @@ from hapax.grammar.terms import (
     Value,
     Variable,
 )
+from hapax.kb.values import cut_decimal, encode_decimal
 
 
 class By(StrEnum):
@@ -195,7 +196,7 @@ def _expression_json(expression: Expression) -> Any:
     if isinstance(expression, Variable):
         return {"variable": expression.name, "type": expression.data_type}
     if isinstance(expression, Constant):
-        return {"decimal": str(expression.value)} if isinstance(expression.value, Decimal) else expression.value
+        return encode_decimal(expression.value) if isinstance(expression.value, Decimal) else expression.value
     return {
         "arithmetic": expression.operator,
         "left": _expression_json(expression.left),
@@ -214,6 +215,8 @@ def _term_from(written: Any) -> Variable | Constant:
     if isinstance(written, Mapping):
         if "variable" in written:
             return Variable(written["variable"], written["type"])
+        if "exact" in written:
+            return Constant(cut_decimal(written["decimal"], written["exact"]))
         return Constant(Decimal(written["decimal"]))
     value: Value = written
     if not isinstance(value, str | int | Decimal):
