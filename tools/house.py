@@ -62,15 +62,16 @@ def measure(files: Sequence[Path]) -> Figures:
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
         figures.lines[path.relative_to(ROOT).parts[0]] += len(text.splitlines())
-        _count_lines(figures, text)
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        _count_lines(figures, tokens)
         _count_nodes(figures, tree, path.relative_to(ROOT))
-        _count_private_functions(figures, tree, text)
+        _count_private_functions(figures, tree, tokens)
     return figures
 
 
-def _count_lines(figures: Figures, text: str) -> None:
+def _count_lines(figures: Figures, tokens: Sequence[tokenize.TokenInfo]) -> None:
     comments, code = set[int](), set[int]()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in tokens:
         if token.type == tokenize.COMMENT:
             comments.add(token.start[0])
         elif token.type in (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING):
@@ -112,11 +113,8 @@ def _count_function(figures: Figures, node: ast.FunctionDef | ast.AsyncFunctionD
         figures.vague.extend(f"{place} {argument.arg}" for argument in arguments if argument.arg in VAGUE)
 
 
-def _count_private_functions(figures: Figures, tree: ast.Module, text: str) -> None:
-    names = [
-        token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.NAME
-    ]
-    used = Counter(names)
+def _count_private_functions(figures: Figures, tree: ast.Module, tokens: Sequence[tokenize.TokenInfo]) -> None:
+    used = Counter(token.string for token in tokens if token.type == tokenize.NAME)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("_") and not node.name.startswith("__"):
             figures.private_functions += 1
