@@ -7,6 +7,7 @@ The words of such a sentence cannot be compared with the question's. Its values 
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 # Words before a list: copulas, and words for `such as`, `for example`, `including` and `among them`.
 _LEADS = (
@@ -98,7 +99,7 @@ def foreign_values(text: str) -> list[str]:
         joined, leads = _JOINED, _LEAD
     parts = [part for part in _SEPARATOR.split(text) if part]
     if len(parts) < 2:
-        return []
+        return _joined_in_arabic(text)
     behind = _behind_lead(parts, leads)
     last = _FIRST_JOIN.sub("", behind[-1])
     pair = _pair(last, joined)
@@ -112,6 +113,15 @@ def foreign_values(text: str) -> list[str]:
     if any(len(value) > MOST_CHARACTERS or len(value.split()) > MOST_WORDS for value in values):
         return []
     return [_ARTICLE.sub("", value) for value in values]
+
+
+def _joined_in_arabic(text: str) -> list[str]:
+    """The words at the end of a sentence in Arabic that the prefix for `and` joins, with the one before them."""
+    words = text.split()
+    joined = list(takewhile(lambda word: len(word) > 3 and word.startswith("و"), reversed(words)))[::-1]
+    if len(joined) < 2 or len(joined) == len(words):
+        return []
+    return [words[-len(joined) - 1], *(word[1:] for word in joined)]
 
 
 def _pair(text: str, joined: re.Pattern[str]) -> list[str]:

@@ -359,6 +359,8 @@ def _fits(unit: str, question: ReplyQuestion) -> bool:
 
 def _measured(text: str, question: ReplyQuestion) -> Value | None:
     """The only number in a text that bears a unit of the data type: `13,325 ft (4,062 m)`."""
+    if "year" in question.type_words:
+        return None  # `eight years apart`
     text = _spelled(text)
     wanted = _wanted(question)
     units = wanted | _UNITS.keys() | set(_UNITS.values())
