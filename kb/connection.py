@@ -11,6 +11,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -54,8 +55,16 @@ _REMEDIES = (
 )
 
 
-def open_database(path: Path | None, read_only: bool = False, applied: list[str] | None = None) -> Database:
-    """Open the database at `path` and migrate it; None opens a new one in memory. `applied` gets the migrations' names.
+@dataclass
+class AppliedMigrations:
+    """Names of the migrations that opening a file has applied, and the seconds that they took."""
+
+    names: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def open_database(path: Path | None, read_only: bool = False, applied: AppliedMigrations | None = None) -> Database:
+    """Open the database at `path` and migrate it; None opens a new one in memory. `applied` gets the migrations.
 
     With `read_only` no file is created, and opening works beside a writer and in a folder without write permission.
     Raises HapaxError for a file that is not a knowledge base.
@@ -72,9 +81,11 @@ def open_database(path: Path | None, read_only: bool = False, applied: list[str]
                     database.close()
                     _bring_up_to_date(path, applied)
                     return _connected(reading_uri(path))
+                began = system.monotonic()
                 names = _migrate(database, place)
                 if applied is not None:
-                    applied += names
+                    applied.names += names
+                    applied.seconds += system.monotonic() - began
         except BaseException:
             database.close()
             raise
@@ -102,7 +113,7 @@ def _empty_contents() -> bytes:
         database.close()
 
 
-def _bring_up_to_date(path: Path, applied: list[str] | None) -> None:
+def _bring_up_to_date(path: Path, applied: AppliedMigrations | None) -> None:
     """Migrate a file that is to be opened for reading only."""
     try:
         open_database(path, applied=applied).close()

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import connection, values
-from hapax.kb.connection import open_database, sweep, translated
+from hapax.kb.connection import AppliedMigrations, open_database, sweep, translated
 from hapax.kb.rows import OnConflict, TableSchema
 
 R = TypeVar("R")
@@ -31,9 +31,9 @@ class RecordStore:
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path) if path is not None else None
-        self.applied_migrations: list[str] = []
-        """Names of the migrations that opening the file has applied."""
-        self.database = open_database(self.path, read_only, self.applied_migrations)
+        self.migrated = AppliedMigrations()
+        """The migrations that opening the file has applied."""
+        self.database = open_database(self.path, read_only, self.migrated)
         self._read_only = read_only
         self.unreadable: dict[str, None] | None = None
         """Faults of rows that were left out, each once; None: the first such row is an error."""

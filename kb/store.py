@@ -57,6 +57,9 @@ from hapax.kb.records import (
 from hapax.kb.rows import OnConflict
 from hapax.kb.values import refusal
 
+NOTICED_SECONDS = 1.0
+"""An opening that brings a file up to date for longer than this says so."""
+
 _EXPERIMENT = (
     "(runs.command = 'evaluate instruct' OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
     "OR coalesce(json_extract(runs.settings, '$.likelihood'), 'model') <> 'model')"
@@ -612,11 +615,36 @@ class KnowledgeBase(RecordStore):
         return found
 
     def opening_notice(self) -> str:
-        """Sentences about statements for which opening has updated a file of an earlier version; else empty."""
-        return " ".join(filter(None, (self._fallen_notice(), self._words_notice(), self._orders_notice())))
+        """Sentences about what opening has changed in a file of an earlier version; else empty."""
+        notices = (
+            self._time_notice(),
+            self._fallen_notice(),
+            self._words_notice(),
+            self._orders_notice(),
+            self._ids_notice(),
+        )
+        return " ".join(filter(None, notices))
+
+    def _time_notice(self) -> str:
+        # A new file gets all tables, too.
+        names, seconds = self.migrated.names, self.migrated.seconds
+        if not names or "m001_initial" in names or seconds < NOTICED_SECONDS:
+            return ""
+        return f"{self.place}: brought up to date with this version of Hapax, once, in {seconds:.0f} s."
+
+    def _ids_notice(self) -> str:
+        if "m021_derived_ids" not in self.migrated.names:
+            return ""
+        count = sum(self.derived_counts().values())
+        if not count:
+            return ""
+        return (
+            f"{self.place}: its {count:,} derived statements get an index of their ids when one is first looked up, "
+            "which takes about 20 s for each million."
+        )
 
     def _orders_notice(self) -> str:
-        if "m020_statement_orders" not in self.applied_migrations:
+        if "m020_statement_orders" not in self.migrated.names:
             return ""
         ((count,),) = self.query("SELECT count(*) FROM statements")
         if not count:
@@ -624,7 +652,7 @@ class KnowledgeBase(RecordStore):
         return f"{self.place}: its {count:,} statements have indexes now, for lists in any order in `hapax serve`."
 
     def _words_notice(self) -> str:
-        if "m019_derived_words" not in self.applied_migrations or not self.derived_counts():
+        if "m019_derived_words" not in self.migrated.names or not self.derived_counts():
             return ""
         return (
             f"{self.place}: run `hapax derive` again, so that pages, reports and exports list the statements that it "
@@ -632,7 +660,7 @@ class KnowledgeBase(RecordStore):
         )
 
     def _fallen_notice(self) -> str:
-        if "m009_withdrawals" not in self.applied_migrations:
+        if "m009_withdrawals" not in self.migrated.names:
             return ""
         ((fallen,),) = self.query(f"SELECT count(DISTINCT key) FROM ({_FALLEN})")  # noqa: S608  ours
         if not fallen:

@@ -13,7 +13,7 @@ from sqlite_utils import Database, Migrations
 
 import hapax
 from hapax.grammar.errors import HapaxError
-from hapax.kb import connection, schema
+from hapax.kb import connection, schema, store
 from hapax.kb.store import KnowledgeBase
 
 OLD = sorted((Path(__file__).parent / "old_kbs").glob("*.sql"))
@@ -104,6 +104,23 @@ def test_new_indexes_are_said_once(old: Path) -> None:
 
     assert ("6 statements have indexes now" in first) == is_older
     assert "indexes" not in second
+
+
+def test_what_takes_time_is_said_once(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that brings an old file up to date says so, and that derived statements get an index of their ids."""
+    monkeypatch.setattr(store, "NOTICED_SECONDS", 0.0)
+    with sqlite3.connect(old) as database:
+        names = [name for (name,) in database.execute("SELECT name FROM _sqlite_migrations")]
+        derived = "m002_inference" in names and database.execute("SELECT count(*) FROM derivations").fetchone()[0]
+
+    first, second = (" ".join(invoke("stats", "--db", str(old)).stderr.split()) for _ in range(2))
+
+    assert ("brought up to date with this version of Hapax, once, in 0 s." in first) == (max(names) < max(OLD).stem)
+    assert ("3 derived statements get an index of their ids" in first) == bool(
+        derived and "m021_derived_ids" not in names
+    )
+    assert "up to date" not in second
+    assert "index of their ids" not in second
 
 
 @pytest.fixture
