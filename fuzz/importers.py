@@ -16,8 +16,7 @@ with instrumented(__name__):
     from hapax.evaluation.link.lint import LintReader, read_flips
     from hapax.evaluation.votes.importing import import_sheets
     from hapax.grammar.errors import HapaxError
-    from hapax.grammar.link_json import rule_text_of_link_json
-    from hapax.grammar.parser import parse_library
+    from hapax.grammar.parser import parse_library, read_texts
     from hapax.grammar.rules import Library
     from hapax.kb.exchange import export_facts, import_facts
     from hapax.kb.store import KnowledgeBase
@@ -107,7 +106,7 @@ def _queue(path: Path) -> None:
 READERS: dict[bytes, Callable[[bytes], object]] = {
     b"c": _facts("csv"),
     b"j": _facts("jsonl"),
-    b"l": lambda data: parse_library([("rules.json", rule_text_of_link_json(text_of(data), "rules.json"))]),
+    b"l": lambda data: read_texts([("rules.json", text_of(data))]),
     b"i": _file("rule1_value_cache.csv_head", lambda path: LintReader(_library(), path.parent).files()),
     b"f": _file("flip_label_data.json", lambda path: read_flips(path, "m")),
     b"v": _file("sheet.csv", _sheet),

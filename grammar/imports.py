@@ -46,12 +46,13 @@ class RuleSource:
 
 
 class UnreadableFile(HapaxError):  # noqa: N818 - never leaves the reading of rules
-    """A rule file that cannot be read."""
+    """A rule file that cannot be read. `spot`: where, as line and column and perhaps those of the end."""
 
-    def __init__(self, reason: str, remedy: str) -> None:
+    def __init__(self, reason: str, remedy: str, spot: tuple[int, ...] = ()) -> None:
         super().__init__(f"{reason}. {remedy}")
         self.reason = reason
         self.remedy = remedy
+        self.spot = spot
 
     def at(self, place: Place) -> Diagnostic:
         """The diagnostic of the file, or of the line that imports it."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from hapax.grammar.assemble import SLOT, is_variable_name, numbered_slots
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.json_places import JsonPath, JsonSpans, PlacedText, Span
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
 
@@ -26,29 +27,34 @@ _WORDS = re.compile(r"\w[\w'’-]*(?: +\w[\w'’-]*)*")
 _ATTRIBUTES = ("domain", "principle", "polarity")
 
 
-def rule_text_of_link_json(text: str, file: str) -> str:
-    """A LINK file as rule text, declarations with templates behind the rules. Raises HapaxError for another form.
+class NotLinkRules(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
+    """JSON of another form than LINK's. `spot`: where, as line and column and perhaps those of the end."""
 
-    Each rule begins on the line of its name in the file, if the file has enough lines, so that places lead there.
+    def __init__(self, file: str, reason: str, remedy: str, spot: tuple[int, ...]) -> None:
+        super().__init__(f"{file}: {reason}. {remedy}")
+        self.reason, self.remedy, self.spot = reason, remedy, spot
+
+
+def rule_text_of_link_json(text: str, file: str) -> PlacedText:
+    """A LINK file as rule text that remembers where its parts are in the file, declarations behind the rules.
+
+    Raises NotLinkRules.
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise HapaxError(f"{file}: not valid JSON ({error}). Pass a LINK rules file: an object of rules.") from None
+        spot = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
+        remedy = "Pass a LINK rules file: an object of rules."
+        raise NotLinkRules(file, f"not valid JSON ({error})", remedy, spot) from None
     if not isinstance(entries, dict):
-        raise HapaxError(f'{file}: not an object of rules. Pass a LINK rules file, such as {{"rule0": {{...}}}}.')
-    reader = _LinkFileReader(file)
-    lines: list[str] = []
-    offset = 0
+        remedy = 'Pass a LINK rules file, such as {"rule0": {...}}.'
+        raise NotLinkRules(file, "not an object of rules", remedy, (1, 1))
+    reader = _LinkFileReader(file, JsonSpans.of(text), PlacedText(text))
     for name, entry in entries.items():
-        rule = reader.rule(name, entry)
-        # A name with escapes of another kind is not found, and its rule follows the one before.
-        found = re.compile(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:\s*\{").search(text, offset)
-        if found is not None:
-            offset = found.end()
-            lines += [""] * (text.count("\n", 0, found.start()) - len(lines))
-        lines += rule.split("\n")
-    return "\n".join([*lines, *reader.declarations()]) + "\n"
+        reader.read_rule(name, entry)
+    reader.declare()
+    return reader.made
 
 
 def to_link_json(library: Library) -> str:
@@ -63,9 +69,19 @@ def to_link_json(library: Library) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _LinkPredicate:
-    """A predicate as the maps use it."""
+class _LinkAtom:
+    """An atom of a map with its sentence. `path`: of its key."""
 
+    atom: Atom
+    sentence: str | None
+    path: JsonPath
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkPredicate:
+    """A predicate as the maps use it, with its first use."""
+
+    first: _LinkAtom
     types: tuple[str, ...]
     template: str | None
     functional: bool
@@ -73,14 +89,16 @@ class _LinkPredicate:
 
 @dataclass(slots=True)
 class _LinkFileReader:
-    """Reads the rules of one file, and collects the declarations of their predicates."""
+    """Reads the rules of one file into a text, and collects the declarations of their predicates."""
 
     file: str
+    spans: JsonSpans
+    made: PlacedText
     predicates: dict[tuple[str, int], _LinkPredicate] = field(default_factory=dict)
     """By name and number of arguments."""
 
-    def rule(self, name: str, entry: Any) -> str:
-        """The rule as text."""
+    def read_rule(self, name: str, entry: Any) -> None:
+        """Add a rule to the text."""
         variables = self._variables(name, entry)
         premise = self._atoms(name, entry, "premise_map", variables)
         conclusions = self._atoms(name, entry, "conclusion_map", variables)
@@ -88,18 +106,60 @@ class _LinkFileReader:
             raise self._error(name, "it needs a premise and exactly one conclusion")
         factual = {key for key, fields in variables.items() if len(fields) > 3 and fields[3] == "factual"}
         self._collect([*premise, *conclusions], factual)
+        place = self.spans.keys[name,]
         generic = [key for key, fields in variables.items() if fields[2]]
-        lines = [f"@name {quoted(name)}", f"@generic {' '.join(generic) or 'none'}"]
-        lines += [f"@{key} {quoted(str(entry[key]))}" for key in _ATTRIBUTES if entry.get(key)]
-        return "\n".join([*lines, f"{' & '.join(str(atom) for atom, _ in premise)} -> {conclusions[0][0]}"])
+        self.made.add(f"@name {quoted(name)}\n@generic {' '.join(generic) or 'none'}\n", place)
+        for key in _ATTRIBUTES:
+            if entry.get(key):
+                self.made.add(f"@{key} {quoted(str(entry[key]))}\n", self.spans.values.get((name, key), place))
+        for number, used in enumerate((*premise, *conclusions)):
+            if number:
+                sign = " -> " if number == len(premise) else " & "
+                self.made.add(sign, self.spans.keys[used.path])
+            self._add_atom(used)
+        self.made.add("\n", place)
 
-    def declarations(self) -> Iterator[str]:
+    def _add_atom(self, used: _LinkAtom) -> None:
+        """Add an atom, in which each name stands for itself in its key."""
+        whole = self.spans.keys[used.path]
+        inside, match = self.spans.inside(whole), _ATOM.fullmatch(str(used.path[-1]))
+        if inside is None or match is None:
+            self.made.add(str(used.atom), whole)
+            return
+        start, end = inside
+        self.made.add(used.atom.predicate, self._name_span(used.path))
+        self.made.add("(", whole)
+        offset = match.start(2)
+        for number, (term, written) in enumerate(zip(used.atom.arguments, match[2].split(","), strict=True)):
+            if number:
+                self.made.add(", ", whole)
+            blanks = len(written) - len(written.lstrip())
+            first = start + offset + blanks
+            self.made.add(str(term), (first, first + len(written.strip())))
+            offset += len(written) + 1
+        self.made.add(")", (end - 1, end))
+
+    def _name_span(self, path: JsonPath) -> Span:
+        """The predicate's name in the key of an atom; the whole key where it has escapes."""
+        whole, match = self.spans.keys[path], _ATOM.fullmatch(str(path[-1]))
+        inside = self.spans.inside(whole)
+        if inside is None or match is None:
+            return whole
+        return inside[0] + match.start(1), inside[0] + match.end(1)
+
+    def declare(self) -> None:
+        """Add the declarations of the predicates, each at its first use."""
         for (name, _), predicate in self.predicates.items():
             # Others need no declaration: a search asks a model for them, and rules name their types.
             if predicate.template is not None or predicate.functional:
                 kind = PredicateKind.FUNCTIONAL if predicate.functional else PredicateKind.ORACLE
-                template = f": {quoted(predicate.template)}" if predicate.template is not None else ""
-                yield f"{kind} {name}({', '.join(predicate.types)}){template}"
+                path = predicate.first.path
+                self.made.add(f"{kind} ", self.spans.keys[path])
+                self.made.add(name, self._name_span(path))
+                self.made.add(f"({', '.join(predicate.types)})", self.spans.keys[path])
+                if predicate.template is not None:
+                    self.made.add(f": {quoted(predicate.template)}", self.spans.values[path])
+                self.made.add("\n", self.spans.keys[path])
 
     def _variables(self, name: str, entry: Any) -> dict[str, list[Any]]:
         variables = entry.get("variables") if isinstance(entry, dict) else None
@@ -107,18 +167,19 @@ class _LinkFileReader:
             raise self._error(name, 'it has no "variables"')
         for key, fields in variables.items():
             if not isinstance(fields, list) or len(fields) < 3 or not isinstance(fields[1], str):
-                raise self._error(name, f"variable {key} is not [name, data type, is generic, node type]")
+                reason = f"variable {key} is not [name, data type, is generic, node type]"
+                raise self._error(name, reason, "variables", key)
             if not is_variable_name(key) or not _WORDS.fullmatch(fields[1].strip()):
                 raise self._error(
                     name,
                     f"variable {key!r} of type {fields[1]!r} has no valid name: a variable is a capital letter and "
                     "perhaps digits, and a type is words",
+                    "variables",
+                    key,
                 )
         return variables
 
-    def _atoms(
-        self, name: str, entry: dict[str, Any], key: str, variables: dict[str, list[Any]]
-    ) -> list[tuple[Atom, str | None]]:
+    def _atoms(self, name: str, entry: dict[str, Any], key: str, variables: dict[str, list[Any]]) -> list[_LinkAtom]:
         """The atoms of a map, each with its sentence."""
         sentences = entry.get(key)
         if not isinstance(sentences, dict):
@@ -128,15 +189,16 @@ class _LinkFileReader:
             match = _ATOM.fullmatch(text)
             names = [argument.strip() for argument in match[2].split(",")] if match else []
             if match is None or not all(argument in variables for argument in names):
-                raise self._error(name, f"{text!r} is not an atom over its variables")
+                raise self._error(name, f"{text!r} is not an atom over its variables", key, text)
             arguments = (Variable(argument, " ".join(variables[argument][1].split())) for argument in names)
-            atoms.append((Atom(match[1], tuple(arguments)), sentence))
+            atoms.append(_LinkAtom(Atom(match[1], tuple(arguments)), sentence, (name, key, text)))
         return atoms
 
-    def _collect(self, atoms: list[tuple[Atom, str | None]], factual: set[str]) -> None:
+    def _collect(self, atoms: list[_LinkAtom], factual: set[str]) -> None:
         """Types and sentence are those of a predicate's first use; any use may make it functional."""
         earlier: set[str] = set()  # last arguments of the atoms before
-        for position, (atom, sentence) in enumerate(atoms):
+        for position, used in enumerate(atoms):
+            atom, sentence = used.atom, used.sentence
             last = _last_variable(atom)
             is_conclusion = position == len(atoms) - 1
             # Of several atoms that end in the variable, the first one gives it its value.
@@ -146,11 +208,14 @@ class _LinkFileReader:
             template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
             types = tuple(variable.data_type for variable in atom.arguments if isinstance(variable, Variable))
             key = (atom.predicate, len(atom.arguments))
-            predicate = self.predicates.get(key, _LinkPredicate(types, template, functional))
+            predicate = self.predicates.get(key, _LinkPredicate(used, types, template, functional))
             self.predicates[key] = replace(predicate, functional=predicate.functional or functional)
 
-    def _error(self, name: str, reason: str) -> HapaxError:
-        return HapaxError(f"{self.file}: rule {name}: {reason}. Compare it with LINK's released rules.json.")
+    def _error(self, name: str, reason: str, *path: str) -> HapaxError:
+        """The error of a rule. `path`: of the key at fault within its entry."""
+        span = self.spans.keys.get((name, *path), self.spans.keys[name,])
+        remedy = "Compare it with LINK's released rules.json."
+        return NotLinkRules(self.file, f"rule {name}: {reason}", remedy, self.made.spot_of(span))
 
 
 def _last_variable(atom: Atom) -> str:

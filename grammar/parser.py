@@ -7,7 +7,7 @@ of all files are reported together.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -31,7 +31,7 @@ from hapax.grammar.hints import (
     hint,
 )
 from hapax.grammar.imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.link_json import rule_text_of_link_json
+from hapax.grammar.link_json import NotLinkRules, rule_text_of_link_json
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.syntax import SourceLine
 from hapax.grammar.terms import Constant
@@ -123,7 +123,7 @@ def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False
 
     `import_files`: imported files that are not among the texts are read, too.
     """
-    files = (_read_statements(file, _rule_text(Path(file), text)) for file, text in sources)
+    files = (_read_source(file, text) for file, text in sources)
     return _read(files, _opened if import_files else _only_named)
 
 
@@ -241,9 +241,12 @@ MAXIMUM_BYTES = 100_000_000
 """Bytes of a rule file."""
 
 
-def _rule_text(path: Path, text: str) -> str:
-    """The text of a file in the rule language. Raises HapaxError for JSON of another form than LINK's."""
-    return rule_text_of_link_json(text, str(path)) if path.suffix == ".json" else text
+def _read_source(file: str, text: str) -> RuleSource:
+    """The statements of the text of a file. Raises NotLinkRules for JSON of another form than LINK's."""
+    if Path(file).suffix != ".json":
+        return _read_statements(file, text)
+    made = rule_text_of_link_json(text, file)
+    return _read_statements(file, made.text, made.spot)
 
 
 def _read_file(path: Path) -> RuleSource:
@@ -251,7 +254,7 @@ def _read_file(path: Path) -> RuleSource:
     try:
         return _opened(str(path))
     except UnreadableFile as error:
-        return RuleSource(str(path), [syntax.BrokenLine("file")], [error.at(Place(str(path)))])
+        return RuleSource(str(path), [syntax.BrokenLine("file")], [error.at(Place(str(path), *error.spot))])
 
 
 def _opened(name: str) -> RuleSource:
@@ -259,16 +262,15 @@ def _opened(name: str) -> RuleSource:
     path = Path(name)
     try:
         # `-sig`: some editors begin a file with a byte order mark.
-        text = _rule_text(path, file_content(path).decode("utf-8-sig"))
+        source = _read_source(name, file_content(path).decode("utf-8-sig"))
     except OSError as error:
         raise UnreadableFile(error.strerror or str(error), _CHECK_PATH) from None
     except UnicodeDecodeError as error:
         if error.object.startswith(_SQLITE_HEADER):
             raise UnreadableFile("it is a knowledge base", f"Pass it as --db {path}.") from None
         raise UnreadableFile(f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from None
-    except HapaxError as error:  # JSON of another form than LINK's
-        raise UnreadableFile(str(error).removeprefix(f"{path}: "), "") from None
-    source = _read_statements(name, text)
+    except NotLinkRules as error:
+        raise UnreadableFile(error.reason, error.remedy, error.spot) from None
     # Facts that were passed as rules: one diagnostic instead of one for each row.
     if source.diagnostics and path.suffix in _FACT_SUFFIXES:
         raise UnreadableFile("it contains no rules", _IMPORT_FACTS.format(path))
@@ -294,11 +296,15 @@ def _only_named(name: str) -> NoReturn:
 # Statements
 
 
-def _read_statements(file: str, text: str) -> RuleSource:
+def _read_statements(file: str, text: str, spot: Callable[[int], syntax.Spot] | None = None) -> RuleSource:
+    """The statements of a text. `spot`: the place of the character at an offset, where the text was made of another."""
     source = RuleSource(file)
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for tokens in _statements(_lark().lex(text)):
+        if spot is not None:
+            for token in tokens:
+                token.line, token.column, token.end_line, token.end_column = spot(token.start_pos or 0)
         # The rest of such a file is not worth the time; it is missing like an unreadable file.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
             source.lines.append(syntax.BrokenLine("file"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from hapax.engine.inference import session as prolog_session
 from hapax.engine.inference.session import PrologSession
 from hapax.grammar import parser
 from hapax.grammar.imports import RuleSource
+from hapax.grammar.syntax import Spot
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE
 
@@ -52,10 +53,11 @@ def forked_workers() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def texts_parsed_once() -> Iterator[None]:
     """The statements of a rule text are parsed once in a process: most commands read the shipped rules."""
-    parsed = lru_cache(256)(parser._read_statements)
+    read_statements = parser._read_statements
+    parsed = lru_cache(256)(read_statements)
 
-    def read(file: str, text: str) -> RuleSource:
-        source = parsed(file, text)
+    def read(file: str, text: str, *spots: Callable[[int], Spot]) -> RuleSource:
+        source = read_statements(file, text, *spots) if spots else parsed(file, text)
         return replace(source, lines=list(source.lines), diagnostics=list(source.diagnostics))
 
     with pytest.MonkeyPatch.context() as patch:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hapax.grammar.attributes import default_polarity, default_principle
 from hapax.grammar.checks import check_library
-from hapax.grammar.errors import HapaxError, RulesRejected, Severity
+from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.link_json import rule_text_of_link_json, to_link_json
-from hapax.grammar.parser import load_library, parse_library
+from hapax.grammar.parser import load_library, parse_library, read_rules, read_texts
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Literal, Variable
 
@@ -32,7 +32,7 @@ ENTRY = {
 
 def from_link_json(text: str, file: str) -> Library:
     """The library of a LINK file."""
-    return parse_library([(file, rule_text_of_link_json(text, file))])
+    return parse_library([(file, rule_text_of_link_json(text, file).text)])
 
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="the papers' data (../shared) is not here")
@@ -130,12 +130,72 @@ def test_faults_inside_the_rules_are_diagnostics() -> None:
         from_link_json(json.dumps({"r": entry}), "f")
 
 
-def test_a_fault_is_placed_in_the_entry_of_its_rule() -> None:
-    """In a file with an entry on several lines, a diagnostic names a line of the rule at fault."""
-    broken = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]"}}
-    text = json.dumps({"sound": ENTRY, "broken": broken}, indent=2)
-    begins = text[: text.index('"broken"')].count("\n") + 1
+def test_a_fault_is_placed_at_the_words_of_the_file() -> None:
+    """Reading and checking name the line and column in the JSON, not in the text that is made of it."""
+    blank = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient", "lives in(A, Y)": "[A] lives in [Y]"}}
+    lost = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]"}}
+    text = json.dumps({"blank": blank, "lost": lost}, indent=2)
 
-    (fault,) = [item for item in check_library(from_link_json(text, "f")) if item.severity is Severity.ERROR]
+    (named,) = read_texts([("f.json", text)]).diagnostics
+    faults = check_library(read_texts([("f.json", json.dumps({"lost": lost}, indent=2))]).library)
 
-    assert begins <= fault.place.line <= text.count("\n")
+    assert named.code == "HPX040"
+    assert words_at(text, named.place).startswith("lives in")
+    assert {item.place.line for item in faults if item.code == "HPX105"} == {4}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('{"r":\r\n {"variables": {]}}', 2, "]"),
+        ('{"r":\n {}}', 1, '"r"'),
+        (json.dumps({"s": ENTRY, "r": {**ENTRY, "variables": {"A": 3}}}, indent=1), 40, '"A"'),
+        (json.dumps({"s": ENTRY, "r": {**ENTRY, "premise_map": {"p(Q)": None}}}, indent=1), 33, '"p(Q)"'),
+    ],
+)
+def test_json_of_another_form_is_placed(text: str, line: int, words: str, tmp_path: Path) -> None:
+    """A fault of JSON and of LINK's form names its line and column."""
+    path = tmp_path / "f.json"
+    path.write_bytes(text.encode())
+
+    (fault,) = read_rules([path]).diagnostics
+
+    assert (fault.code, fault.place.line) == ("HPX060", line)
+    assert words_at(text, fault.place).startswith(words)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["p", "is_in", "größer"]), st.lists(st.sampled_from("XAB"), min_size=1, max_size=3)),
+        min_size=1,
+        max_size=3,
+        unique_by=str,
+    ),
+    st.sampled_from([None, 1, "\t"]),
+    st.booleans(),
+)
+def test_every_name_is_placed_where_the_file_has_it(
+    atoms: list[tuple[str, list[str]]], indent: int | str | None, ascii_only: bool
+) -> None:
+    """However the JSON is laid out, each atom and argument has its place; with escapes an atom has that of its key."""
+    keys = {f" {name}_{len(letters)} ( {' , '.join(letters)})": "so it is" for name, letters in atoms}
+    variables = {letter: [letter, f"Type {letter}", False, None] for letter in "XAB"}
+    conclusion = {f"q({atoms[0][1][0]})": None}
+    entry = {"premise_map": keys, "conclusion_map": conclusion, "variables": variables}
+    text = json.dumps({"r": entry}, indent=indent, ensure_ascii=ascii_only)
+
+    (rule,) = read_texts([("f.json", text)]).library.rules
+
+    for atom in rule.atoms:
+        assert atom.place is not None
+        escaped = ascii_only and not atom.predicate.isascii()
+        assert words_at(text, atom.place).startswith('"' if escaped else atom.predicate)
+        for term, place in zip(atom.arguments, atom.argument_places, strict=True):
+            assert isinstance(term, Variable)
+            assert words_at(text, place).startswith('"' if escaped else term.name)
+
+
+def words_at(text: str, place: Place) -> str:
+    """The rest of the line at a place."""
+    return text.replace("\r\n", "\n").split("\n")[place.line - 1][place.column - 1 :]
