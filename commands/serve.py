@@ -55,7 +55,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     \b
     hapax serve --db hapax.db
     hapax serve --db hapax.db --port 8080 --judge
-    hapax serve --db hapax.db --judge --schemas examples/schemas/written.jsonl
+    hapax serve --db hapax.db --judge --schemas examples/schemas/mine.jsonl
     hapax serve --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
     """
     from hapax.api import browsing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
@@ -16,8 +17,10 @@ from test_entailment_graph_import import PEOPLE, PLACES
 from test_evaluation_entailment_tuning import checkpoint
 from test_evaluation_lint import FILES, RULES
 from test_oracle_openai_batch import answered
+from test_oracle_plug_ins import EXAMPLE, install
 from votes_fixture import fill_csv, fill_page
 
+from hapax.evaluation.entailment.pairs import read_levy_holt
 from hapax.kb.store import KnowledgeBase
 
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -25,6 +28,19 @@ NOWHERE = "http://127.0.0.1:9/v1"
 ALIASES = [
     {"model_id": name, "model_name": name, "api_base": NOWHERE, "logprobs": "echo"} for name in ("big", "served")
 ]
+
+
+MINED = """
+@name mined
+is_ingredient_in(Ingredient A, Dish B) & is_ingredient_in(Ingredient C, Dish B) -> goes_with(Ingredient A, Ingredient C)
+"""
+CURRENCY = """
+oracle uses_currency(Country, Currency): "[1] uses [2]" / "[1] does not use [2]" / "does [1] use [2]?"
+given lives_in(Person, Country): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
+given can_pay_with(Person, Currency): "[1] can pay with [2]" / "[1] cannot pay with [2]" / "can [1] pay with [2]?"
+@name currency
+lives_in(Person X, Country A) & uses_currency(Country A, Currency B) -> can_pay_with(Person X, Currency B)
+"""
 
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
@@ -106,12 +122,41 @@ def answer_queue(folder: Path) -> None:
     answered(folder / "next.jsonl", folder / "answered.jsonl", FakeServer())
 
 
+def write_their_scores(folder: Path) -> None:
+    """Somebody has scored the pairs that an earlier command of the page wrote."""
+    pairs = read_levy_holt(folder / "pairs" / "pairs-dev.txt")
+    scores = [f"{int(pair.entailed)} {place / len(pairs)}\n" for place, pair in enumerate(pairs)]
+    (folder / "theirs.txt").write_text("".join(scores), "utf-8")
+
+
+def write_mined_rules(folder: Path) -> None:
+    """A mined rule that was accepted in the review."""
+    (folder / "mined.rules").write_text(MINED, "utf-8")
+
+
+def install_echo(folder: Path) -> None:
+    """The plug-in of the page, and rules to search with it."""
+    install(EXAMPLE, folder / "site", folder)
+    importlib.invalidate_caches()
+    (folder / "currency.rules").write_text(CURRENCY, "utf-8")
+
+
+def write_texts(folder: Path) -> None:
+    """A folder of texts, in which names are counted."""
+    (folder / "texts").mkdir(exist_ok=True)
+    (folder / "texts" / "dishes.txt").write_text("Butter is in hummus. Shrimp is in matapa.\n", "utf-8")
+
+
 BEFORE: tuple[tuple[str, Callable[[Path], None]], ...] = (
     (r"--labels labels\.tsv", write_labels),
     (r"votes import|soundness sheets/|winograd import", fill_sheets),
     (r"--seal key|--signers", make_key),
     (r"--results answered", answer_queue),
     (r"scores:whole", write_scores),
+    (r"scores:theirs", write_their_scores),
+    (r"mined\.rules my\.rules", write_mined_rules),
+    (r"-m echo:", install_echo),
+    (r"counts:texts", write_texts),
     (r"scores:answers\.json", copy_answers),
 )
 """Steps before commands with these patterns that the reader takes, or another program."""
@@ -126,4 +171,6 @@ def prepared(line: str, folder: Path) -> str:
         newest = kb.runs()[-1].id
     # As a shell expands it; and a run of the author's.
     line = re.sub(r"sheets/\*\.csv", " ".join(map(str, sorted((folder / "sheets").glob("*.csv")))), line)
+    # Any free port.
+    line = re.sub(r"^serve\b", "serve --port 0", line)
     return re.sub(r"--run [0-9a-f]{32}", f"--run {newest}", line)

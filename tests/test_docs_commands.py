@@ -30,26 +30,14 @@ ELSEWHERE = {
 }
 """Pages whose commands another test runs, or that have none."""
 
-_MINUTES = "searches many rules, which takes minutes"
-
 NOT_RUN = {
-    r"scores:theirs": "reads scores of the reader's own; test_evaluation_booqa_scores",
-    r"evaluate entailment (train|test )|gauge/": "trains many models; test_evaluation_entailment_tuning",
-    r"calibrate --critic (embedded|paraphrased)": "asks about a thousand facts, which takes minutes; test_calibration",
     r"--(precision|statement-precision) ": "needs 60 labels and more; test_certificates, test_statement_promise",
-    r"# the next ones": "needs more facts than a small search finds; test_votes_next",
-    r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules after their review; test_rule_mining",
-    r"evaluate grid|grid\.db|evaluate ablation|evaluate long-tail": _MINUTES,
-    r"--db more\.db": "makes, or reads, a second search of all rules",
+    r"evaluate grid|grid\.db|evaluate ablation": "searches in four variants and more, which takes minutes",
+    r"calibrate --critic paraphrased": "needs facts of references that a model has proposed; test_calibration",
     r"^search .*--executor ray": "needs a cluster; test_cluster",
-    r"^search (my\.rules )?shipped": _MINUTES,
-    r"^search --(likelihood|critic)": _MINUTES,
-    r"-m echo:": "needs the plug-in of docs/examples/hapax-echo installed; test_oracle_plug_ins",
-    r"^query .*--queue": "needs the rules of the library, which earlier commands of its page replace; test_offline_queue",
-    r"^derive shipped/library": _MINUTES,
     r"--figure (4|13)": "needs rules with statements at both ends, by more than one method; test_evaluation_likelihood",
+    r"--judge vectors:": "needs a table of word vectors that has to be downloaded; test_oracle_vectors",
     r"winograd learn": "learns for minutes; test_winograd_reasoner",
-    r"^serve": "serves until it is stopped; test_serve_browser",
 }
 """Patterns of commands that are not run, each with its reason."""
 
@@ -57,9 +45,23 @@ STANDS_IN = "scripted:stand-in.json"
 ANSWERS = {"defaults": {"generate": ["butter", "shrimp"], "critic": 0.9, "likelihood": -2}}
 """The script of the model that stands in for models on servers, and for those that have to be downloaded."""
 
-_ELSEWHERE_MODEL = re.compile(r"(?<![\w:])(?:openai|hf):[\w./@:-]+|(?<=-m )smollm2")
+_ELSEWHERE_MODEL = re.compile(
+    r"(?<![\w:])(?:openai|hf):[\w./@:-]+|(?<=[ ,:+])smollm2(?:-critic)?(?=[ ,+]|$)|(?<=calibrate --critic )embedded"
+)
+_ALL_RULES = re.compile(r"search (?:--(?!rule)|my\.rules shipped|shipped/library)(?!.*--rule (?!rule1))")
+_FEW = "--values 3 --calls 1 --beam 3"
 
 ASKED_FOR = {
+    _ALL_RULES.pattern: "searches many rules, which takes minutes; two of them here, with short lists",
+    r"^derive shipped/library": "takes half a minute",
+    r"evaluate entailment (train|test )|gauge/": "trains models; here from a small one",
+    r"^evaluate long-tail": "asks a model of 135 million parameters; another stands in",
+    r"scores:theirs": "reads scores of the reader's own; they are written here",
+    r"# the next ones": "needs labels, which are given here",
+    r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules after their review; some are written here",
+    r"--db more\.db": "reads what another command here finds",
+    r"-m echo:": "needs the plug-in of docs/examples/hapax-echo installed; it is for this test",
+    r"^serve": "serves until it is stopped, here at once",
     _ELSEWHERE_MODEL.pattern: "another model stands in",
     r"wsc_273|generated_modify": "needs the data that lies beside the repository",
     r"winograd (reword|hybrid|robustness|learn)|--method reasoner|reworded\.jsonl": "needs the extra `english`",
@@ -121,12 +123,15 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, searched: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clean folder with the knowledge base, from which the repository's examples, pages and rules can be reached."""
+    """A clean folder with the knowledge base, from which the files of the repository that pages name can be reached."""
     for name in ("hapax.db", "colleague.db"):
         shutil.copy(searched, tmp_path / name)
-    for name in ("docs", "examples", "rules"):
+    for name in ("docs", "examples", "rules", "tools"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
+    # Where plug-ins are installed, and a server that ends as soon as it listens.
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.setattr("hapax.api.browsing.BrowserServer.run", lambda server: server.socket.close())
     return tmp_path
 
 
@@ -165,19 +170,34 @@ def test_the_other_commands_of_a_page_run_with_a_model_that_stands_in(page: Path
     for data in ("wsc_273_annotated_final.csv", "generated_modify_tq.csv"):
         shutil.copy(DATA / "cr_wsc" / data, folder)
     write_inputs(folder)
-    (folder / "stand-in.json").write_text(json.dumps(ANSWERS), "utf-8")
+    for name in ("stand-in", "stand-in-critic"):
+        (folder / f"{name}.json").write_text(json.dumps(ANSWERS), "utf-8")
     failed = []
     for line in commands(page):
         if not reasons(line, NOT_RUN):
             ready = prepared(line, folder)
             # A queue is for models on servers, and a small encoder lies under the name of the large one.
             is_kept = re.search("--queue|encoder", line)
-            result = invoke(*arguments(ready if is_kept else _ELSEWHERE_MODEL.sub(STANDS_IN, ready)))
+            words = arguments(ready if is_kept else _ELSEWHERE_MODEL.sub(_stand_in, ready))
+            if _ALL_RULES.match(line):
+                chosen = "" if "my.rules shipped" in line else f"--rule {' --rule '.join(_rules_of(line))}"
+                words += shlex.split(f"{chosen} {_FEW}")
+            result = invoke(*words)
             # A budget that ends a command, and rounds that are left, are no faults of the command.
             if result.exit_code not in (0, 3 if re.search("--(max-|queue)", line) else 0):
                 failed.append((line, result.output))
 
     assert failed == []
+
+
+def _stand_in(model: re.Match[str]) -> str:
+    """The model that stands in; a critic that is combined with a model is another one."""
+    return "scripted:stand-in-critic.json" if model[0] == "smollm2-critic" else STANDS_IN
+
+
+def _rules_of(line: str) -> tuple[str, ...]:
+    """Two rules of a search of all rules, or one of the library."""
+    return ("orchard_in_the_wrong_climate",) if "shipped/library" in line else ("allergy", "currency")
 
 
 def test_every_reason_is_needed() -> None:

@@ -81,6 +81,18 @@ def test_a_reading_command_keeps_nothing() -> None:
 
 
 @pytest.mark.usefixtures("air")
+def test_a_goal_of_other_rules_is_told_which_are_kept() -> None:
+    """An unknown predicate's error names the kept files, since `--rules` of an earlier command may have replaced others."""
+    run("derive", "air.rules", "--db", "air.db")
+
+    refused = run("query", "flows_through('Okavango', Country)", "--db", "air.db", code=1)
+
+    assert "air.db keeps the rules of air.rules; `--rules shipped` names those of Hapax." in " ".join(
+        refused.output.split()
+    )
+
+
+@pytest.mark.usefixtures("air")
 def test_faulty_rules_are_not_kept() -> None:
     """Rules that are rejected leave the kept ones as they were."""
     run("derive", "air.rules", "--db", "air.db")

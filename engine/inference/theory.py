@@ -119,10 +119,21 @@ class Theory:
         # Statements are stored by rule; only the rule's file says which predicate it concludes.
         rules = list(self.kb.derived_counts())
         if not rules:
-            return ""
+            return self._kept()
         some = ", ".join(rules[:5]) + (" ..." if len(rules) > 5 else "")
         noun = "rule" if len(rules) == 1 else "rules"
-        return f"{self.kb.place} holds derived statements of {noun} {some}. If one concludes the predicate, {remedy} "
+        return (
+            f"{self.kb.place} holds derived statements of {noun} {some}. If one concludes the predicate, {remedy} "
+            + self._kept()
+        )
+
+    def _kept(self) -> str:
+        """The same hint where an earlier command's rule files are those of the knowledge base."""
+        names = [record.name for record in self.kb.rule_texts()]
+        if not names:
+            return ""
+        some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+        return f"{self.kb.place} keeps the rules of {some}; `--rules shipped` names those of Hapax. "
 
     def relevant_to(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
         """The part of the theory that the rules' premises or the goals (indicators) depend on."""
