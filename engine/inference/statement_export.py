@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from hapax.engine.inference.bulk_derivation import current_rules, read_statements
+from hapax.engine.inference.bulk_derivation import current_rules
+from hapax.engine.inference.statement_lines import statement_lines
 from hapax.grammar.rules import Library
 from hapax.kb.records import StatementRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.values import encode_tree
+from hapax.kb.values import encode_decimal
 
 DERIVED = "derived"
 """The end of a statement that `derive` concluded, which has no likelihood."""
@@ -35,9 +37,9 @@ def export_statements(kb: KnowledgeBase, library: Library, stream: IO[str]) -> S
         searched += 1
     rules = current_rules(kb, library)
     for rule in rules:
-        for record in read_statements(kb, library, rule):
-            stream.write(_line(record, DERIVED))
-            derived += 1
+        for lines in statement_lines(kb, library, rule, _derived_line):
+            stream.write("".join(lines))
+            derived += len(lines)
     stored = kb.derived_counts()
     return StatementExportReport(searched, derived, sum(stored.values()) - sum(stored[rule.name] for rule in rules))
 
@@ -46,6 +48,10 @@ def _of_searches(kb: KnowledgeBase) -> Iterator[StatementRecord]:
     places = kb.statement_places()
     for start in range(0, len(places), _CHUNK):
         yield from kb.statements_at(places[start : start + _CHUNK])
+
+
+def _derived_line(record: StatementRecord) -> str:
+    return _line(record, DERIVED)
 
 
 def _line(record: StatementRecord, end: str) -> str:
@@ -61,4 +67,4 @@ def _line(record: StatementRecord, end: str) -> str:
         "log_likelihood": record.log_likelihood,
         "proof": record.proof,
     }
-    return encode_tree(tree) + "\n"
+    return json.dumps(tree, ensure_ascii=False, allow_nan=False, default=encode_decimal) + "\n"

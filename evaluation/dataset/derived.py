@@ -113,6 +113,7 @@ def write_current(path: Path, kb: KnowledgeBase, library: Library, options: Sele
     Returns the number of those written, and of those that are not up to date with facts and rules.
     """
     from hapax.engine.inference.bulk_derivation import current_rules, read_statements
+    from hapax.engine.inference.statement_lines import statement_lines
 
     stored = {name: count for name, count in kb.derived_counts().items() if count}
     chosen = {name: count for name, count in stored.items() if not options.rules or name in options.rules}
@@ -124,6 +125,11 @@ def write_current(path: Path, kb: KnowledgeBase, library: Library, options: Sele
     written = 0
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for rule in rules:
+            if not options.blocked.patterns:  # spares reading each statement
+                for lines in statement_lines(kb, library, rule, derived_line):
+                    stream.write("".join(lines))
+                    written += len(lines)
+                continue
             for record in read_statements(kb, library, rule):
                 if not options.blocked.blocks([record.text]):
                     stream.write(derived_line(record))
