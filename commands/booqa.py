@@ -158,6 +158,8 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
 
     The premises of a question are what the corpus states of the same two entities in the same slice.
 
+    docs/booqa.md describes the corpus.
+
     \b
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer frequency --scorer graph:graphs
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer critic -m hf:google/flan-t5-xl --out answers

@@ -60,6 +60,8 @@ def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     Labels belong to facts that searches proposed, accepted or not; a file may label others. Measures come from labels
     whose keys the map did not learn from.
 
+    docs/certificates.md describes the file of labels.
+
     \b
     hapax calibrate --critic embedded --labels reference:all
     hapax calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability

@@ -258,6 +258,8 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     labels of the other couples. --store, for a single scorer, keeps these for `query --entail`, and the lead from which
     on a direction is sure for `check --db`.
 
+    docs/entailment.md says where published answers of models are from.
+
     \b
     hapax evaluate entailment consistency dev.txt --scorer critic -m smollm2 --db hapax.db --store
     hapax evaluate entailment consistency answers.json --scorer scores:answers.json
@@ -378,6 +380,8 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
 
     PATHS are files, folders of `.txt` files, or patterns such as 'graphs/*_sim.txt'. Read are the global similarities,
     else BInc's, else the only ones. A node (shop.1,shop.in.2)#person#location becomes shop_in(Person A, Location B).
+
+    docs/entailment.md names the published graphs.
 
     \b
     hapax evaluate entailment import 'graphs/*_sim.txt' --db hapax.db

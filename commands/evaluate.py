@@ -288,6 +288,8 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
 def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: Any) -> None:
     """Import the statements of LINK's dataset LINT from its CSV files and count them: LINK's table 16, and delta.
 
+    The files are those that LINK's code writes; docs/evaluation.md describes them.
+
     \b
     hapax evaluate lint probing_set --rules rules.json --db lint.db
     hapax evaluate probe --db lint.db

@@ -173,6 +173,8 @@ def explanation_json(entry: FaultExplanation) -> dict[str, Any]:
 def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None:  # noqa: A001  # the verb users type
     """Print rules as a Prolog program, as rule text or as LINK's rules.json.
 
+    rules.json is the file of LINK's released code.
+
     \b
     hapax compile > program.pl && swipl program.pl
     hapax compile rules.json --format rules

@@ -151,6 +151,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 
     After an interruption the same command goes on, and asks nothing twice.
 
+    docs/models.md tells who answers the file of --queue, and writes that of --results.
+
     \b
     hapax search
     hapax search --precision 0.95 --confidence 0.9

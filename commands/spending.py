@@ -33,6 +33,8 @@ def ledger(database: str, since: str, until: str, export: Path | None, as_json: 
     replies, which are charged. A request without a whole reply was perhaps billed, and counts at the most it can use.
     Requests of a batch (--queue) are queued until their results are read.
 
+    docs/faults.md describes the provider's table of --reconcile.
+
     \b
     hapax ledger --db hapax.db
     hapax ledger --reconcile usage.csv --since 2026-11 --until 2026-12

@@ -176,6 +176,8 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
 def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, as_json: bool) -> None:
     """Import filled-in sheets: CSV files, and the JSON files that the page saves.
 
+    The sheets are those that `votes export` and `votes next` wrote.
+
     \b
     hapax votes import sheets/statements-voter-1.csv statements-voter-2.json
     """

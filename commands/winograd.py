@@ -83,6 +83,8 @@ def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: 
     perturbed Winograd schemas, and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and
     label.
 
+    docs/winograd.md says where the published files are from.
+
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
@@ -133,6 +135,8 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     Prints single and pair accuracy by the strict and by the released reading, consistency, and the share of unreadable
     answers. The mapping from entities to concepts that AoT states is stored as facts `abstracts_to`. After a budget
     ended the command, run it again to continue; it asks nothing twice.
+
+    docs/winograd.md says where the published files are from.
 
     \b
     hapax evaluate winograd ask wsc_273_annotated_final.csv --method all -m openai:gpt-4.1 --max-calls 2000
@@ -208,6 +212,8 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     did not keep the format.
 
     Pairs that the second method fails on come first.
+
+    docs/winograd.md says where the published files are from.
 
     \b
     hapax evaluate winograd cases wsc_273_annotated_final.csv
@@ -290,8 +296,10 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     stays the same. A new pair is kept if associations favour the wrong answer and the base model fails on it. Every
     decision is stored with its score and threshold. Have people judge the result with `sheets`.
 
+    docs/winograd.md says where the published files are from.
+
     \b
-    hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:google/flan-t5-xl
+    hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:gpt2 --out reversed.jsonl
     """
     import hapax
 
@@ -321,6 +329,8 @@ def association(path: Path, model: str, database: str, as_json: bool, **options:
     """Measure if a model's association can gate new schemas, on the reversed pairs of CR-WSC-H and their sources.
 
     Prints the threshold that 45 of 51 reversed pairs pass, the sources that pass with them, and a plain verdict.
+
+    docs/winograd.md says where the published files are from.
 
     \b
     hapax evaluate winograd association wsc_273_annotated_final.csv -m smollm2
@@ -367,6 +377,8 @@ def association(path: Path, model: str, database: str, as_json: bool, **options:
 def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: Any) -> None:
     """Write sheets on which annotators say what each pronoun means and if the schema is usable.
 
+    The file of schemas is one that `generate` wrote, or any other that docs/winograd.md describes.
+
     \b
     hapax evaluate winograd sheets reversed.jsonl --annotator ann --annotator bob
     hapax evaluate winograd sheets reversed.jsonl --disputed --annotator eve
@@ -390,6 +402,8 @@ def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: An
 @with_json
 def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: str, as_json: bool) -> None:
     """Import filled-in sheets about the schemas of a file.
+
+    The file of schemas is one that `generate` wrote, or any other that docs/winograd.md describes.
 
     \b
     hapax evaluate winograd import reversed.jsonl sheets/schemas-ann.csv sheets/schemas-bob.csv
@@ -416,6 +430,8 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     """Measure the agreement of annotators on a file's schemas, and write the schemas to keep.
 
     A schema is kept if it has at least two annotators, and most of them give its label and find it usable.
+
+    The file of schemas is one that `generate` wrote, or any other that docs/winograd.md describes.
 
     \b
     hapax evaluate winograd judged reversed.jsonl --out verified.jsonl
@@ -454,6 +470,8 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
 @with_json
 def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any) -> None:
     """Write pairs as tasks for lm-evaluation-harness and Inspect, with single, pair and consistency scores.
+
+    docs/winograd.md says where the published files are from.
 
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks

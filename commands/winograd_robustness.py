@@ -32,6 +32,8 @@ KINDS = ("voice", "tense", "number", "order", "synonym", "names", "adverb", "con
 def reword(paths: tuple[Path, ...], kinds: tuple[str, ...], target: Path, as_json: bool, **options: Any) -> None:
     """Reword the sentences of Winograd files without changing their meaning, for `robustness`.
 
+    docs/winograd.md says where the published files are from.
+
     \b
     voice    The cat was chased by the dog.     tense    The dog chases the cat.
     number   The dogs chased the cats.          order    Because it was angry, the dog ...

@@ -78,6 +78,8 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     model lists the atoms that a sentence states. It does not see the entities, and a reply with anything but the
     theories' atoms is refused.
 
+    docs/winograd.md says where the published files are from.
+
     \b
     hapax evaluate winograd rules wsc_273_annotated_final.csv generated_modify_tq.csv
     hapax evaluate winograd rules wsc_273_annotated_final.csv --source CR-WSC-H --item CR-WSC-H:14
@@ -122,6 +124,8 @@ def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_
     """Answer by proof where there is one, and by a model elsewhere, with the risk at each coverage.
 
     The model's answers are those that `ask` stored; the most confident ones come first, by the margin of their scores.
+
+    docs/winograd.md says where the published files are from.
 
     \b
     hapax evaluate winograd ask wsc_273_annotated_final.csv -m smollm2 --method likelihood-partial
@@ -229,9 +233,11 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
     Writes weights.toml, acquired.rules and review.csv, a sheet of the rules in words for a person. Run again with the
     same folder, it does not take the rules to which the person has answered no on that sheet.
 
+    docs/winograd-theories.md says where the files of sentences are from.
+
     \b
-    hapax evaluate winograd learn train.jsonl --part read --out lesson
-    hapax evaluate winograd learn train.jsonl --part read --whole examples/schemas/written.jsonl --out lesson
+    hapax evaluate winograd learn dpr_train.jsonl --part read --out lesson
+    hapax evaluate winograd learn dpr_train.jsonl --part read --whole examples/schemas/written.jsonl --out lesson
     """
     from hapax.api import schemas
 
