@@ -294,6 +294,7 @@ def test_a_page_of_several_tables_is_data_too(client: TestClient, database: Path
     identity = first_statement(client)
     rule = client.get(f"/statement/{identity}?format=json").json()["statement"][0]["rule"]
     places = {
+        "/?": ["counts", "rules", "runs"],
         "/entity?name=Norway": ["facts", "head", "long_tail", "derived", "rejected", "types"],
         f"/statement/{identity}?": ["statement", "proof", "facts", "votes"],
         f"/rule/{rule}?": ["head", "long_tail", "derived"],
@@ -313,6 +314,20 @@ def test_a_page_of_several_tables_is_data_too(client: TestClient, database: Path
                 connection.execute(html.unescape(sql))
     assert client.get("/map?format=csv&table=other").status_code == 400
     assert client.get("/ask?goal=uses_currency('Norway', X)&format=csv").text.splitlines()[0] == "X"
+
+
+def test_a_run_and_a_search_are_data_too(client: TestClient, database: Path) -> None:
+    """Gates and costs of a run, and what has the words of a search, are CSV, and the SQL gives the same rows."""
+    run_id = client.get("/runs?format=json").json()[0]["id"]
+    for place, name in ((f"/run/{run_id}?", "gates"), ("/search?words=norw&", "statements")):
+        page = client.get(place).text
+        _, *rows = csv.reader(io.StringIO(client.get(f"{place}format=csv&table={name}").text))
+        sql = re.search(r"<pre class=\"rule-text\"><code>(SELECT.*?;)</code></pre>", page, re.DOTALL)
+        assert sql
+        with sqlite3.connect(database) as connection:
+            found = [tuple(map(str, row)) for row in connection.execute(html.unescape(sql[1]))]
+        assert sorted(map(tuple, rows)) == sorted(found) != []
+    assert client.get(f"/run/{run_id}?format=csv&table=costs").text.startswith("role,model,requests,")
 
 
 def test_statements_are_ordered_and_paged(tmp_path: Path) -> None:

@@ -323,7 +323,9 @@ class _Views:
         with self._open(request) as kb:
             counts = {**kb.row_counts(), "derived_statements": sum(current_counts(kb).values())}
             rules, runs = tables.rules(kb), tables.runs(kb, Page(rows=5))
-        return self._page(request, "front", title="Overview", counts=counts, rules=rules, runs=runs, linked=_LINKS)
+        counted = StoredTable(("what", "rows"), list(counts.items()), "", Page())
+        parts = {"counts": counted, "rules": rules, "runs": runs}
+        return self._with_tables(request, "front", "Overview", parts, counts=counts, linked=_LINKS)
 
     def statements(self, request: Request) -> Response:
         wanted = wanted_of(request.query_params)
@@ -398,7 +400,7 @@ class _Views:
             shown = pages.search_page(kb, self._words.search(words))
         if request.query_params.get("format") == "json":
             return self._refused(request) or self._secured(JSONResponse(shown.to_json()))
-        return self._page(request, "search", title="Search", words=words, shown=shown)
+        return self._with_tables(request, "search", "Search", shown.tables(), words=words, shown=shown)
 
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:
@@ -495,7 +497,7 @@ class _Views:
             shown = pages.run_page(kb, request.path_params["identity"])
         if request.query_params.get("format") == "json":
             return self._refused(request) or self._secured(JSONResponse(shown.to_json()))
-        return self._page(request, "run", title=f"Run {shown.run.id}", shown=shown)
+        return self._with_tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown=shown)
 
     async def judge(self, request: Request) -> Response:
         """The next statement to judge; a POST stores a vote."""

@@ -103,6 +103,15 @@ class SearchPage:
     statements: list[tuple[str, str]]
     statement_count: int
 
+    def tables(self) -> dict[str, StoredTable]:
+        """The matches as tables by name."""
+        found = ", ".join(tables.literal(identity) for identity, _ in self.statements)
+        sql = f"SELECT DISTINCT id, {tables.SENTENCE} FROM statements WHERE id IN ({found});"  # noqa: S608  for reading
+        return {
+            "values": StoredTable(("value",), [(name,) for name in self.names], "", Page()),
+            "statements": StoredTable(("id", "statement"), list(self.statements), sql, Page()),
+        }
+
     def to_json(self) -> dict[str, Any]:
         """The matches as the page lists them."""
         statements = [{"id": identity, "statement": text} for identity, text in self.statements]
@@ -359,6 +368,13 @@ def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSu
     return None, RuleSummary()
 
 
+# Of several verdicts on one value the last one holds; with a lone max(), SQLite takes the columns of its row.
+_GATES = (
+    "SELECT gate, sum(accepted), sum(NOT accepted) FROM (SELECT gate, accepted, max(rowid) FROM decisions "
+    "WHERE rule IS NULL AND run_id = %s GROUP BY subject) GROUP BY gate;"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class RunPage:
     """A run: its settings, and how far it is. `statements`: rows, of which a statement at both ends has two.
@@ -399,6 +415,19 @@ class RunPage:
     def spent(self) -> float | None:
         """The cost of all roles; None if a price is unknown."""
         return sum((line.sent for line in self.costs), CallStatistics()).cost
+
+    def tables(self) -> dict[str, StoredTable]:
+        """The tables behind the page by name."""
+        costs = []
+        for line in self.costs:
+            sent = line.sent
+            costs.append((line.role, line.model, sent.calls, sent.prompt_tokens, sent.completion_tokens, sent.cost))
+        columns = ("role", "model", "requests", "prompt tokens", "completion tokens", "cost")
+        sql = _GATES % tables.literal(self.run.id)
+        return {
+            "gates": StoredTable(("gate", "accepted", "rejected"), self.verdicts, sql, Page()),
+            "costs": StoredTable(columns, costs, "", Page()),
+        }
 
     @property
     def funnel(self) -> Funnel:

@@ -183,7 +183,7 @@ class _Select:
         """The SQL with its parameters as literals, for reading and for other programs."""
         # Our SQL has question marks for parameters only.
         parts = sql.split("?")
-        texts = [_literal(value) for value in self.parameters]
+        texts = [literal(value) for value in self.parameters]
         text = "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
         note = f"-- {POPULARITY}() is Hapax's: the Zipf frequency of the rarest word\n" if POPULARITY in sql else ""
         return note + text
@@ -192,7 +192,8 @@ class _Select:
 POPULARITY = "hapax_popularity"
 
 
-def _literal(value: object) -> str:
+def literal(value: object) -> str:
+    """A value as SQL has it."""
     # chr(39) is a quotation mark, which SQL doubles inside a text.
     return str(value) if isinstance(value, int | float) else f"'{str(value).replace(chr(39), chr(39) * 2)}'"
 
@@ -425,7 +426,7 @@ def statement_rows(statement: StatementRecord, ends: Sequence[str]) -> StoredTab
     rows = [(statement.id, statement.rule, str(end), statement.text, statement.log_likelihood) for end in ends]
     if not rows:
         return StoredTable(columns, [(statement.id, statement.rule, DERIVED, statement.text, None)], "", Page())
-    sql = f"SELECT * FROM statements WHERE id = {_literal(statement.id)};"  # noqa: S608  for reading only
+    sql = f"SELECT * FROM statements WHERE id = {literal(statement.id)};"  # noqa: S608  for reading only
     return StoredTable(columns, rows, sql, Page())
 
 
