@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hapax
-from hapax.engine.search.account import EXAMPLE_WIDTH, StepAccount, equal_scores, question_account, shortage
+from hapax.engine.search.account import (
+    EXAMPLE_WIDTH,
+    GateLoss,
+    PremiseLoss,
+    StepAccount,
+    equal_scores,
+    question_account,
+    shortage,
+)
 from hapax.engine.search.gates import CRITIC, QuestionGates
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.ranking import keep_count, kept, kept_at_ends, random_score
@@ -547,3 +555,14 @@ def test_a_report_of_a_run_without_an_account_is_written(food: tuple[Path, Path,
     assert invoke("report", "--db", database, "--rules", rules, "-o", page).exit_code == 0
     assert "Account of each step" not in page.read_text("utf-8")
     assert "the last search" not in invoke("why-not", "cannot_eat(tom, x)", "--rules", rules, "--db", database).stdout
+
+
+def test_losses_of_two_runs_keep_the_highest_score() -> None:
+    """Added accounts count both losses and keep the highest P(yes) of either; a loss without a score takes none away."""
+    judged, unjudged = PremiseLoss(2, "critic", 0.4), PremiseLoss(1, "critic")
+    near, unscored = GateLoss(2, 0.4, 0.85), GateLoss(1)
+
+    assert judged + unjudged == unjudged + judged == PremiseLoss(3, "critic", 0.4)
+    assert unjudged + unjudged == PremiseLoss(2, "critic")
+    assert judged + PremiseLoss(1, "critic", 0.6) == PremiseLoss(3, "critic", 0.6)
+    assert near + unscored == unscored + near == GateLoss(3, 0.4, 0.85)
