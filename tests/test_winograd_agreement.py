@@ -102,6 +102,13 @@ def test_a_pronoun_that_agrees_with_one_entity_is_refused(tmp_path: Path) -> Non
             "Sarah told Emily about her mother, but she did not like her.",
         ),
         (
+            "Serena told Yvette about his mother, but he did not {} her.",
+            ("like", "trust"),
+            "he",
+            ("Serena", "Yvette"),
+            "Serena told Yvette about her mother, but she did not like her.",
+        ),
+        (
             "The wolves are attacking the sheep. They have become {}.",
             ("bold", "shy"),
             "They",

@@ -240,6 +240,16 @@ def test_the_use_of_rules_is_counted(reasoner: Reasoner) -> None:
     assert (use.sources, use.families, use.answers, use.right) == (("set",), 1, 1, 1)
 
 
+def test_a_name_has_one_gender() -> None:
+    """No first name, title or noun of the lexicon is listed for both genders."""
+    names = tomllib.loads(LEXICON.read_text(encoding="utf-8"))["names"]
+    male, female = (
+        {word.strip() for word in names[gender].replace("\n", " ").split(",")} for gender in ("male", "female")
+    )
+
+    assert male & female == set()
+
+
 def test_a_family_is_in_one_part() -> None:
     """Sentences of one family are in the same half, whatever file they come from."""
     items = [WinogradItem(f"{name}:0", name, name, ACTIVE, "he", ("Tom", "Paul"), 1, "row 0", "f0") for name in "ab"]
