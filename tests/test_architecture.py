@@ -58,7 +58,11 @@ FENCES = {
     "sklearn": ("evaluation/booqa/retrieval.py", "evaluation/calibration/fitting.py"),
     "wn": ("evaluation/entailment/lexicon.py",),
     "ray": ("engine/cluster/on_ray.py",),
-    "lemminflect": ("evaluation/winograd/rewordings/making.py", "evaluation/entailment/linking.py"),
+    "lemminflect": (
+        "evaluation/winograd/rewordings/making.py",
+        "evaluation/winograd/reasoner/parsing.py",
+        "evaluation/entailment/linking.py",
+    ),
     "spacy": ("evaluation/winograd/reasoner/parsing.py",),
     "click": ("commands/", "cli.py"),
     "rich": ("commands/",),

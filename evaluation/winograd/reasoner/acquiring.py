@@ -31,9 +31,11 @@ LEAST_FAMILIES = 2
 LEAST_PRECISION = 0.6
 """Lower end of the 90 % interval of a rule's share of right sentences."""
 
-_TYPES = ("is_a_name", "names_no_being")
+_TYPES = ("is_a_name", "names_no_being", "is_usually_an_object")
 # Atoms that hold of a candidate by its type or form, not by what the sentence says.
-_NOT_SAID = frozenset({"agrees_with_the_pronoun", "does_not_agree_with_the_pronoun", "needs_a_mind", *_TYPES})
+_NOT_SAID = frozenset(
+    {"agrees_with_the_pronoun", "does_not_agree_with_the_pronoun", "needs_a_mind", "suits_an_object", *_TYPES}
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -18,6 +18,7 @@ _BEINGS = {
     "administrative district": GROUP,
     "country": GROUP,
     "imaginary being": PERSON,
+    "operator": PERSON,  # drivers are no kind of person in WordNet
 }
 _GENDERS = {"male": "male", "female": "female"}
 _AMOUNT_WORDS = """
@@ -78,6 +79,11 @@ class EntityType:
             return "animacy"
         return None if gender in self.genders else "gender"
 
+    @property
+    def is_usually_an_object(self) -> bool:
+        """True if no being is above its first sense."""
+        return bool(self.concepts) and not set(self.concepts) & set(_BEINGS)
+
     def has_number_of(self, pronoun: str) -> bool:
         """True if the entity has the number of this pronoun and cannot have the other."""
         return self.numbers == {SUBJECT_PRONOUNS[pronoun.casefold()][0]}
@@ -128,7 +134,9 @@ class Abstraction:
 
     def _senses(self, words: list[str], head: Token, count: int | None = SENSES) -> list[tuple[str, ...]]:
         # "fire engine" is listed as such, "body builder" as one word; else the head alone is looked up.
-        phrases = ("_".join(words), "".join(words), head.lemma)
+        # The singular first: "judges" is also the title of a book, and "twins" a constellation.
+        single = [*words[:-1], head.lemma] if words[-1] == head.text.casefold() else words
+        phrases = ("_".join(single), "".join(single), "_".join(words), head.lemma)
         return next((senses for phrase in phrases if (senses := self._wordnet.kinds(phrase, count))), [])
 
 

@@ -39,7 +39,7 @@ REPLY_TOKENS = 200
 LEVELS = (0.6, 0.7, 0.8, 0.9)
 """Least probabilities of the risk-coverage table."""
 
-LEAST = 0.8
+LEAST = 0.75
 """Least probability that is written to the weights; the levels show what others would give."""
 
 INDUCTION = "induction"

@@ -36,6 +36,7 @@ class WordClasses:
             self.manners |= dict.fromkeys(_words(text), name)
         minds = {name: frozenset(_words(text)) for name, text in sections["minds"].items()}
         self.mind_classes, self.mind_words = minds["classes"], minds["verbs"] | minds["qualities"]
+        self.object_classes = minds["objects"]
         self.genders: dict[str, str] = {}
         for gender, text in sections["names"].items():
             self.genders |= dict.fromkeys(_words(text), gender)

@@ -49,6 +49,9 @@ class SpacyParser:
 
     def __init__(self) -> None:
         self._pipeline = _pipeline()
+        with extras_named():
+            from lemminflect import getLemma
+        self._lemmas = getLemma
 
     def parse(self, text: str) -> Parse:
         """The words of the text; heads are indices into the result."""
@@ -58,8 +61,7 @@ class SpacyParser:
                 Token(
                     token.i,
                     token.text,
-                    # spaCy leaves the capitals of names in their lemmas.
-                    token.lemma_.casefold(),
+                    self._lemma(token.lemma_, token.text, token.tag_),
                     token.tag_,
                     token.dep_,
                     token.head.i,
@@ -68,6 +70,16 @@ class SpacyParser:
                 )
             )
         return tuple(tokens)
+
+    def _lemma(self, lemma: str, text: str, tag: str) -> str:
+        """The lemma, which spaCy leaves as the word stands where it does not know a form, such as that of "forgave"."""
+        # spaCy leaves the capitals of names in their lemmas.
+        lemma = lemma.casefold()
+        if tag not in ("VBD", "VBN", "VBP") or lemma != text.casefold():
+            return lemma
+        # The likeliest first; a word that is its own lemma stays.
+        lemmas = self._lemmas(lemma, "VERB")
+        return lemma if lemma in lemmas or not lemmas else str(lemmas[0])
 
 
 def parser_installed() -> bool:

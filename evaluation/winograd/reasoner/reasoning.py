@@ -18,7 +18,7 @@ from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.evaluation.winograd.data import BLANK, STAND_IN
 from hapax.evaluation.winograd.reasoner.events import EventReader, ParsedEvent, is_pronoun
-from hapax.evaluation.winograd.reasoner.kinds import Abstraction, EntityType
+from hapax.evaluation.winograd.reasoner.kinds import SUBJECT_PRONOUNS, Abstraction, EntityType
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser, Parse, Parser, SpacyParser, Token
 from hapax.evaluation.winograd.reasoner.roles import CORE
@@ -182,6 +182,8 @@ class Reasoner:
         assumed: list[tuple[Atom, ...] | None] = []
         for number in (0, 1):
             atoms = [*statements.atoms(names, number), *_type_atoms(names, number, types, clashes)]
+            if SUBJECT_PRONOUNS[schema.pronoun.text.casefold()][1] in ("male", "female"):
+                atoms.append(Atom("needs_a_mind", (Constant(names[number]),)))
             assumed.append(None if clashes[number] else tuple(dict.fromkeys(atoms)))
         said = tuple(atom_text(atom, self.library) for atom in statements.atoms(names, None))
         return StatedSentence(names, said, (assumed[0], assumed[1]), tuple(steps))
@@ -333,6 +335,8 @@ def _type_atoms(
             yield Atom("names_no_being", own)
         elif not kind.concepts:
             yield Atom("is_a_name", own)
+        if kind.is_usually_an_object:
+            yield Atom("is_usually_an_object", own)
         for concept in kind.concepts:
             yield Atom(ABSTRACTION, (*own, Constant(concept)))
 

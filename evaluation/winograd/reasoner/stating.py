@@ -12,6 +12,7 @@ from hapax.evaluation.winograd.reasoner.events import (
     is_pronoun,
     relation_between,
 )
+from hapax.evaluation.winograd.reasoner.kinds import SUBJECT_PRONOUNS
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
 from hapax.evaluation.winograd.reasoner.parsing import Parse, Token
 from hapax.evaluation.winograd.reasoner.roles import CORE, OWNED, base_role, last_marker, role_of
@@ -20,6 +21,11 @@ from hapax.grammar.terms import Atom, Constant
 WANTING = frozenset({"want", "try", "hope", "wish", "intend", "plan", "need", "attempt", "decide", "like"})
 UNREAL = WANTING | {"refuse", "fail", "expect", "hesitate", "claim", "pretend", "threaten"}
 """Governors under which what follows has not happened."""
+
+WISHING = frozenset(
+    {"want", "hope", "wish", "expect", "need", "like", "prefer", "love", "desire", "let", "help", "make"}
+)
+"""Verbs by which somebody wants something of another one: "wanted her to stay"."""
 
 ELSEWHERE = "elsewhere"
 """Role of an entity that is named beside the event of the other one."""
@@ -38,8 +44,22 @@ _PASSIVE = frozenset(
 )
 """Qualities that a passive without agent says of its subject; those of the active voice are its agent's."""
 
-_OF_THE_OBJECT = frozenset({"is_caught", "gets_away", "is_liked", "is_disliked"})
+_OF_THE_OBJECT = frozenset({"is_caught", "gets_away", "is_liked", "is_disliked", "shows_suffering"})
 """Qualities that a transitive verb says of its object alone."""
+
+_LITTLE = frozenset({"less", "fewer", "few", "little", "least", "fewest"})
+"""Words by which there is little of an object."""
+
+_BEARING = frozenset({"bear", "stand", "take", "tolerate", "stomach", "resist", "help", "see", "wait", "believe"})
+"""Verbs that tell of feelings, not of abilities, after "could not"."""
+
+_STRONGLY = frozenset({"need", "want", "hurt", "injure", "wound", "miss"})
+"""Verbs with which "badly" means very much."""
+
+_FEEDING = frozenset(
+    {"feed", "serve", "supply", "equip", "pay", "treat", "water", "provide", "award", "reward", "tip", "fund", "spoil"}
+)
+"""Verbs of giving whose object is the one who gets something, and not what is given."""
 
 TRYING = frozenset({"try", "attempt"})
 """Governors that tell of an act, which others may answer, and not of a wish alone."""
@@ -116,7 +136,38 @@ class SentenceStatements:
                 found.append((event, (first, second)))
         # An entity inside another's phrase, as an owner, takes part less directly.
         direct = [(event, roles) for event, roles in found if not any(map(last_marker, roles))]
-        return direct or found[:1] or self._loose_event(events)
+        return direct or found[:1] or self._compared(events) or self._instrument(events) or self._loose_event(events)
+
+    def _than(self) -> Token | None:
+        """The word before what something is compared with; "then" is a common misspelling."""
+        return next(
+            (token for token in self._schema.parse if token.lemma in ("than", "then") and token.tag == "IN"), None
+        )
+
+    def _compared(self, events: list[ParsedEvent]) -> list[tuple[ParsedEvent, tuple[str, str]]]:
+        """A comparison by its word order, where the parser hangs `than` elsewhere: "sells better than B"."""
+        than = self._than()
+        if than is None:
+            return []
+        first, second = (head.index > than.index for head in self._schema.heads)
+        before = [event for event in events if event.place < than.index]
+        if first is second or not before or self._schema.pronoun.index < than.index:
+            return []
+        return [(before[-1], ("than", "subject") if first else ("subject", "than"))]
+
+    def _instrument(self, events: list[ParsedEvent]) -> list[tuple[ParsedEvent, tuple[str, str]]]:
+        """What somebody does with one entity to the other: "used the axe to cut the tree"."""
+        parse = self._schema.parse
+        first, second = (head.index for head in self._schema.heads)
+        tools = {
+            event.roles["object"]: event.place for event in events if event.lemma == "use" and "object" in event.roles
+        }
+        for event in events:
+            patient = event.roles.get("object")
+            for tool, other in ((first, second), (second, first)):
+                if patient == other and tools.get(tool) == parse[event.place].head:
+                    return [(event, ("with", "object") if tool == first else ("object", "with"))]
+        return []
 
     def _loose_event(self, events: list[ParsedEvent]) -> list[tuple[ParsedEvent, tuple[str, str]]]:
         """An event with one entity as its subject, where the other one is named elsewhere, as no subject."""
@@ -149,10 +200,27 @@ class SentenceStatements:
 
     def _between_themes(self, event: ParsedEvent, roles: tuple[str, str]) -> Iterator[tuple[str, int, int]]:
         """Events of somebody else: "prefer A to B"."""
+        if "object" in roles:
+            yield from self._between_object(event, roles)
         if event.lemma in ("prefer", "choose", "pick", "favor", "like", "love", "select", "enjoy", "use"):
             for number in (0, 1):
                 if roles[number] == "object" and roles[1 - number] in ("to", "over", "than", "instead of"):
                     yield ("surpasses", 1 - number, number) if event.negative else ("surpasses", number, 1 - number)
+
+    def _between_object(self, event: ParsedEvent, roles: tuple[str, str]) -> Iterator[tuple[str, int, int]]:
+        """An object with a tool, a place or a receiver: "cut B with A", "put A into B", "gave A to B"."""
+        theme = roles.index("object")
+        other, role = 1 - theme, roles[1 - theme]
+        if role == "with":
+            # What is done with a tool is what the tool does.
+            yield ANY_EVENT, other, theme
+            classes = self._classes(event, "object", event.negative)
+            yield from ((name, other, theme) for name, flip in classes if not flip and name in _BY_TOOLS)
+        elif role in ("to", "dative"):
+            yield "goes_to", theme, other
+        else:
+            classes = self._lexicon.event_classes(f"{event.lemma} {role}", "", event.negative)
+            yield from ((name, theme, other) for name, _ in classes if name in ("fits", "does_not_fit"))
 
     def _classes(self, event: ParsedEvent, role: str, negative: bool) -> list[tuple[str, bool]]:
         """Classes of an event between its subject and this role."""
@@ -175,6 +243,9 @@ class SentenceStatements:
             return classes
         classes = lexicon.event_classes(event.lemma, event.lemma, negative)
         if role != "dative":
+            # "Gave William money" may be parsed as one phrase; an entity that is the object itself is what is given.
+            if event.roles.get("object") in self.mentioned and not ("theme" in event.roles or event.lemma in _FEEDING):
+                classes = [(name, flip) for name, flip in classes if name not in ("gives", "sells")]
             # With a dative the object is what is given, told or asked.
             return [] if "dative" in event.roles and event.roles["dative"] != event.roles["object"] else classes
         for preposition in ("for", "to"):
@@ -184,7 +255,8 @@ class SentenceStatements:
     def _comparison(self, event: ParsedEvent, subject: int, partner: int) -> Iterator[tuple[str, int, int]]:
         """Who surpasses whom by a comparative: `better`, `more famous`, `less noise`."""
         qualities, degrees = set[str](), set[str]()
-        for token in self._schema.parse:
+        than = self._than()
+        for token in self._schema.parse[: than.index if than is not None else None]:
             if token.tag in ("JJR", "RBR") or token.lemma in ("more", "less", "few"):
                 head = self._schema.parse[token.head]
                 word = head if token.lemma in ("more", "less", "few", "many", "much", "little") else token
@@ -196,6 +268,11 @@ class SentenceStatements:
                     else set()
                 )
         better, worse = bool(qualities & _BETTER), bool(qualities & _WORSE)
+        if qualities & _LOW_ENDS and not better:
+            degrees = {"less" if degree == "more" else "more" for degree in degrees}
+            worse = False
+        if qualities & _OF_TASTE:
+            better = worse = False
         if not degrees or (better and worse):
             return
         # "not more" and "less" point downwards, "not less" upwards.
@@ -218,20 +295,19 @@ class SentenceStatements:
             yield "declines"
         if role == "subject":
             yield from self._obligation(event)
+            yield from self._conduct(event)
         if (wanting and governs) or self._is_unreal(event):
             return
         # "not less strong" is strong.
-        negative = event.negative ^ (event.degree == "less")
+        negative = event.negative ^ (event.degree == "less" or self._is_little(event))
         classes: list[str] = []
-        if role in ("subject", f"subject/{OWNED}"):
-            classes = self._qualities(event, negative)
-            if role == "subject" and negative and (event.modal == "can" or event.lemma in ("know", "understand")):
-                classes.append("is_unable")
-            classes += self._manner(event, negative)
-            if role == "subject":
-                yield from self._minds(classes, event)
+        if role == "subject":
+            classes = self._of_subject(event, negative)
+            yield from self._minds(classes, event)
+        elif role == f"subject/{OWNED}":
+            classes = self._qualities(event, negative) + self._manner(event, negative)
         elif role == "object":
-            classes = self._undergone(event, negative)
+            classes = list(self._undergone(event, negative))
         if role in event.roles:
             classes += self._projected(event, role, negative)
         yield from classes
@@ -241,6 +317,25 @@ class SentenceStatements:
         """True of what is wanted or would be: it need not be so. "Would not" tells of a refusal."""
         return bool(UNREAL & set(event.under)) or (event.modal == "would" and not event.negative)
 
+    def _of_subject(self, event: ParsedEvent, negative: bool) -> list[str]:
+        """Qualities and manner of the subject, and whether it is unable."""
+        classes = self._qualities(event, negative)
+        if "have" in event.under:
+            # "Had to be content with silver" tells of no pleasure.
+            classes = [name for name in classes if name != "is_pleased"]
+        tells_of_ability = event.modal == "can" and event.lemma not in _BEARING
+        if negative and (tells_of_ability or event.lemma in ("know", "understand")):
+            classes.append("is_unable")
+        return classes + self._manner(event, negative)
+
+    def _is_little(self, event: ParsedEvent) -> bool:
+        """True if there is little of the object: "makes less noise", but not "has a little money"."""
+        if "object" not in event.roles:
+            return False
+        near = self._reader.children(event.roles["object"], "amod", "det", "quantmod", "nummod", "advmod")
+        texts = {child.text.casefold() for child in near}
+        return bool(texts & _LITTLE) and "a" not in texts
+
     def _obligation(self, event: ParsedEvent) -> Iterator[str]:
         """The duty or permission of the subject by an auxiliary or governor."""
         modals = {child.text.casefold() for child in self._reader.children(event.place, "aux")}
@@ -249,16 +344,54 @@ class SentenceStatements:
         if modals & {"could", "can", "may", "might"}:
             yield "may_act"
 
-    def _undergone(self, event: ParsedEvent, negative: bool) -> list[str]:
+    def _conduct(self, event: ParsedEvent) -> Iterator[str]:
+        """What the subject does by the form of its clause alone, whatever the verb says."""
+        if event.part == "verb" and event.lemma not in ("be", "have"):
+            tags = {child.tag for child in self._reader.children(event.place, "aux") if child.lemma in ("have", "be")}
+            if event.negative and not event.modal:
+                yield "leaves_it_undone"
+            elif self._schema.parse[event.place].tag == "VBN" and tags:
+                yield "has_acted"
+            elif self._schema.parse[event.place].tag == "VBG" and tags:
+                yield "is_about_it"
+            if event.negative and event.modal == "would":
+                yield "will_not_do_it"
+        if event.lemma in WISHING and any(self._means_the_other(index) for index in self._wanted(event)):
+            yield "wants_it_of_the_other"
+        if any(self._means_the_other(index) for index in event.roles.values()):
+            yield "acts_on_the_other"
+        if event.degree in ("more", "less"):
+            yield f"is_{event.degree}_so"
+
+    def _wanted(self, event: ParsedEvent) -> Iterator[int]:
+        """Subjects of what is wanted: "wants them to come"."""
+        for clause in self._reader.children(event.place, "ccomp", "xcomp"):
+            yield from (child.index for child in self._reader.children(clause.index, "nsubj"))
+            if "object" in event.roles:
+                yield event.roles["object"]
+
+    def _means_the_other(self, index: int) -> bool:
+        """True for a pronoun that can mean the other entity, as one of the same number and kind, and for an entity."""
+        token, pronoun = self._schema.parse[index], self._schema.pronoun
+        if not is_pronoun(token):
+            return any(token.index == head.index for head in self._schema.heads)
+        return (
+            index != pronoun.index
+            and SUBJECT_PRONOUNS[token.text.casefold()] == (SUBJECT_PRONOUNS[pronoun.text.casefold()])
+        )
+
+    def _undergone(self, event: ParsedEvent, negative: bool) -> Iterator[str]:
         """Statements about somebody to whom a third party, or nobody named, does something: "she was promoted"."""
         parse, lexicon = self._schema.parse, self._lexicon
         classes: list[str] = []
+        if self._means_the_other(event.roles.get("subject", event.roles["object"])):
+            yield "is_acted_on_by_the_other"
         for name, index in event.roles.items():
             if name not in CORE:
                 classes += lexicon.qualities(f"{name} {parse[index].lemma}", "phrase", negative)
         if "subject" not in event.roles:
             classes += lexicon.qualities(event.lemma, "listed", negative)
-        return [name for name in classes if name in _PASSIVE]
+        yield from (name for name in classes if name in _PASSIVE)
 
     def _qualities(self, event: ParsedEvent, negative: bool) -> list[str]:
         """Classes of what is said of the subject: by whole phrases first, then by the word."""
@@ -271,11 +404,14 @@ class SentenceStatements:
         phrases += [f"{event.lemma} {child.lemma}" for child in self._reader.children(event.place, "advmod", "acomp")]
         phrases += [f"{child.lemma} {event.lemma}" for child in self._reader.children(event.place, "compound", "amod")]
         for phrase in phrases:
-            if classes := lexicon.qualities(phrase, "phrase", negative):
-                return classes
+            # A listed phrase says what it says, and its denial nothing that its words would say.
+            if lexicon.qualities(phrase, "phrase", False):
+                return lexicon.qualities(phrase, "phrase", negative)
         if event.lemma in _LIGHT and "object" in event.roles:
             patient = parse[event.roles["object"]]
-            classes = lexicon.qualities(patient.lemma, "noun", negative)
+            # "Owns one": only nouns say what is had.
+            part = "noun" if patient.tag.startswith("NN") else "listed"
+            classes = lexicon.qualities(patient.lemma, part, negative)
             for adjective in self._reader.children(patient.index, "amod"):
                 classes += lexicon.qualities(adjective.lemma, "adj", negative)
             if classes:
@@ -283,7 +419,8 @@ class SentenceStatements:
         if event.part == "verb":
             classes = lexicon.qualities(event.lemma, event.part, negative)
             # Who catches somebody is not caught.
-            return [name for name in classes if "object" not in event.roles or name not in _OF_THE_OBJECT]
+            has_object = "object" in event.roles and event.lemma != "suffer"
+            return [name for name in classes if not has_object or name not in _OF_THE_OBJECT]
         # "better" and "bored" are listed as they stand; their lemmas are "well" and "bore".
         return lexicon.qualities(parse[event.place].text.casefold(), "listed", negative) or lexicon.qualities(
             event.lemma, event.part, negative
@@ -299,8 +436,10 @@ class SentenceStatements:
         manners = {
             self._lexicon.manners[word.text.casefold()]
             for word in words
-            if word.text.casefold() in self._lexicon.manners
+            if word.text.casefold() in self._lexicon.manners and word.text.casefold() not in _LITTLE
         }
+        if event.lemma in _STRONGLY:
+            manners.discard("badly")
         # "well" beside "badly" says neither.
         if len(manners) != 1:
             return []
@@ -321,15 +460,28 @@ class SentenceStatements:
         """True if the other role is a person of the sentence, or the pronoun has the object's role."""
         others = [index for name, index in event.roles.items() if name != role]
         heads = {head.index for head in self._schema.heads}
-        return role == "object" or any(index in heads or is_pronoun(self._schema.parse[index]) for index in others)
+        return role == "object" or any(index in heads or self._means_the_other(index) for index in others)
 
     def _minds(self, classes: list[str], event: ParsedEvent) -> Iterator[str]:
         if set(classes) & self._lexicon.mind_classes or event.lemma in self._lexicon.mind_words:
             yield "needs_a_mind"
+        if set(classes) & self._lexicon.object_classes:
+            yield "suits_an_object"
 
 
 _BY_OWNED = frozenset({"harms", "sanctions", "helps", "rewards", "likes", "dislikes", "copies", "refuses", "envies"})
 """Classes that hold of an owner where the event is done to what is owned: "praised Tom's book"."""
+
+_BY_TOOLS = frozenset(
+    {"damages", "harms", "discards", "lifts", "reaches", "cannot_damage", "cannot_lift", "cannot_reach"}
+)
+"""Classes that hold of a tool where somebody does something with it."""
+
+_LOW_ENDS = frozenset({"is_small", "is_low"})
+"""Qualities of which more is less: "lighter"."""
+
+_OF_TASTE = frozenset({"is_costly", "is_frightening"})
+"""Qualities of which more is neither better nor worse by itself: "more expensive"."""
 
 _BETTER = frozenset(
     {
