@@ -13,7 +13,7 @@ from typing import Final
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.satisfiable import contradiction
+from hapax.grammar.satisfiable import contradiction, divides_by_zero
 from hapax.grammar.subsumption import MAXIMUM_TRIES, MAXIMUM_TRIES_OF_ALL, Features, Matcher, features
 from hapax.grammar.terms import Arithmetic, Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
@@ -69,7 +69,9 @@ def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
                 continue
             earlier.add(rule)
             for pair in pairs:
-                yield from pair.diagnostics()
+                # What a premise that never holds concludes follows from anything; it has a fault of its own.
+                if not (pair.is_one_sided and any(_never_applies(part, library) for part in (pair.first, pair.second))):
+                    yield from pair.diagnostics()
 
 
 class _EarlierRules:
@@ -123,6 +125,11 @@ class _Pair:
         self.first, self.second = first, second
         self.forward = matcher.subsumes(first, second) if forward else False
         self.backward = matcher.subsumes(second, first) if backward else False
+
+    @property
+    def is_one_sided(self) -> bool:
+        """True if one of the rules subsumes the other, and they are not equal."""
+        return bool(self.forward) != bool(self.backward)
 
     def diagnostics(self) -> Iterator[Diagnostic]:
         first, second = self.first, self.second
@@ -216,8 +223,14 @@ def contraries_given_up(rule: Rule, reported: int) -> Diagnostic:
     )
 
 
+def _never_applies(rule: Rule, library: Library) -> bool:
+    return divides_by_zero(rule.premise, library) or bool(contradiction(rule.premise, library))
+
+
 def can_meet(first: Rule, second: Rule, library: Library) -> bool:
     """True if both rules can apply to the same arguments of their conclusions."""
+    if divides_by_zero((*first.premise, *second.premise), library):
+        return False
     second = _renamed_apart(second)
     first_arguments, second_arguments = first.conclusion.atom.arguments, second.conclusion.atom.arguments
     if len(first_arguments) != len(second_arguments):

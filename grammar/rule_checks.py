@@ -14,7 +14,7 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.satisfiable import contradiction, is_zero
+from hapax.grammar.satisfiable import contradiction, divisors, is_zero
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,
@@ -348,7 +348,7 @@ DIVISION_BY_ZERO: Final = RuleFault.error(
 def division_by_zero(library: Library) -> Iterator[Diagnostic]:
     """Divisors that are zero whatever their variables are: a comparison with one has no value and never holds."""
     for comparison, place, owner in _comparisons(library):
-        for divisor in (*_divisors(comparison.left), *_divisors(comparison.right)):
+        for divisor in (*divisors(comparison.left), *divisors(comparison.right)):
             if is_zero(divisor, library):
                 is_constant = isinstance(divisor, Constant)
                 zero = "zero" if is_constant else f"{expression_text(divisor)}, which is always zero"
@@ -357,15 +357,6 @@ def division_by_zero(library: Library) -> Iterator[Diagnostic]:
                     f'"{comparison}" of {owner} divides by {zero}, so it never holds',
                     "Correct the divisor",
                 )
-
-
-def _divisors(expression: Expression) -> Iterator[Expression]:
-    """The right sides of the divisions in an expression."""
-    if isinstance(expression, Arithmetic):
-        yield from _divisors(expression.left)
-        yield from _divisors(expression.right)
-        if expression.operator == "/":
-            yield expression.right
 
 
 def _place_of_use(rule: Rule, using: Sequence[BodyLiteral], variable: Variable) -> Place:

@@ -7,7 +7,7 @@ too many comparisons count as satisfiable, so every contradiction that it report
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -40,6 +40,25 @@ def contradiction(premise: Iterable[BodyLiteral], library: Library) -> tuple[Bod
 def is_zero(expression: Expression, library: Library) -> bool:
     """True if the expression is zero whatever its variables are, as `3 - 3` and `A - A`."""
     return isinstance(expression, Arithmetic | Constant) and _Inequalities(library).is_zero(expression)
+
+
+def divides_by_zero(premise: Iterable[BodyLiteral], library: Library) -> bool:
+    """True if a comparison of the premise divides by zero, so that it never holds."""
+    for item in premise:
+        if isinstance(item, Comparison) and any(
+            is_zero(divisor, library) for divisor in (*divisors(item.left), *divisors(item.right))
+        ):
+            return True
+    return False
+
+
+def divisors(expression: Expression) -> Iterator[Expression]:
+    """The right sides of the divisions in an expression."""
+    if isinstance(expression, Arithmetic):
+        yield from divisors(expression.left)
+        yield from divisors(expression.right)
+        if expression.operator == "/":
+            yield expression.right
 
 
 def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:

@@ -15,6 +15,7 @@ from hapax.grammar.errors import Diagnostic, RulesRejected
 from hapax.grammar.pair_checks import can_meet, duplicate_and_subsumed_rules, opposite_conclusions
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, Rule
+from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import subsumes
 
 VARIABLES = st.sampled_from(["Food X", "Cheese Y", "Food Z", "Year T", '"brie"', "7"])
@@ -53,6 +54,8 @@ def all_pairs(library: Library) -> list[Finding]:
             found.append(("HPX205", rule.place.line, (twins[0].place.line,)))
             continue
         kept.append(rule)
+        # What never holds has a fault of its own.
+        ways = [way for way in ways if not any(contradiction(part.premise, library) for part in (rule, way[0]))]
         found += [("HPX206", rule.place.line, (known.place.line,)) for known, forward, _ in ways if forward]
         found += [("HPX206", known.place.line, (rule.place.line,)) for known, _, backward in ways if backward]
     return sorted(found)
@@ -77,6 +80,15 @@ def test_contrary_conclusions_are_found_among_all_pairs(library: Library) -> Non
     ]
 
     assert findings(list(opposite_conclusions(library))) == sorted(pairs)
+
+
+def test_a_premise_that_never_holds_is_compared_with_no_other() -> None:
+    """A rule that divides by zero, or whose comparisons exclude each other, has that fault alone."""
+    lines = ["n(Thing T, Year N) & N > 3 -> can_go(Thing T)", "n(Thing T, Year N) & N / 0 > 1 -> cannot_go(Thing T)"]
+    lines += ["n(Thing T, Year N) & N * N < 0 -> cannot_go(Thing T)", "n(Thing T, Year N) & N < N -> can_go(Thing T)"]
+    library = parse_library([("t", "\n".join(["opposite can_go cannot_go", *lines]))])
+
+    assert findings([*duplicate_and_subsumed_rules(library), *opposite_conclusions(library)]) == []
 
 
 def copies(count: int) -> Library:
