@@ -463,6 +463,32 @@ def test_far_pages_have_the_rows_that_follow_the_near_ones(
     assert standing == 4
 
 
+def test_a_statement_with_another_proof_is_listed_by_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement of two runs, the first one's fact withdrawn, is in the list by its second row, once, near and far."""
+    database, fruit = tmp_path / "kb.db", (("A", "apple"),)
+    facts = [FactRecord(name, ("apple",), ("Fruit",), Source.MODEL) for name in ("is_sweet", "is_sugary")]
+    with KnowledgeBase(database) as kb:
+        kb.add_rules([RuleRecord("r", "r", None, None, None)])
+        kb.add_facts(facts)
+        for run_id, fact in zip(("first", "second"), facts, strict=True):
+            kb.start_run(RunRecord(run_id, "search", {}, "f", "2026-01-01"))
+            goal = {"predicate": fact.predicate, "arguments": ["apple"]}
+            proof = {"steps": [{"by": "fact", "fact": fact.id, "goal": goal}]}
+            kb.add_statements(
+                [StatementRecord("r", end, run_id, fruit, "p", "c", "t", proof, -1.0) for end in Distribution]
+            )
+        kb.withdraw([facts[0].id], "it is not", "user")
+        standing = kb.standing_count()
+    with KnowledgeBase(database, read_only=True) as kb:
+        wanted = [Wanted(), Wanted(end="head"), Wanted(rule="r")]
+        near = [len(tables.statements(kb, conditions, Page()).rows) for conditions in wanted]
+        monkeypatch.setattr(tables, "FAR", 0)
+        far = [len(tables.statements(kb, conditions, Page()).rows) for conditions in wanted]
+
+    assert near == far == [1, 1, 1]
+    assert standing == 1
+
+
 def test_goals_are_answered_and_faults_are_told(client: TestClient) -> None:
     """A goal's answers are a table, a fault is told with its place, and an atom that fails has its reason."""
     assert "1 answer" in shown(client, "/ask?goal=uses_currency('Norway', X)")

@@ -16,7 +16,7 @@ from hapax.kb.loading import check_identity
 from hapax.kb.popularity import is_ranked, ranks_table
 from hapax.kb.records import Distribution, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
-from hapax.kb.store import FIRST_STANDING, STANDING, KnowledgeBase
+from hapax.kb.store import FIRST_STANDING, STANDING, STANDS, KnowledgeBase
 from hapax.kb.values import refusal
 
 ROWS = 50
@@ -128,7 +128,8 @@ NOBODY = "nobody"
 class _Select:
     """A query in the making. `orders`: terms of SQL by the columns that can order it; `stored`: the order without one.
 
-    `is_indexed`: indexes give the orders; the order as stored is by the rowid.
+    `is_indexed`: indexes give the orders; the order as stored is by the rowid. `total`: the number of rows, if it is
+    known: what is nearer to the end is then read from there.
     """
 
     columns: str
@@ -138,6 +139,7 @@ class _Select:
     is_indexed: bool = False
     conditions: list[str] = field(default_factory=list)
     parameters: list[object] = field(default_factory=list)
+    total: int | None = None
 
     def where(self, condition: str, *parameters: object) -> None:
         self.conditions.append(condition)
@@ -159,12 +161,16 @@ class _Select:
         sql = f"SELECT {self.columns} FROM {self.source}"  # noqa: S608  ours; values are parameters
         if self.conditions:
             sql += f" WHERE {' AND '.join(self.conditions)}"
-        sql += f" ORDER BY {self._order(page)}"
-        rows: list[tuple[Any, ...]] = []
-        if not any(isinstance(value, str) and refusal(value) for value in self.parameters):
-            # One row more, to know whether there is another page.
-            rows = kb.query(f"{sql} LIMIT ? OFFSET ?", (*self.parameters, most + 1, start))
-        return rows[:most], len(rows) > most, self._printed(sql)
+        order = self._order(page)
+        if any(isinstance(value, str) and refusal(value) for value in self.parameters):
+            return [], False, self._printed(f"{sql} ORDER BY {order}")
+        behind = None if self.total is None else self.total - start - most
+        if behind is not None and 0 <= behind < start:
+            rows = kb.query(f"{sql} ORDER BY {_reversed(order)} LIMIT ? OFFSET ?", (*self.parameters, most, behind))
+            return rows[::-1], behind > 0, self._printed(f"{sql} ORDER BY {order}")
+        # One row more, to know whether there is another page.
+        rows = kb.query(f"{sql} ORDER BY {order} LIMIT ? OFFSET ?", (*self.parameters, most + 1, start))
+        return rows[:most], len(rows) > most, self._printed(f"{sql} ORDER BY {order}")
 
     def _order(self, page: Page) -> str:
         if page.column in ("", "stored"):
@@ -187,6 +193,16 @@ class _Select:
         text = "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
         note = f"-- {POPULARITY}() is Hapax's: the Zipf frequency of the rarest word\n" if POPULARITY in sql else ""
         return note + text
+
+
+def _reversed(order: str) -> str:
+    """The terms of an order by which its rows come from the last to the first."""
+    terms = []
+    for term in order.split(", "):
+        way = "" if " DESC" in term else " DESC"
+        nulls = " NULLS FIRST" if term.endswith("NULLS LAST") else ""
+        terms.append(term.removesuffix(" NULLS LAST").removesuffix(" DESC") + way + nulls)
+    return ", ".join(terms)
 
 
 POPULARITY = "hapax_popularity"
@@ -257,8 +273,7 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     start = (page.number - 1) * page.rows
     before = len(found.rows) + start
     if start and not found.rows:  # count how many pages the statements of searches take
-        last = _searched(kb, wanted, Page(rows=10**9))
-        before = len(last.rows)
+        before = kb.standing_count() if wanted == Wanted() else len(_searched(kb, wanted, Page(rows=10**9)).rows)
     # Statements of `derive` fill the rest of the page.
     rest = _derived(
         kb, wanted, replace(page, number=1), skipped=max(0, start - before), room=page.rows - len(found.rows)
@@ -347,12 +362,16 @@ def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     select.between(_without_index(rank, page), wanted.rare, wanted.common)
     # Before the conditions are added that every page has.
     is_whole = not select.conditions
-    if not wanted.end and (page.number - 1) * page.rows >= FAR:
+    skipped = (page.number - 1) * page.rows
+    if is_whole and skipped >= FAR:
+        select.total = kb.standing_count()
+        skipped = min(skipped, abs(select.total - skipped - page.rows))
+    if skipped >= FAR and not wanted.end:
         select.where(FIRST_STANDING)
         return _listed(kb, select, columns, page, is_whole)
     same_end = "AND earlier.distribution = statements.distribution" if wanted.end else ""
     # A statement at both ends, or of several runs, is listed by its first row.
-    repeated = f"earlier.id = statements.id {same_end} AND earlier.rowid < statements.rowid"
+    repeated = f"earlier.id = statements.id {same_end} AND earlier.rowid < statements.rowid AND earlier.{STANDS}"
     select.where(f"NOT EXISTS (SELECT 1 FROM statements AS earlier WHERE {repeated})")  # noqa: S608  ours
     select.where(STANDING)
     return _listed(kb, select, columns, page, is_whole)
