@@ -803,7 +803,7 @@ class _Failure:
         for length in lengths:
             found = self._solutions(session, length)
             if not found:
-                return self._missing(ordered[length - 1], reached)
+                return self._missing(ordered[length - 1], reached, session)
             reached = found
         return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
 
@@ -831,10 +831,10 @@ class _Failure:
         ]
         return Substitution((*self.bound.bindings, *pairs))
 
-    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
+    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution], session: PrologSession) -> Story:
         # Different solutions may lack the same goal.
         goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
-        lines = tuple(self._premise(goal) for goal in goals)
+        lines = tuple(self._premise(goal, session) for goal in goals)
         return Story(f"rule {self.rule.name}: its premise {missing} {self._lack(missing)}", "rule", lines)
 
     def _generates(self, item: BodyLiteral) -> bool:
@@ -849,15 +849,17 @@ class _Failure:
     def _is_computed(self, literal: Literal) -> bool:
         return self.theory.library.signature(literal.atom.indicator).kind is PredicateKind.COMPUTED
 
-    def _premise(self, goal: BodyLiteral) -> Story:
+    def _premise(self, goal: BodyLiteral, session: PrologSession) -> Story:
         if not isinstance(goal, Literal):
             return Story(_falsehood(goal), "premise")
         if goal.negated and not self._holds(goal.atom):
             return self._unknown_premise(goal.atom)
-        if goal.negated and goal.atom.indicator in self.theory.library.excepted:
-            return Story(f"an exception applies: {atom_text(goal.atom, self.theory.library)}", "premise")
         if goal.negated:
-            return Story(f"{goal.atom} holds, but the rule requires that it does not", "premise")
+            text = f"{goal.atom} holds, but the rule requires that it does not"
+            if goal.atom.indicator in self.theory.library.excepted:
+                text = f"an exception applies: {atom_text(goal.atom, self.theory.library)}"
+            proof = prove(self.theory, goal.atom, session) if goal.atom.is_ground else None
+            return Story(text, "premise", (_Explainer(self.theory).proof(proof),) if proof is not None else ())
         behind: tuple[Story, ...] = ()
         if goal.atom.is_ground:
             behind = tuple(_not_accepted(self.theory.kb, self.theory.library, goal.atom))
