@@ -47,7 +47,17 @@ from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError
 from hapax.grammar.prolog_text import atom_goal, clause_text, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    CutDecimal,
+    Literal,
+    Substitution,
+    Value,
+    Variable,
+)
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
 from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
@@ -623,6 +633,9 @@ def _falsehood(item: BodyLiteral) -> str:
         return f"{item} is false: one side has no value"
     evaluated = Comparison(item.operator, Constant(left), Constant(right))
     text = f"{item} is false" if evaluated == item else f"{item}, which is {evaluated}, is false"
+    # A third and its first digits read the same.
+    cut = [side for side in (left, right) if isinstance(side, CutDecimal)]
+    text += "".join(f": {side} are the first digits of {side.exact}" for side in cut if str(left) == str(right))
     orders_texts = item.operator not in ("=", "\\=") and (isinstance(left, str) or isinstance(right, str))
     return f"{text}: only numbers can be ordered" if orders_texts else text
 

@@ -217,6 +217,18 @@ def test_what_is_never_asked_says_why(
     assert reason in story_text(why_not(Theory(library, kb), atom, prolog))
 
 
+def test_a_third_is_told_from_its_first_digits(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
+    """Where two numbers read the same, the reason names the exact one."""
+    rules = "given weighs(Thing, Number)\nweighs(Thing T, Number X) & Y = X / 3 -> share(Thing T, Number Y)\n"
+    fresh_kb.add_facts([FactRecord("weighs", ("stone", 1), ("Thing", "Number"), Source.GIVEN)])
+    digits = f"0.{'3' * 28}"
+
+    theory = Theory(parse_library([("t", rules)]), fresh_kb)
+    told = story_text(why_not(theory, f"share(stone, {digits})", prolog))
+
+    assert f"is false: {digits} are the first digits of 1/3" in told
+
+
 def test_the_premise_that_had_no_fact(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """A rule that failed tells its first premise without a fact, with the values so far and what stands behind it."""
     theory = Theory(library, kb, ("is_allergic_to(tom, shellfish)",))
