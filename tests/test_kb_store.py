@@ -258,6 +258,15 @@ def test_calls_are_found_by_request(fresh_kb):
     assert fresh_kb.call("none") is None
 
 
+def test_a_request_keeps_maps_that_look_like_decimals(fresh_kb):
+    """A map with the one key `decimal`, as a server may send it, comes back as it was and is no number."""
+    call = CallRecord("call", "knowledge", "tiny", {"price": {"decimal": "1"}}, {"cost": {"decimal": "2"}})
+    fresh_kb.record_calls([call])
+
+    (kept,) = fresh_kb.calls(["call"]).values()
+    assert (kept.request, kept.response) == (call.request, call.response)
+
+
 def test_a_call_is_not_recorded_inside_a_transaction(fresh_kb):
     """Inside a transaction an answer would not be safe when `record_calls` returns."""
     with pytest.raises(RuntimeError, match="not safe"), fresh_kb.transaction():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from hypothesis import strategies as st
 import hapax
 from hapax.engine.search.account import (
     EXAMPLE_WIDTH,
+    DroppedLines,
     GateLoss,
     PremiseLoss,
     StepAccount,
     equal_scores,
     question_account,
     shortage,
+    step_text,
 )
 from hapax.engine.search.gates import CRITIC, QuestionGates
 from hapax.engine.search.job import SearchJob
@@ -566,3 +569,12 @@ def test_losses_of_two_runs_keep_the_highest_score() -> None:
     assert unjudged + unjudged == PremiseLoss(2, "critic")
     assert judged + PremiseLoss(1, "critic", 0.6) == PremiseLoss(3, "critic", 0.6)
     assert near + unscored == unscored + near == GateLoss(3, 0.4, 0.85)
+
+
+def test_a_step_that_lost_no_line_names_no_reason() -> None:
+    """A step's line has reasons only where lines were dropped."""
+    step = StepAccount(1, "Dish D", "model", questions=1, calls=2, lines=3, accepted=3, extended=3, kept=3)
+
+    assert step_text(step).startswith("step 1, Dish D: 1 question, 2 calls, 3 different lines, 3 accepted values")
+    assert "dropped" not in step_text(step)
+    assert "1 dropped" in step_text(replace(step, dropped={"repeats a value": DroppedLines(1, "pizza")}))
