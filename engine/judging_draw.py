@@ -16,7 +16,7 @@ from hapax.kb.records import DrawnItem, JudgingDraw, content_id
 from hapax.kb.store import KnowledgeBase
 
 DrawKind = Literal["predicates", "soundness", "derived"]
-"""What is drawn: facts, statements of searches (both are kinds of sheets), or statements of `derive`."""
+"""The items that are drawn: facts, statements of searches (both are kinds of sheets), or statements of `derive`."""
 
 NEVER = 2.0
 """Random number of a label that no draw brought: above every probability."""

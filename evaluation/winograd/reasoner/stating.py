@@ -156,7 +156,7 @@ class SentenceStatements:
         return [(before[-1], ("than", "subject") if first else ("subject", "than"))]
 
     def _instrument(self, events: list[ParsedEvent]) -> list[tuple[ParsedEvent, tuple[str, str]]]:
-        """What somebody does with one entity to the other: "used the axe to cut the tree"."""
+        """The deed of somebody with one entity upon the other: "used the axe to cut the tree"."""
         parse = self._schema.parse
         first, second = (head.index for head in self._schema.heads)
         tools = {
@@ -345,7 +345,7 @@ class SentenceStatements:
             yield "may_act"
 
     def _conduct(self, event: ParsedEvent) -> Iterator[str]:
-        """What the subject does by the form of its clause alone, whatever the verb says."""
+        """The deed of the subject by the form of its clause alone, whatever the verb says."""
         if event.part == "verb" and event.lemma not in ("be", "have"):
             tags = {child.tag for child in self._reader.children(event.place, "aux") if child.lemma in ("have", "be")}
             if event.negative and not event.modal:
