@@ -8,13 +8,9 @@ from itertools import pairwise
 
 from hapax.llm_oracle.drop_reasons import DropReason
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading
-from hapax.llm_oracle.reply_prose import (
-    ReplyQuestion,
-    are_names,
-    in_template,
-    sentences,
-    stems,
-)
+from hapax.llm_oracle.reply_lists import are_names
+from hapax.llm_oracle.reply_prose import in_template, sentences
+from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 from hapax.llm_oracle.reply_values import (
     broken,
     is_refusal,

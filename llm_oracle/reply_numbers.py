@@ -9,15 +9,8 @@ from itertools import pairwise
 
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import parse_number
-from hapax.llm_oracle.reply_prose import (
-    LEAD_IN,
-    ReplyQuestion,
-    first_sentence,
-    in_template,
-    sentences,
-    stems,
-    without_opening,
-)
+from hapax.llm_oracle.reply_prose import LEAD_IN, first_sentence, in_template, sentences, without_opening
+from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 
 _UNITS = {
     "kg": "kilogram", "g": "gram", "mg": "milligram", "km": "kilometer", "m": "meter", "cm": "centimeter", "l": "liter",

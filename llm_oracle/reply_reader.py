@@ -26,16 +26,9 @@ from hapax.llm_oracle.reply_data import (
 )
 from hapax.llm_oracle.reply_items import FURTHER, NOTES, drop_reasons, is_kind, notes_start, own_end
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, ReplyPart, read_lines
-from hapax.llm_oracle.reply_prose import (
-    ReplyQuestion,
-    also_named,
-    are_names,
-    in_template,
-    listed,
-    sentences,
-    stated,
-    stems,
-)
+from hapax.llm_oracle.reply_lists import are_names, listed
+from hapax.llm_oracle.reply_prose import also_named, in_template, sentences, stated
+from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 from hapax.llm_oracle.reply_sentences import (
     ADJUNCT,
     LONGEST_LIST_LINE,

@@ -11,23 +11,20 @@ from hapax.llm_oracle.drop_reasons import DropReason
 from hapax.llm_oracle.reply_items import DECLINES, OPENERS, PRONOUN, is_talk, own_end
 from hapax.llm_oracle.reply_languages import foreign_values, is_foreign, within_names
 from hapax.llm_oracle.reply_lines import ReplyLine, ReplyPart
+from hapax.llm_oracle.reply_lists import are_names, is_titled, listed
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
-    ReplyQuestion,
     also_named,
-    are_names,
     in_template,
-    is_titled,
     leading_list,
-    listed,
     novel_name,
     novel_names,
     sentences,
     stated,
-    stems,
     undated,
     without_opening,
 )
+from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 from hapax.llm_oracle.reply_values import (
     LEADING_QUANTIFIER,
     OPENING_ARTICLE,

@@ -9,16 +9,10 @@ from dataclasses import dataclass, field
 from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import LONGEST_LINE, LONGEST_VALUE
 from hapax.llm_oracle.drop_reasons import DropReason
+from hapax.llm_oracle.reply_lists import is_titled
 from hapax.llm_oracle.reply_numbers import number_in
-from hapax.llm_oracle.reply_prose import (
-    LEAD_IN,
-    ReplyQuestion,
-    first_sentence,
-    in_template,
-    is_titled,
-    stated,
-    stems,
-)
+from hapax.llm_oracle.reply_prose import LEAD_IN, first_sentence, in_template, stated
+from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
