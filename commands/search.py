@@ -406,6 +406,10 @@ def _explain_default(options: dict[str, Any]) -> None:
         )
     elif options["likelihood"] in DEFAULT_RANKERS:
         lines.append(f"Ranker: {options['likelihood']}, by how common the names are.")
+        if options["likelihood"] == DEFAULT_RANKERS[0]:
+            lines.append(
+                "It is slow where `hapax doctor` says float32; `--likelihood frequency` is fast on any processor."
+            )
     err.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
