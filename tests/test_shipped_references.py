@@ -87,3 +87,5 @@ def test_names_are_those_of_english_prose(shipped):
     assert shipped.canonical("Holland", "Country") == "the Netherlands"
     assert shipped.canonical("georgia", "Country") == "Georgia"
     assert shipped.canonical("Bogotá", "City") == "Bogota"
+    assert shipped.canonical("Detroit", "City") == "Detroit"
+    assert shipped.canonical("D", "City") is None  # a city of the table has "The D" as another name

