@@ -38,7 +38,7 @@ SETS = (
     "unseen4",
     "unseen5",
 )
-"""The unseen sets are for measuring alone: no change of the reader follows from them; their misses are not listed."""
+"""The unseen sets are for measuring alone: their misses are not listed, and no reply of them is read for a change."""
 
 
 @dataclass(frozen=True, slots=True)
