@@ -325,9 +325,6 @@ def _enumerated(text: str, question: ReplyQuestion) -> str | None:
     return match["rest"] if described else None
 
 
-_LEADING_ARTICLE = re.compile(r"^(?:an?|the)\s+")
-
-
 def _complement(text: str, question: ReplyQuestion) -> str | None:
     """The side of a verb that is not described by words of the question."""
     # A verb in capitals is a part of a title: `Wish You Were Here`.
@@ -359,9 +356,7 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
         if passive and described_left:
             return passive["rest"]
         includes = match.group().strip().startswith(("incl", "compris"))
-        value = _undescribed(
-            left, _LEADING_ARTICLE.sub("", right) if includes else right, question, bool(match["foreign"])
-        )
+        value = _undescribed(left, _THE.sub("", right) if includes else right, question, bool(match["foreign"]))
         if value is not None:
             return value or None
     return None

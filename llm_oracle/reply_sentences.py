@@ -104,8 +104,8 @@ def with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related: 
     ):
         return [parts[0], *with_subjects(parts[1:], question, related=True)]  # `Spain has many cities.`
     # Each sentence has to begin with a name of its own, and the first one to speak of the question.
-    told = [without_opening(part.raw) for part in parts]
-    subjects = [_SUBJECT.match(text) or _LOWER_SUBJECT.match(text) for text in told]
+    bodies = (without_opening(part.raw) for part in parts)
+    subjects = [_SUBJECT.match(text) or _LOWER_SUBJECT.match(text) for text in bodies]
     names = [name for match in subjects if match and not _NO_SUBJECT.match(name := match["name"].removeprefix("The "))]
     related = related or (bool(parts) and bool(stems(parts[0].raw) & question.known_stems))
     stated_values = sum(part.dropped is None for part in parts)

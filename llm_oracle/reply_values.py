@@ -495,8 +495,9 @@ def _no_value(text: str, question: ReplyQuestion, marked: bool) -> DropReason | 
     if is_refusal(text) and not (marked and question.is_of_titles and not _DECLINED.search(text)):
         return DropReason.REFUSAL
     denied = _DENIED.search(text) and not is_titled(text) and not question.is_of_phrases
-    told = text[len(broken(text)[0]) :] if question.is_of_titles else text
-    if denied or _RETRACTED.search(told):
+    # A title may hold the words of a retraction; only its explanation takes it back.
+    explanation = text[len(broken(text)[0]) :] if question.is_of_titles else text
+    if denied or _RETRACTED.search(explanation):
         return DropReason.REMARK
     if denies_all(text, question) and not question.is_of_titles:
         return DropReason.REFUSAL

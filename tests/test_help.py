@@ -152,7 +152,7 @@ def bare(name: str) -> list[str]:
 def test_every_command_takes_its_options_from_the_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What hapax.toml sets for all commands reaches each command that has such an option."""
+    """An option that hapax.toml sets for all commands reaches each command that has such an option."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HAPAX_DB", raising=False)
     command, received = COMMANDS[name], dict[str, Any]()

@@ -233,7 +233,7 @@ def test_every_place_of_a_wide_predicate_is_looked_up(
 
 
 def test_the_types_of_values_follow_the_facts(fresh_kb: KnowledgeBase) -> None:
-    """What the index says of a value's types, and of a type's values, is true of facts that came or changed since."""
+    """The index's types of a value, and its values of a type, are those of facts that came or changed since."""
     place = FactRecord("at", ("x", "y"), ("Place", "Place"), Source.MODEL)
     town = FactRecord("at", ("t", "y"), ("Town", "Place"), Source.MODEL)
     fresh_kb.add_facts([place, FactRecord("at", ("z", "y"), (), Source.MODEL)])

@@ -213,7 +213,7 @@ def test_report_and_card_tell_the_mended_shares(place: Path) -> None:
 
 
 def test_derived_statements_are_drawn_by_the_scores_of_their_facts(place: Path) -> None:
-    """What `derive` concludes from the facts of a search has the probabilities that the search's statements have."""
+    """Statements that `derive` concludes from the facts of a search have the probabilities that the search's statements have."""
     derived = invoke("derive", "gems.rules", "--db", "kb.db")
     assert derived.exit_code == 0, derived.output
     with hapax.KnowledgeBase("kb.db") as kb:

@@ -164,8 +164,8 @@ class SentenceStatements:
         }
         for event in events:
             patient = event.roles.get("object")
-            for tool, other in ((first, second), (second, first)):
-                if patient == other and tools.get(tool) == parse[event.place].head:
+            for tool, target in ((first, second), (second, first)):
+                if patient == target and tools.get(tool) == parse[event.place].head:
                     return [(event, ("with", "object") if tool == first else ("object", "with"))]
         return []
 
@@ -210,17 +210,17 @@ class SentenceStatements:
     def _between_object(self, event: ParsedEvent, roles: tuple[str, str]) -> Iterator[tuple[str, int, int]]:
         """An object with a tool, a place or a receiver: "cut B with A", "put A into B", "gave A to B"."""
         theme = roles.index("object")
-        other, role = 1 - theme, roles[1 - theme]
+        partner, role = 1 - theme, roles[1 - theme]
         if role == "with":
             # What is done with a tool is what the tool does.
-            yield ANY_EVENT, other, theme
+            yield ANY_EVENT, partner, theme
             classes = self._classes(event, "object", event.negative)
-            yield from ((name, other, theme) for name, flip in classes if not flip and name in _BY_TOOLS)
+            yield from ((name, partner, theme) for name, flip in classes if not flip and name in _BY_TOOLS)
         elif role in ("to", "dative"):
-            yield "goes_to", theme, other
+            yield "goes_to", theme, partner
         else:
             classes = self._lexicon.event_classes(f"{event.lemma} {role}", "", event.negative)
-            yield from ((name, theme, other) for name, _ in classes if name in ("fits", "does_not_fit"))
+            yield from ((name, theme, partner) for name, _ in classes if name in ("fits", "does_not_fit"))
 
     def _classes(self, event: ParsedEvent, role: str, negative: bool) -> list[tuple[str, bool]]:
         """Classes of an event between its subject and this role."""
