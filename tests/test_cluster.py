@@ -341,32 +341,30 @@ def test_a_failed_sending_is_repeated_by_one_thread_at_a_time(tmp_path: Path) ->
     """Five threads ask the same; the first one's sending fails: the next one alone sends it again, and no other."""
     owner = Owner(Post(0, 1, tmp_path, "run"), opening(tmp_path / "log"))
     count, sending, pause = 5, threading.Lock(), threading.Event()
+    all_ask = threading.Barrier(count + 1)
     sent: list[list[str]] = []
     kept: set[str] = set()
-    asking_now: list[int] = []
 
     def answers(requests: Sequence[str]) -> list[str]:
         assert sending.acquire(blocking=False), "two send at a time"
         try:
             if missing := [text for text in requests if text not in kept]:
                 sent.append(missing)
+                pause.wait(0.1)  # in which the others find it being sent
                 if len(sent) == 1:
-                    while len(asking_now) < count:
-                        pause.wait(0.01)
-                    pause.wait(0.1)
                     raise HapaxError("The server is gone.")
-                pause.wait(0.05)
                 kept.update(missing)
             return [text.upper() for text in requests]
         finally:
             sending.release()
 
-    def ask(number: int) -> Sequence[str]:
-        asking_now.append(number)
+    def ask() -> Sequence[str]:
+        all_ask.wait(60)
         return owner._answers(["1", "2", "1"], ["a", "b", "a"], (), answers)
 
     with ThreadPoolExecutor(count) as threads:
-        ended = [threads.submit(ask, number) for number in range(count)]
+        ended = [threads.submit(ask) for _ in range(count)]
+        all_ask.wait(60)
     faults = [future.exception() for future in ended]
 
     assert [str(fault) for fault in faults if fault] == ["The server is gone."]

@@ -166,6 +166,27 @@ def test_conflicts_of_new_facts_are_those_over_all_facts(
     assert set(map(named, near)) == set(map(named, expected))
 
 
+def test_facts_that_break_two_declarations_are_one_conflict(
+    prolog: PrologSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where one of the facts is looked up for one declaration, and is a fact of the rules for the other."""
+    library = parse_library([("t", CONSTRAINED)])
+    monkeypatch.setattr(argument_index, "FEW_FACTS", 0)
+    with KnowledgeBase() as kb:
+        kb.add_facts([FactRecord("road", ("a", "a"), ("Place", "Place"), Source.GIVEN)])
+        known = KnownFacts(kb, library)
+        known.looks_up = True
+        ArgumentIndex(kb).prepare(["road/2", "far/2"])
+        arrived = [
+            FactRecord(name, arguments, ("Place", "Place"), Source.GIVEN)
+            for name, arguments in [("road", ("d", "c")), ("far", ("d", "a"))]
+        ]
+
+        found = conflicts_around(prolog, library, arrived, known)
+
+    assert [item.text for item in found] == ['far("d", "a") and road("c", "a") and road("d", "c")']
+
+
 def named(item: FactConflict) -> tuple[str, str]:
     return item.declaration, item.text
 

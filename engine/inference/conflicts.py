@@ -80,10 +80,11 @@ def conflicts(
 
 def _ordered(found: Iterable[FactConflict]) -> list[FactConflict]:
     """Each conflict once, the smallest first."""
-    distinct: dict[tuple[FactRecord, ...], FactConflict] = {}
-    # A constraint such as `p(A, B) & p(B, A)` finds the same facts in either order.
+    distinct: dict[tuple[str, ...], FactConflict] = {}
+    # A constraint such as `p(A, B) & p(B, A)` finds the same facts in either order. By identity, as the record of a
+    # fact that was looked up may lack the types that another record of it has.
     for conflict in found:
-        distinct.setdefault(conflict.facts, conflict)
+        distinct.setdefault(tuple(fact.id for fact in conflict.facts), conflict)
     return sorted(distinct.values(), key=lambda conflict: (len(conflict.facts), conflict.declaration, conflict.text))
 
 
