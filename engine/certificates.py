@@ -9,7 +9,8 @@ sequence testing, algorithm 1). The thresholds come from the scores alone, never
 
 `conformal` (conformal risk control, Angelopoulos, Bates, Fisch, Lei, Schuster 2022, arXiv 2208.02814, theorem 1): the
 expected share of false values among those that a question accepts is at most `1 - precision`. It is a promise on the
-average of many samples, so that it has no confidence.
+average of many samples, so that it has no confidence. Its cases are questions, of which all values must be labelled:
+from some of them nobody knows how many false ones a question accepts.
 
 `anytime`: as learn-then-test, but with a test that may be repeated after every label. Its error is 1 over the mean of
 likelihood ratios against smaller shares of false values, a test martingale (Ville 1939; Robbins 1970, section 2;
@@ -29,6 +30,7 @@ from typing import Literal
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.words import counted
 
 PromiseMethod = Literal["learn-then-test", "anytime", "conformal"]
 
@@ -90,12 +92,14 @@ class JudgedScore:
     """A score with its label. `block`: what belongs together, such as the key of a question.
 
     `draw`: the random number by which a `LabelDraw` chose it; None: every value was as likely to be labelled.
+    `block_size`: values of the pool in this block, labelled or not; None: all of them are labelled.
     """
 
     score: float
     is_true: bool
     block: str = ""
     draw: float | None = None
+    block_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,31 +357,56 @@ def _conformal(judged: Sequence[JudgedScore], sample: _Sample, promise: Promise)
     A question's loss is the largest share of false values among its accepted ones at this threshold or a stricter one:
     monotone, as the theorem demands, and at least the share itself. A question that accepts nothing has none.
     """
-    questions: dict[str, list[JudgedScore]] = {}
-    for place, label in enumerate(judged):
-        # A label without a block is a question of its own.
-        questions.setdefault(label.block or str(place), []).append(label)
+    questions = _whole_questions(judged, sample)
     losses = dict.fromkeys(questions, 0.0)
-    best: float | None = None
     number = len(questions)
+    best: float | None = None
+    # Of the strictest threshold, by which the lacking questions are estimated.
+    first: float | None = None
     for threshold in sample.thresholds:
         for key, labels in questions.items():
             reached = [label.is_true for label in labels if label.score >= threshold]
             if reached:
                 losses[key] = max(losses[key], 1.0 - sum(reached) / len(reached))
+        total = math.fsum(losses.values())
+        first = total if first is None else first
         # 1 is the largest loss that a further question can have.
-        if (sum(losses.values()) + 1.0) / (number + 1) > promise.risk:
+        if (total + 1.0) / (number + 1) > promise.risk:
             break
         best = threshold
     if best is not None:
         return replace(sample.choice(best, promise.error), bound=promise.risk)
-    # So many questions are needed even if none has a loss.
-    least = math.ceil(1.0 / promise.risk) - 1
     strictest = sample.choice(sample.thresholds[0], promise.error)
     reason = (
-        f"{number} labelled questions, and of {strictest.labels} values with the best scores {strictest.false} false"
+        f"{counted(number, 'question')} with labels of all proposed values, and of {strictest.labels} labelled values "
+        f"with the best scores {strictest.false} false"
     )
-    return replace(strictest, threshold=None, reason=reason, more_labels=max(least - number, 0) or None)
+    more = _lacking_questions(number, first or 0.0, promise.risk)
+    if more is not None and questions:
+        # A label is of one value, and a question needs as many as it has values.
+        more = math.ceil(more * sum(map(len, questions.values())) / number)
+    return replace(strictest, threshold=None, reason=reason, more_labels=more)
+
+
+def _whole_questions(judged: Sequence[JudgedScore], sample: _Sample) -> dict[str, list[JudgedScore]]:
+    """The labels by question, of those with labels of all values that an even draw would have brought."""
+    share = sample.drawn_share(sample.thresholds[-1])
+    questions: dict[str, list[JudgedScore]] = {}
+    for place, label in enumerate(judged):
+        if label.draw is None or label.draw < share:
+            # A label without a block is a question of its own.
+            questions.setdefault(label.block or str(place), []).append(label)
+    return {key: labels for key, labels in questions.items() if labels[0].block_size in (None, len(labels))}
+
+
+def _lacking_questions(number: int, losses: float, risk: float) -> int | None:
+    """Labelled questions that are lacking if the mean loss stays as it is; None if it is too high."""
+    share = losses / number if number else 0.0
+    if share >= risk:
+        return None
+    # The least n with (n * share + 1) / (n + 1) <= risk.
+    more = math.ceil((1.0 - risk) / (risk - share) - 1e-9) - number
+    return more if more <= MOST_LABELS else None
 
 
 def choose_by_group(

@@ -25,6 +25,7 @@ from hapax.evaluation.calibration.fitting import (
     contextual_map,
     held_out,
     measures,
+    reliability,
     with_shifts,
 )
 from hapax.evaluation.calibration.labels import LabelReader
@@ -77,6 +78,24 @@ def test_a_timid_critic_gets_probabilities() -> None:
     assert calibrated.ece.value < 0.08
     assert calibrated.log_loss.high < raw.log_loss.low
     assert calibrated.auc.value > 0.9
+
+
+def test_facts_with_one_score_are_one_point_in_whatever_order_they_come() -> None:
+    """A critic that gives .5 to everything and is right about half is calibrated: its error is 0, its point one."""
+    labels = [LabelledScore(0.5, n < 50, "p/2", f"{n:03}") for n in range(100)]
+    scores = [label.score for label in labels]
+
+    assert measures(labels, scores).ece.value == 0
+    assert reliability(labels, scores) == [(0.5, 0.5, 100)]
+
+
+def test_bins_without_ties_have_equal_numbers_of_facts() -> None:
+    """Ten bins of as many facts each; with fewer facts than bins each is a point of its own."""
+    labels = [LabelledScore(n / 100, n % 2 == 0, "p/2", str(n)) for n in range(100)]
+
+    assert [count for *_, count in reliability(labels, [label.score for label in labels])] == [10] * 10
+    assert reliability(labels[:2], [0.0, 0.01]) == [(0.0, 1.0, 1), (0.01, 0.0, 1)]
+    assert reliability([], []) == []
 
 
 def test_a_map_never_prefers_the_lower_score() -> None:
@@ -161,6 +180,34 @@ def test_the_command_stores_labels_and_map_and_draws(rivers: Path) -> None:
         assert len(kb.labels()) == 60
         assert 0 < len(record.sample) < 60
         assert record.sources == (str(rivers / "labels.tsv"),)
+
+
+def test_a_contextual_map_is_measured_by_the_labels_that_did_not_teach_it(rivers: Path) -> None:
+    """With too few labels to learn from, the calibrated measures are those of the map that is stored."""
+    lines = (rivers / "labels.tsv").read_text("utf-8").splitlines()
+    (rivers / "labels.tsv").write_text("\n".join(lines[:11]) + "\n", "utf-8")
+    calibrated(rivers)
+
+    with hapax.KnowledgeBase(rivers / "kb.db", read_only=True) as kb:
+        (record,) = kb.calibrations()
+    measured = record.metrics["all labels"]
+
+    assert record.method == "contextual"
+    assert measured["raw"]["brier"] != measured["calibrated"]["brier"]
+
+
+def test_a_fact_that_a_file_calls_true_and_false_is_named(rivers: Path) -> None:
+    """Two lines that contradict each other are refused with both numbers; a repeated line is a label once."""
+    line = "true\tflows_through\tRhine\tGermany\n"
+    (rivers / "labels.tsv").write_text(line + line + line.replace("true", "false"), "utf-8")
+
+    result = invoke(
+        *("calibrate", "--rules", str(rivers / "world.rules"), "--db", str(rivers / "kb.db")),
+        *("--critic", "simulated:1", "--labels", str(rivers / "labels.tsv")),
+    )
+
+    assert result.exit_code == 1
+    assert "labels.tsv:3: says false, line 1 true, of the same fact. Remove one of them." in result.output
 
 
 def test_a_faulty_label_is_named(rivers: Path) -> None:

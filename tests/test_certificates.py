@@ -10,6 +10,7 @@ from scipy import stats
 
 from hapax.engine.certificates import (
     JudgedScore,
+    LabelDraw,
     Promise,
     ThresholdChoice,
     binomial_tail,
@@ -160,6 +161,47 @@ def test_conformal_risk_control_keeps_the_expectation() -> None:
             losses.append(1 - truths[members].mean() if members.any() else 0.0)
 
     assert float(np.mean(losses)) <= 0.1
+
+
+def test_questions_with_a_few_labelled_values_promise_nothing_by_conformal_risk_control() -> None:
+    """One label for each question says nothing of what it accepts: 300 of them do not count as 300 questions."""
+    rng, promise, losses = np.random.default_rng(10), Promise(0.95, method="conformal"), []
+    for _ in range(50):
+        scores = rng.random((400, 10))
+        truths = rng.random((400, 10)) < 0.5 + 0.35 * scores
+        judged = []
+        for question in rng.choice(400, 300, replace=False):
+            place = question, rng.integers(10)
+            judged.append(JudgedScore(float(scores[place]), bool(truths[place]), str(question), block_size=10))
+        choice = choose_threshold(judged, scores.ravel().tolist(), promise)
+        accepted = scores >= (2.0 if choice.threshold is None else choice.threshold)
+        losses.append(float(np.mean((accepted & ~truths).sum(axis=1) / np.maximum(accepted.sum(axis=1), 1))))
+
+    assert float(np.mean(losses)) <= 0.05
+
+
+def test_conformal_risk_control_counts_an_uneven_draw_as_an_even_one() -> None:
+    """Of a draw that prefers some values, only labels count that an even draw would have brought."""
+    scores = [number / 100 for number in range(100)]
+    judged = [JudgedScore(score, True, str(score), draw=0.9 if score < 0.5 else 0.1) for score in scores]
+    draw = LabelDraw(0.5, [1.0] * 100)
+
+    choice = choose_threshold([*judged], scores, Promise(0.99, method="conformal"), draw=draw)
+
+    assert choice.reason.startswith("50 questions with labels of all proposed values")
+
+
+def test_conformal_risk_control_tells_how_many_questions_more_would_do() -> None:
+    """Where few enough are false, a refusal says how many labels are lacking, and that many suffice."""
+    scores = [number / 1000 for number in range(1000)]
+    promise = Promise(0.95, method="conformal")
+    judged = [JudgedScore(score, place != 0, str(place)) for place, score in enumerate(scores[999:970:-1])]
+
+    few = choose_threshold(judged, scores, promise)
+    assert (few.threshold, few.more_labels) == (None, 33)
+    more = [JudgedScore(score, place != 5, f"more {place}") for place, score in enumerate(scores[970:937:-1])]
+
+    assert choose_threshold([*judged, *more], scores, promise).threshold is not None
 
 
 @pytest.mark.parametrize("number", [0.0, 1.0, math.nan, 95])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,8 +56,9 @@ def choose_for_groups(groups: Groups, promise: Promise, reach: float | None = No
     pools: dict[str, list[float]] = {}
     for group, values in sorted(groups.items()):
         pools[group] = [value.score for value in values]
+        sizes = Counter(value.block for value in values)
         judged[group] = [
-            JudgedScore(value.score, value.truth, value.block, value.draw)
+            JudgedScore(value.score, value.truth, value.block, value.draw, sizes[value.block] if value.block else None)
             for value in values
             if value.truth is not None
         ]

@@ -28,7 +28,7 @@ PRIORS = (0.0, 0.5, 1.0, 2.0)
 """Standard deviations of the shifts by predicate that are compared; 0: no shifts."""
 
 BINS = 10
-"""Bins of equal size of the calibration error and the reliability diagram."""
+"""Bins of about equal size of the calibration error and the reliability diagram."""
 
 LEAST_LABELS = 20
 """Labels below which no map is learned: five folds would have fewer than four each."""
@@ -258,10 +258,20 @@ def _log_loss(rows: Any) -> float:
 
 def _ece(rows: Any) -> float:
     """Expected calibration error over bins of equal size (Naeini et al. 2015; Nixon et al. 2019 for the bins)."""
-    ordered = rows[np.argsort(rows[:, 0], kind="stable")]
-    # Bins of equal numbers of facts, not of equal width: none is empty with enough facts.
-    parts = [part for part in np.array_split(ordered, BINS) if len(part)]
-    return float(sum(len(part) * abs(part[:, 0].mean() - part[:, 1].mean()) for part in parts) / len(rows))
+    distances = [len(part) * abs(part[:, 0].mean() - part[:, 1].mean()) for part in _bins(rows)]
+    return float(sum(distances) / len(rows))
+
+
+def _bins(rows: Any) -> list[Any]:
+    """Rows of (probability, truth) in bins of about equal numbers of facts, not of equal width.
+
+    Facts with one probability are in one bin: which of them fell to which bin would be an accident of their order.
+    """
+    _, places, counts = np.unique(rows[:, 0], return_inverse=True, return_counts=True)
+    # The bin of a probability is that of the fact in the middle of those with it.
+    middles = np.cumsum(counts) - (counts + 1) / 2
+    bins = (middles * BINS / len(rows)).astype(int)[places]
+    return [rows[bins == number] for number in np.unique(bins)]
 
 
 def _auc(rows: Any) -> float:
@@ -269,12 +279,8 @@ def _auc(rows: Any) -> float:
 
 
 def reliability(labels: Sequence[LabelledScore], probabilities: Sequence[float]) -> list[tuple[float, float, int]]:
-    """Mean probability, share of true facts and number of facts in each bin of equal size."""
-    rows = sorted((probability, label.is_true) for label, probability in zip(labels, probabilities, strict=True))
-    points = []
-    for places in np.array_split(np.arange(len(rows)), BINS):
-        part = [rows[place] for place in places]
-        if part:
-            mean = math.fsum(probability for probability, _ in part) / len(part)
-            points.append((mean, sum(is_true for _, is_true in part) / len(part), len(part)))
-    return points
+    """Mean probability, share of true facts and number of facts in each bin of about equal size."""
+    rows = np.array([(probability, label.is_true) for label, probability in zip(labels, probabilities, strict=True)])
+    if not len(rows):
+        return []
+    return [(float(part[:, 0].mean()), float(part[:, 1].mean()), len(part)) for part in _bins(rows)]

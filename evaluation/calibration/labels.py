@@ -107,7 +107,8 @@ class LabelReader:
 
     def _listed(self, path: Path) -> dict[str, bool]:
         """Labels of a file: lines of `true` or `false`, a predicate and its arguments, separated by tabs."""
-        truths = {}
+        truths: dict[str, bool] = {}
+        lines: dict[str, int] = {}
         try:
             with path.open(encoding="utf-8", newline="") as stream:
                 rows = list(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -116,9 +117,14 @@ class LabelReader:
         for number, row in enumerate(rows, start=1):
             if row and not row[0].startswith("#"):
                 proposed = self._labelled(row, f"{path}:{number}")
+                truth, first = TRUTHS[row[0]], lines.setdefault(proposed.id, number)
+                if truths.setdefault(proposed.id, truth) is not truth:
+                    earlier = str(not truth).lower()
+                    raise HapaxError(
+                        f"{path}:{number}: says {row[0]}, line {first} {earlier}, of the same fact. Remove one of them."
+                    )
                 # A file may label facts that no search has proposed.
                 self.proposed.setdefault(proposed.id, proposed)
-                truths[proposed.id] = TRUTHS[row[0]]
         return truths
 
     def _labelled(self, row: list[str], place: str) -> ProposedAtom:

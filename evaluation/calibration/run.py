@@ -171,8 +171,12 @@ class Calibrator:
         # Raw for lack of labels; raw that won against the other maps stays.
         if fitted.method == "raw" and (len(used) < LEAST_LABELS or len({label.is_true for label in used}) < 2):
             fitted = self._contextual()
-        # The measures are of held-out labels; the stored map has learned from all of `used`.
-        probabilities = held_out(used)
+        if fitted.method == "contextual":
+            # No label has taught this map, so all of them are held out.
+            probabilities = [fitted.map.probability(label.score, label.indicator) for label in used]
+        else:
+            # The measures are of held-out labels; the stored map has learned from all of `used`.
+            probabilities = held_out(used)
         measured, points = self._measured(used, probabilities)
         type_labels = self._type_labels()
         types = best_map(type_labels).map if len(type_labels) >= LEAST_LABELS else None
