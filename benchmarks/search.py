@@ -68,7 +68,7 @@ ROOMS = (
     ("journal", ("llm_oracle/budget.py", "llm_oracle/calls.py", "llm_oracle/journal.py", "llm_oracle/protocols.py")),
     ("reading answers", ("llm_oracle/answers.py",)),
     ("prompts and claims", ("llm_oracle/prompts.py", "grammar/verbalize.py")),
-    ("questions", ("engine/search/inquiry.py", "engine/search/oracle.py", "engine/search/known_facts.py")),
+    ("questions", ("engine/search/inquiry.py", "engine/search/oracle.py", "engine/inference/known_facts.py")),
     ("gates", ("engine/search/gates.py", "engine/search/ranking.py", "engine/search/thresholds.py")),
     ("beams", ("engine/search/beams.py", "engine/search/search.py")),
     (

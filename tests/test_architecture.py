@@ -109,6 +109,21 @@ def test_imports_go_one_way() -> None:
     assert against == []
 
 
+BUILT_ON_INFERENCE = ("search", "probability", "mining", "cluster")
+"""Folders of the engine that use `engine/inference/`."""
+
+
+def test_inference_imports_nothing_that_is_built_on_it() -> None:
+    """Inference needs no search: a knowledge base is queried with the facts that it has."""
+    upward = tuple(f"hapax.engine.{folder}." for folder in BUILT_ON_INFERENCE)
+    paths = sorted((ROOT / "engine" / "inference").glob("*.py"))
+
+    against = [(path.name, name) for path in paths for name in imports(path) if name.startswith(upward)]
+
+    assert paths
+    assert against == []
+
+
 def test_a_library_has_one_place() -> None:
     """A library is imported only by the modules that `FENCES` names."""
     outside = []

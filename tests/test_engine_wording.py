@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.errors import RulesRejected
 from hapax.grammar.parser import parse_library, parse_rule

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
-from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.evaluation.link.baselines.config import ConfigRejected, GridConfig, read_config
 from hapax.evaluation.link.baselines.paper import GRID, TABLE_3
 from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, VoteJudge, accuracy, critic_truth

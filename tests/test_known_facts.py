@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.engine.inference.conflicts import FactConflict, conflicts, conflicts_around
+from hapax.engine.inference.known_facts import KnownFacts, StoredFacts
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.search.known_facts import KnownFacts, StoredFacts
 from hapax.grammar.parser import parse_library
 from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.kb import argument_index

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hapax
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.decidable import DecidableFacts, open_parts
-from hapax.engine.search.known_facts import KnownFacts
 from hapax.kb.store import KnowledgeBase
 
 RULES = """

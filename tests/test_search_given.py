@@ -16,12 +16,12 @@ from test_bulk_inference import facts, programs
 
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.engine.inference.known_facts import Row
 from hapax.engine.inference.replay import Replay
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.engine.search.account import cut_text
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.known_facts import Row
 from hapax.engine.search.plan import plan_run
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search, unanswerable

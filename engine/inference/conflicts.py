@@ -16,11 +16,11 @@ from hapax.engine.inference.derive import (
     relevant_library,
 )
 from hapax.engine.inference.fact_supply import FactSupply, index_facts
+from hapax.engine.inference.known_facts import KnownFacts, matched
 from hapax.engine.inference.program import Supply, build_program, join_order
 from hapax.engine.inference.proof import Proof, instantiated
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import open_session
-from hapax.engine.search.known_facts import KnownFacts, matched
 from hapax.grammar.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value

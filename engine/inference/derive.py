@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from hapax.engine.inference.known_facts import atom_values
 from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
@@ -154,7 +155,7 @@ class FactIndex:
 
 def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
     """Predicate and argument values of a ground atom, as facts are indexed by."""
-    return atom.predicate, tuple(term.value for term in atom.arguments if isinstance(term, Constant))
+    return atom.predicate, atom_values(atom)
 
 
 class StatementJoin:

@@ -16,11 +16,11 @@ from hapax.engine.inference.conflicts import (
     fact_text,
     settlement,
 )
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import open_session
 from hapax.engine.search.gates import CONSISTENCY
 from hapax.engine.search.inquiry import AskedQuestion
-from hapax.engine.search.known_facts import KnownFacts
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.kb.records import Candidate, ConflictRecord, Decision, FactRecord, Source

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.search.known_facts import FactTable, KnownFacts, Row
+from hapax.engine.inference.known_facts import FactTable, KnownFacts, Row
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import comparison_of

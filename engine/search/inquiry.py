@@ -317,11 +317,6 @@ def opened_atom(pattern: AtomPattern, free: Term) -> Atom:
     return Atom(pattern.predicate, tuple(arguments))
 
 
-def atom_values(atom: Atom) -> tuple[Value, ...]:
-    """The arguments of a ground atom."""
-    return tuple(term.value for term in atom.arguments if isinstance(term, Constant))
-
-
 def value_key(value: Value) -> Key:
     """Key under which two proposals are the same value: texts are compared without case, and never equal a number."""
     return value.casefold() if isinstance(value, str) else ("number", value)

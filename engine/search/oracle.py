@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
 
+from hapax.engine.inference.known_facts import KnownFacts, atom_values
 from hapax.engine.search.certified_statements import StatementPromise
 from hapax.engine.search.certifying import BELOW_CERTAIN, Certificates
 from hapax.engine.search.consistency import Consistency, ProposedFact
@@ -23,13 +24,11 @@ from hapax.engine.search.inquiry import (
     Inquiry,
     ParsedGeneration,
     QuestionAnswer,
-    atom_values,
     filled,
     opened_atom,
     pattern_atom,
     question_words,
 )
-from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, released_claim
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.thresholds import DEFAULT_RULE, FACT_FLOOR, CriticRule

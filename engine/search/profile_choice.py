@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.oracle import model_name, short_model_name
 from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.wording import QuestionWording

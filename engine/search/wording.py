@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from hapax.engine.search.inquiry import Key, atom_values, question_words, value_key
-from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.inference.known_facts import KnownFacts, atom_values
+from hapax.engine.search.inquiry import Key, question_words, value_key
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.grammar.verbalize import atom_text

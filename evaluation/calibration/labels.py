@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.scored_facts import (
     VOTES,
     ProposedAtom,

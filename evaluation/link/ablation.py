@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.known_facts import KnownFacts
 from hapax.engine.search.oracle import model_name
 from hapax.engine.search.progress import SearchProgress
 from hapax.engine.search.report import SearchReport

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION, vote_balance
 from hapax.grammar.arithmetic import holds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.wording import QuestionWording
 from hapax.evaluation.shared.estimates import mean, share
 from hapax.evaluation.shared.results import ResultTable

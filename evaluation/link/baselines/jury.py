@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hapax.engine.search.known_facts import KnownFacts
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.oracle import model_name, short_model_name
 from hapax.evaluation.link.judging import GroundTruth, Judge, TruthJudge, VoteJudge, critic_truth
 from hapax.grammar.rules import Library

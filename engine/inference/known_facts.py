@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapp
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from hapax.engine.search.inquiry import atom_values
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
@@ -423,6 +422,11 @@ class KnownFacts:
                 known = _PredicateFacts(facts, own)
             self._predicates[indicator] = known
         return known
+
+
+def atom_values(atom: Atom) -> tuple[Value, ...]:
+    """The arguments of a ground atom."""
+    return tuple(term.value for term in atom.arguments if isinstance(term, Constant))
 
 
 def _shortest(value: Value) -> Value:
