@@ -132,6 +132,19 @@ def test_the_number_of_imports_is_limited(folder: Path, monkeypatch: pytest.Monk
     assert [code for _, _, code in faults(folder / "f0.rules")] == ["HPX060"]
 
 
+def test_a_file_may_be_known_by_a_thousand_names(folder: Path) -> None:
+    """A thousand imports in one reading are read; the line of the next one is reported, with how many there are."""
+    (folder / "names.rules").write_text('given is_open(Place)\nfact is_open("Oslo")', "utf-8")
+    importing = folder / "many.rules"
+    importing.write_text("\n".join(f'import "names.rules" as n{number}' for number in range(1000)), "utf-8")
+    assert len(load_library([importing]).facts) == 1000
+
+    with importing.open("a", encoding="utf-8") as stream:
+        stream.write('\nimport "names.rules" as further')
+
+    assert faults(importing) == [("many.rules", 1001, "HPX060")]
+
+
 def test_texts_read_no_files(folder: Path) -> None:
     """Rules that come as a text, from an agent for instance, cannot make Hapax read a file."""
     with pytest.raises(RulesRejected, match="HPX060"):

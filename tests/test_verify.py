@@ -175,6 +175,41 @@ def test_a_changed_step_is_named(proved: Path, before: str, after: str, reason: 
     assert conclusion in content
 
 
+@pytest.mark.parametrize(
+    ("third", "faults"),
+    [
+        ('{"decimal":"3333.333333333333333333333333","exact":"10000/3"}', 0),
+        # As versions wrote it that kept no fraction.
+        ('{"decimal":"3333.333333333333333333333333"}', 0),
+        ('{"decimal":"3333.33333"}', 1),
+        ('{"decimal":"-3333.333333333333333333333333"}', 1),
+    ],
+)
+def test_a_stored_third_has_all_its_digits(tmp_path: Path, third: str, faults: int) -> None:
+    """A computed third is no damage where its decimal has all digits that are kept; one that is cut before is."""
+    rules, path = tmp_path / "share.rules", tmp_path / "kb.db"
+    rules.write_text(
+        """
+        given has_area(Country, Number): "[1] has an area of [2] km2".
+        fact has_area("Liechtenstein", 10000)
+        @name share
+        visits(Person X, Country A) & has_area(Country A, Number N) & S = N / 3 -> sees(Person X, Number S)
+        """,
+        "utf-8",
+    )
+    result = invoke("search", rules, "-m", "simulated", "--no-progress", "--db", path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ((proof, substitution),) = connection.execute(
+            "SELECT proof, substitution FROM proofs JOIN statements USING (key)"
+        )
+        exact = '{"decimal":"3333.333333333333333333333333","exact":"10000/3"}'
+        assert exact in proof, result.output
+        connection.execute("UPDATE proofs SET proof = ?", (proof.replace(exact, third),))
+        connection.execute("UPDATE statements SET substitution = ?", (substitution.replace(exact, third),))
+
+    assert len(wrong_proofs(path)) == faults
+
+
 def test_a_missing_proof_is_named(proved: Path) -> None:
     """A statement whose proof was deleted is listed."""
     change(proved, "DELETE FROM proofs WHERE key = (SELECT min(key) FROM proofs)")
