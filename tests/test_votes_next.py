@@ -18,7 +18,7 @@ from hapax.api.browser.judging import Judging
 from hapax.api.kept_rules import kept_rules
 from hapax.engine.certificates import JudgedScore, LabelDraw, Promise, anytime_tail, choose_threshold
 from hapax.engine.judging_draw import cut_of, draw_weights
-from hapax.engine.search.scored_facts import AUDIT_QUESTION
+from hapax.engine.search.scored_facts import AUDIT_QUESTION, labels_of, proposed_atoms
 from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.shared.estimates import mended_share
 from hapax.evaluation.votes.items import ItemSource
@@ -110,6 +110,25 @@ def test_an_estimate_from_a_biased_sample_is_mended() -> None:
     assert naive < WORLDS / 2
 
 
+def test_the_interval_by_few_labels_knows_what_they_may_have_missed() -> None:
+    """A sure critic that is wrong about 1 fact in 20: the interval by 20 labels holds the truth as often as it says."""
+    rng, inside, size, count = np.random.default_rng(4), 0, 1000, 20
+    for _ in range(WORLDS):
+        truths = rng.random(size) < 0.95
+        rows = [(0.97, bool(truths[n]), count / size) for n in rng.choice(size, count, replace=False)]
+        share = mended_share([0.97] * size, rows)
+        inside += share.low <= truths.mean() <= share.high
+
+    assert inside >= stats.binom.ppf(0.001, WORLDS, 0.95)
+
+
+def test_nothing_is_uncertain_once_all_is_judged() -> None:
+    """Labels of the whole pool give its share without an interval to speak of."""
+    share = mended_share([0.9] * 4, [(0.9, True, 1.0), (0.9, True, 1.0), (0.9, True, 1.0), (0.9, False, 1.0)])
+
+    assert (share.value, share.low, share.high) == pytest.approx((0.75, 0.75, 0.75))
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A search of 120 statements, half of them by facts of a lower score."""
@@ -141,6 +160,23 @@ def test_next_items_come_on_a_sheet_and_are_not_asked_twice(place: Path, kind: s
     assert report["items"] == 20
     assert report["judged"] == 20
     assert report["true"][0] > 0.9
+
+
+def test_labels_of_a_reference_do_not_stand_for_unanswered_items(place: Path) -> None:
+    """A share is told once people have answered; what a reference labels says nothing about what they were given."""
+    with hapax.KnowledgeBase("kb.db") as kb:
+        atoms = proposed_atoms(kb, kept_rules(kb))
+        first = next_items(kb, NextOptions("predicates", 10)).ids
+        pool = judging_pool(kb, "predicates").probabilities
+        others = [identity for identity in pool if identity not in first]
+        kb.add_labels(labels_of(dict.fromkeys(others, True), atoms, "reference:all"))
+        before = next_items(kb, NextOptions("predicates", 10))
+        kb.add_votes([VoteRecord(item, AUDIT_QUESTION, "ann", "no") for item in first])
+        after = next_items(kb, NextOptions("predicates", 10))
+
+    assert (before.judged, math.isnan(before.share.value)) == (0, True)
+    assert after.judged == len(pool)
+    assert after.share.value == pytest.approx(len(others) / len(pool))
 
 
 @pytest.mark.parametrize("kind", ["statements", "facts"])

@@ -14,6 +14,9 @@ from scipy import stats  # type: ignore[import-untyped]  # ships no types
 RESAMPLES = 1000
 """Bootstrap resamples of each interval."""
 
+PSEUDO_LABELS = 2
+"""True and false values each that widen the interval of a share by few labels."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -74,17 +77,29 @@ def mended_share(scores: Sequence[float], judged: Sequence[tuple[float, bool, fl
 
     The mean score, mended by the errors on the judged values, each divided by its chance: prediction-powered and active
     inference (Angelopoulos, Bates, Fannjiang, Jordan, Zrnic 2023, Science 382; Zrnic and Candes 2024, arXiv 2403.03208,
-    equation 3), with the variance of a priority sample (Duffield, Lund, Thorup 2007) and a normal interval.
+    equation 3). The interval is normal, with the variance of a priority sample (Duffield, Lund, Thorup 2007) and with
+    two more true and two more false values than were judged (Agresti and Coull 1998): few labels often hold no error of
+    a sure critic at all, and their own variance is then 0.
     """
     if not judged or not scores:
         return NOTHING
     # Each judged value stands for 1/chance values like it (Horvitz and Thompson).
-    errors = [((is_true - score) / chance, chance) for score, is_true, chance in judged]
-    value = (math.fsum(scores) + math.fsum(error for error, _ in errors)) / len(scores)
-    variance = math.fsum(error**2 * (1.0 - chance) for error, chance in errors) / len(scores) ** 2
-    width = float(stats.norm.ppf(0.975)) * math.sqrt(variance)
+    stands_for = [1.0 / chance for *_, chance in judged]
+    errors = [(is_true - score) / chance for score, is_true, chance in judged]
+    size, total = len(scores), math.fsum(errors)
+    value = (math.fsum(scores) + total) / size
+    weight = math.fsum(stands_for)
+    typical = math.fsum(score / chance for score, _, chance in judged) / weight
+    # For how many values an added one stands: few heavy labels count as fewer equal ones, and none is added once all
+    # values are judged.
+    added = math.fsum(each**2 for each in stands_for) / weight * max(0.0, 1.0 - len(judged) / size)
+    whole = size + 2 * PSEUDO_LABELS * added
+    centre = math.fsum(scores) / size + (total + PSEUDO_LABELS * added * (1.0 - 2 * typical)) / whole
+    variance = math.fsum(error**2 * (1.0 - 1.0 / each) for error, each in zip(errors, stands_for, strict=True))
+    variance += PSEUDO_LABELS * added**2 * ((1.0 - typical) ** 2 + typical**2)
+    width = float(stats.norm.ppf(0.975)) * math.sqrt(variance) / whole
     # A share lies between 0 and 1, which neither the correction nor the normal interval knows.
-    inner = [min(max(end, 0.0), 1.0) for end in (value, value - width, value + width)]
+    inner = [min(max(end, 0.0), 1.0) for end in (value, min(value, centre - width), max(value, centre + width))]
     return Estimate(inner[0], inner[1], inner[2], len(judged))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.certificates import Promise
@@ -18,7 +18,7 @@ from hapax.engine.run_memory import models_of
 from hapax.engine.search.certified_statements import DistinctStatements, StatementScores
 from hapax.engine.search.score_maps import ScoreMaps, chained_critics
 from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
-from hapax.evaluation.shared.estimates import Estimate, mended_share, percent
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.derived import derived_scores
 from hapax.grammar.arguments import checked
@@ -54,11 +54,15 @@ class NextOptions:
 
 @dataclass(frozen=True, slots=True)
 class JudgingPool:
-    """The facts or statements that can be judged. `truths`: of those that were judged or labelled already."""
+    """The facts or statements that can be judged. `truths`: of those that were judged or labelled already.
+
+    `labelled`: ids of those that another source than people's votes labels.
+    """
 
     critic: str
     probabilities: Mapping[str, float]
     truths: Mapping[str, bool]
+    labelled: Set[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ def next_items(kb: KnowledgeBase, options: NextOptions, derived_by: Library | No
     # The reach never shrinks: what was given out stays given out, also after its labels are in.
     draw = replace(draw, reach=max(draw.reach, reach))
     kb.set_judging_draw(draw, new)
-    share, judged = _share(draw, items, pool.truths)
+    share, judged = _share(draw, items, pool.truths, pool.labelled)
     above = sum(item.score >= cut for item in chosen)
     return NextItems(tuple(item.item_id for item in chosen), above, cut, len(items), judged, share)
 
@@ -115,7 +119,7 @@ def drawn_share(kb: KnowledgeBase, kind: DrawKind) -> tuple[Estimate, int] | Non
     None without a draw.
     """
     draw = kb.judging_draw(kind)
-    return None if draw is None else _share(draw, kb.drawn_items(draw), _truths(kb, kind))
+    return None if draw is None else _share(draw, kb.drawn_items(draw), _truths(kb, kind), _labelled(kb, kind))
 
 
 def mended_lines(kb: KnowledgeBase) -> list[str]:
@@ -161,7 +165,7 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind, derived_by: Library | None =
         found = StatementScores(kb, library, critics, maps).scores(distinct.records.values())
     if not found:
         raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
-    return JudgingPool(critic, found, truths)
+    return JudgingPool(critic, found, truths, _labelled(kb, kind))
 
 
 def _truths(kb: KnowledgeBase, kind: DrawKind) -> dict[str, bool]:
@@ -194,10 +198,25 @@ def _weighted(probabilities: Mapping[str, float], cut: float, low: float) -> lis
     return list(zip(probabilities, values, weights, strict=True))
 
 
-def _share(draw: JudgingDraw, items: Sequence[DrawnItem], truths: Mapping[str, bool]) -> tuple[Estimate, int]:
+def _share(
+    draw: JudgingDraw, items: Sequence[DrawnItem], truths: Mapping[str, bool], labelled: Set[str]
+) -> tuple[Estimate, int]:
     given = [item for item in items if is_given_out(draw, item)]
     judged = [item for item in given if item.item_id in truths]
-    # Not all that was given out is answered yet; the answered part is taken for a random one.
-    answered = len(judged) / len(given) if given else math.nan
-    rows = [(item.score, truths[item.item_id], min(1.0, draw.reach * item.weight) * answered) for item in judged]
+    # People have not answered all that was given out yet; the answered part is taken for a random one. Labels of other
+    # sources, which may well be of the true values only, are all there before and are no part of what is answered.
+    asked = [item for item in given if item.item_id not in labelled]
+    answered = sum(item.item_id in truths for item in asked)
+    if asked and not answered:
+        return NOTHING, 0
+    rows = []
+    for item in judged:
+        chance = min(1.0, draw.reach * item.weight)
+        part = 1.0 if item.item_id in labelled else answered / len(asked)
+        rows.append((item.score, truths[item.item_id], chance * part))
     return mended_share([item.score for item in items], rows), len(judged)
+
+
+def _labelled(kb: KnowledgeBase, kind: DrawKind) -> Set[str]:
+    """Ids of the facts that stored labels decide, which are not votes."""
+    return {label.fact_id for label in kb.labels()} if kind == "predicates" else frozenset()
