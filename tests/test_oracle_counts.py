@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,32 @@ def test_a_long_paragraph_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     model = open_model(f"counts:{tmp_path}", "likelihood")
 
     assert model.counts([("milk", "four"), ("milk", "naan")]) == [1, 0]
+
+
+def test_decomposed_letters_are_those_of_the_name(tmp_path: Path) -> None:
+    """A text whose letters and accents are characters of their own holds the name that has them as one."""
+    (tmp_path / "a.txt").write_text(unicodedata.normalize("NFD", "Müller lives in Köln."), "utf-8")
+
+    assert open_model(f"counts:{tmp_path}", "likelihood").counts([("Müller",), ("Köln", "Muller")]) == [1, 1]
+
+
+def test_scripts_without_blanks_are_counted(tmp_path: Path) -> None:
+    """A name in Chinese, Japanese or Thai letters is found inside a sentence, and only in this order."""
+    (tmp_path / "a.txt").write_text("東京は日本の首都です。\n\nกรุงเทพเป็นเมืองหลวง Tokyo\n", "utf-8")
+    model = open_model(f"counts:{tmp_path}", "likelihood")
+
+    assert model.counts([("東京",), ("日本", "東京"), ("京東",), ("กรุงเทพ", "tokyo")]) == [1, 1, 0, 1]
+
+
+def test_texts_that_are_not_utf_8_are_told(tmp_path: Path) -> None:
+    """Texts in another encoding are indexed as far as they can be read, with their number and a place."""
+    notices: list[str] = []
+    (tmp_path / "a.txt").write_bytes("Paris\nMüller in Köln\nÉ\n".encode("latin-1"))
+
+    model = open_model(f"counts:{tmp_path}", "likelihood", OpeningOptions(notice=notices.append))
+
+    assert model.counts([("paris",)]) == [1]
+    assert any(f"1 text is not in UTF-8, see {tmp_path / 'a.txt'}:2:" in notice for notice in notices)
 
 
 WORD = st.sampled_from(["a", "b", "É", "d'x", "12"])

@@ -10,6 +10,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -26,13 +28,18 @@ from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity
 PASSAGE_WORDS = 200
 """Most words of a passage. A paragraph of prose rarely has more."""
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """Part of an index's name: an index made by another way of cutting or comparing is not used."""
 
 FIELD, TOKENIZER = "text", "names"
 WRITER_BYTES = 400_000_000
 """Memory of the index's writer."""
 WRITER_THREADS = 2
+
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Letters of scripts without blanks between words: Thai to Khmer, Japanese, Chinese. Each of them counts as a word."""
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".text", ".txt.gz", ".jsonl.gz")
 
@@ -64,7 +71,7 @@ class NameCounts:
         if not names:
             return int(self._searcher.num_docs)
         # A name without words has no query, and then nothing holds all names.
-        queries = [self._query(words) for words in map(self._analyzer.analyze, names) if words]
+        queries = [self._query(words) for words in map(self._analyzer.analyze, map(_spaced, names)) if words]
         if len(queries) < len(names):
             return 0
         from tantivy import Occur, Query
@@ -131,6 +138,7 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
     unfinished = place.with_suffix(".unfinished")
     system.remove_folder(unfinished)  # left by a killed run; the lock is ours
     unfinished.mkdir()
+    unread: dict[Path, int] = {}
     try:
         index = Index(_schema(), path=str(unfinished))
         index.register_tokenizer(TOKENIZER, _analyzer())
@@ -139,9 +147,9 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
         passages = 0
         try:
             for path in texts:
-                for passage in _passages(path):
+                for passage in _passages(path, unread):
                     digest.update(passage.encode("utf-8") + b"\0")
-                    writer.add_document(Document(**{FIELD: passage}))
+                    writer.add_document(Document(**{FIELD: _spaced(passage)}))
                     passages += 1
             writer.commit()
         finally:
@@ -151,13 +159,27 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
         system.rename(unfinished, place)
     finally:
         system.remove_folder(unfinished)
+    if unread:
+        path, number = next(iter(unread.items()))
+        notice(
+            f"{counted(len(unread), 'text is', 'texts are')} not in UTF-8, see {path}:{number}: names with the letters "
+            "that cannot be read are not found there. Convert such files, for instance by iconv."
+        )
     notice(f"Indexed {passages:,} passages in {system.monotonic() - began:.0f} s; kept in {place}.")
 
 
-def _passages(path: Path) -> Iterator[str]:
-    """Paragraphs, which blank lines separate, in pieces of at most PASSAGE_WORDS words."""
+def _spaced(text: str) -> str:
+    """The text in composed letters, as names are mostly written, with blanks around those that stand for words."""
+    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", text))
+
+
+def _passages(path: Path, unread: dict[Path, int]) -> Iterator[str]:
+    """Paragraphs, which blank lines separate, in pieces of at most PASSAGE_WORDS words.
+
+    `unread` gets the first line that is not in UTF-8.
+    """
     words: list[str] = []
-    for line in _lines(path):
+    for line in _lines(path, unread):
         here = line.split()
         if not here and words:
             yield " ".join(words)
@@ -171,14 +193,18 @@ def _passages(path: Path) -> Iterator[str]:
         yield " ".join(words)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path, unread: dict[Path, int]) -> Iterator[str]:
     """The lines of a text; the text of a JSON line, with a blank line after it, because the next is another text."""
     open_file = gzip.open if path.name.endswith(".gz") else open
     is_json = path.name.removesuffix(".gz").endswith(".jsonl")
     try:
         with open_file(path, "rb") as stream:
             for number, raw in enumerate(cast(BinaryIO, stream), start=1):
-                line = raw.decode("utf-8", "replace")
+                try:
+                    line = raw.decode("utf-8")
+                except UnicodeDecodeError:
+                    unread.setdefault(path, number)
+                    line = raw.decode("utf-8", "replace")
                 if is_json:
                     yield from _text_of(line, path, number).splitlines()
                     yield ""
