@@ -337,6 +337,15 @@ def test_a_promise_accepts_what_its_labels_allow(gems: Path) -> None:
         assert certificate.run_id in {run.id for run in kb.runs()}
 
 
+@pytest.mark.parametrize("option", [("--confidence", "0.9"), ("--promise", "anytime"), ("--certify-by", "predicate")])
+def test_options_of_a_promise_need_one(gems: Path, option: tuple[str, str]) -> None:
+    """A search without a promise does not pass for one that has the confidence that was asked for."""
+    result = search_gems(*option)
+
+    assert result.exit_code == 2
+    assert f"{option[0]} needs --precision or --statement-precision." in result.output
+
+
 def test_facts_that_taught_the_map_do_not_certify_it(gems: Path) -> None:
     """A promise on calibrated scores counts reserved labels alone."""
     label_gems()

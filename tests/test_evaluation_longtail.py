@@ -106,6 +106,23 @@ def test_one_model_cannot_judge_itself(kb: KnowledgeBase) -> None:
         study(kb, [ByNumber()])
 
 
+def test_judges_of_one_name_are_told_apart(kb: KnowledgeBase) -> None:
+    """Two models of one name, such as counts of two folders `texts`, have columns of their own, with their revisions."""
+    first, second = ByNumber("texts"), ByNumber("texts", -1.0)
+    first.identity, second.identity = ModelIdentity("texts", "a1"), ModelIdentity("texts", "b2")
+    found = study(kb, [ByNumber(), first, second])
+
+    assert judged(found, "numbers", "texts@a1", "span") == (1.0, False)
+    assert judged(found, "numbers", "texts@b2", "span") == (0.0, False)
+    assert found.to_result().tables[0].columns[3:5] == ("texts@a1 span", "texts@b2 span")
+
+
+def test_a_judge_is_not_named_twice(kb: KnowledgeBase) -> None:
+    """One model by two names is refused before it is asked."""
+    with pytest.raises(HapaxError, match="numbers is named twice, in two ways"):
+        study(kb, [ByNumber(), ByNumber()])
+
+
 def test_without_statements_there_is_nothing_to_study() -> None:
     """An empty knowledge base points to the search."""
     with pytest.raises(HapaxError, match="Run `hapax search` first"):

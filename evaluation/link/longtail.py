@@ -7,7 +7,7 @@ the probability that a head statement is likelier than a long-tail statement of 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -160,10 +160,7 @@ class _Scorer:
     measures: tuple[Measure, ...]
     judged_by: Measure
     by_text: Mapping[str, TextMeasures]
-
-    @property
-    def name(self) -> str:
-        return self.identity.name
+    name: str
 
     def scores(self, texts: Iterable[str], measure: Measure) -> dict[str, float]:
         """Finite scores of the texts."""
@@ -201,7 +198,8 @@ def study(
     if len(models) < 2:
         raise HapaxError("A split needs a judge that did not rank it. Name two models or more, by --judge.")
     pools = _pools(kb, rules)
-    scorers = [_scorer(model, pools, journal or Journal(kb)) for model in models]
+    names = _distinct_names([model.identity for model in models])
+    scorers = [_scorer(model, name, pools, journal or Journal(kb)) for model, name in zip(models, names, strict=True)]
     searched = _searched_by(kb, [scorer.identity for scorer in scorers])
     splits = [_Split(STORED, "", searched, {pool.rule: _stored_ends(pool) for pool in pools})]
     for scorer in scorers:
@@ -254,7 +252,7 @@ def _searched_by(kb: KnowledgeBase, known: Sequence[ModelIdentity]) -> ModelIden
     return next((identity for identity in known if identity.name == name), ModelIdentity(name))
 
 
-def _scorer(model: LikelihoodModel, pools: Sequence[_Pool], journal: Journal) -> _Scorer:
+def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: Journal) -> _Scorer:
     wanted = [measure for measure in Measure if measure in measures_of(model)]
     is_counter = counts_names(model)
     asked: dict[str, RankedText] = {}
@@ -273,7 +271,22 @@ def _scorer(model: LikelihoodModel, pools: Sequence[_Pool], journal: Journal) ->
             telling.append(measure)
     if Measure.PAIR in wanted and Measure.PRIOR not in wanted:
         known = _with_word_priors(known, asked)
-    return _Scorer(model.identity, tuple(telling), judged_by, known)
+    return _Scorer(model.identity, tuple(telling), judged_by, known, name)
+
+
+def _distinct_names(identities: Sequence[ModelIdentity]) -> list[str]:
+    """The models' names, with the revisions of those that share one, such as two folders `texts` of counts.
+
+    Raises HapaxError for a model that is there twice.
+    """
+    twice = next((identity.name for identity, count in Counter(identities).items() if count > 1), None)
+    if twice is not None:
+        raise HapaxError(f"{twice} is named twice, in two ways. Name another judge, by --judge.")
+    counts = Counter(identity.name for identity in identities)
+    names = []
+    for identity in identities:
+        names.append(identity.name if counts[identity.name] == 1 else f"{identity.name}@{identity.revision}")
+    return names
 
 
 def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, RankedText]) -> dict[str, TextMeasures]:
