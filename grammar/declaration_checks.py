@@ -165,6 +165,30 @@ def broken_declarations(library: Library) -> Iterator[Diagnostic]:
                 "Correct the rule, or remove the declaration",
                 constraint.place,
             )
+    for item in library.disjoint_types:
+        of_first, of_second = (_stated_texts(library, data_type) for data_type in (item.first, item.second))
+        for text in filter(of_second.__contains__, of_first):
+            facts = dict.fromkeys((of_first[text], of_second[text]))
+            verb = "breaks" if len(facts) == 1 else "break"
+            yield BREAKING_FACTS.at(
+                item.place,
+                f'{" and ".join(map(str, facts))} {verb} "{item}"',
+                "Remove a fact, or the declaration",
+                *(fact.place for fact in facts if fact.place is not None),
+            )
+
+
+def _stated_texts(library: Library, data_type: str) -> dict[str, Atom]:
+    """The texts that stated facts have under a type or its subtypes, each with the first such fact."""
+    found: dict[str, Atom] = {}
+    for fact in library.facts:
+        types = library.signature(fact.indicator).argument_types
+        for term, argument_type in zip(fact.arguments, types, strict=True):
+            # Numbers are left out: a year and a height may be the same number.
+            is_text = isinstance(term, Constant) and isinstance(term.value, str)
+            if is_text and library.is_subtype(argument_type, data_type):
+                found.setdefault(str(term), fact)
+    return found
 
 
 def _is_broken(constraint: Constraint, stated: Rule, library: Library) -> bool:

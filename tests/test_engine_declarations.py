@@ -13,7 +13,8 @@ from random_cases import cases
 import hapax
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
-from hapax.engine.inference.conflicts import conflicts, fact_text, new_conflicts, settlement
+from hapax.engine.inference.conflicts import conflicts, conflicts_around, fact_text, new_conflicts, settlement
+from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
@@ -185,6 +186,23 @@ def test_each_declaration_opens_its_conflicts(prolog: PrologSession) -> None:
     ]
     assert 'called("a")' in by_declaration["disjoint Node, Year Name"]
     assert [len(names) for _, names in found] == sorted(len(names) for _, names in found)
+
+
+def test_facts_without_types_have_those_that_are_declared(prolog: PrologSession, fresh_kb: KnowledgeBase) -> None:
+    """Facts of rule files, and those imported before there were rules, break disjoint types like all others."""
+    library = library_of(
+        "disjoint Animal, Plant\ngiven lives_in(Animal, Place)\ngiven grows_in(Plant, Place)",
+        'fact lives_in("rose", "Oslo")',
+    )
+    imported = FactRecord("lives_in", ("ivy", "Oslo"), (), Source.GIVEN)
+    arriving = [FactRecord("grows_in", (name, "Oslo"), (), Source.GIVEN) for name in ("rose", "ivy", "oak")]
+    expected = [f'grows_in("{name}", "Oslo") and lives_in("{name}", "Oslo")' for name in ("ivy", "rose")]
+    fresh_kb.add_facts([imported])
+
+    assert [item.text for item in new_conflicts(fresh_kb, library, arriving, prolog)] == expected
+
+    known = KnownFacts(fresh_kb, library)
+    assert [item.text for item in conflicts_around(prolog, library, arriving, known)] == expected
 
 
 @pytest.mark.parametrize(

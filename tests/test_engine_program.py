@@ -101,6 +101,16 @@ def test_instances_follow_the_subtypes(prolog: PrologSession) -> None:
     assert ("oslo", "Food") not in found
 
 
+def test_values_of_stated_facts_are_instances(prolog: PrologSession) -> None:
+    """In demand mode a value of a fact in a rule file is of the types that its predicate declares."""
+    library = parse_library([("f.rules", 'given is_from(Food, Place)\nfact is_from("brie", "Meaux")')])
+    prolog.load(build_program(library, [], state=DemandState()))
+
+    found = set(prolog.solutions("hapax_instance(X, Y)", ["X", "Y"], trusted=True).rows)
+
+    assert found >= {("brie", "Food"), ("Meaux", "Place")}
+
+
 def test_a_predicate_on_its_own_negation_is_refused() -> None:
     """Unstratified rules have no one meaning."""
     library = parse_library(

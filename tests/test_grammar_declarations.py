@@ -95,6 +95,24 @@ def test_an_oracle_predicate_is_open_until_it_is_closed_or_derived() -> None:
     assert [name for name in ("p/2", "f/2", "c/2", "g/2", "d/2", "u/2") if library.is_open(name)] == ["p/2", "f/2"]
 
 
+def test_stated_facts_are_compared_with_disjoint_types() -> None:
+    """A text that stated facts have under disjoint types is an error with these facts; a number is none."""
+    library = parse_library([(
+        "f.rules",
+        "disjoint Animal, Plant\ntype Dog < Animal\ndisjoint Year, Height\n"
+        "given barks_at(Dog, Plant)\ngiven grows_in(Plant, Place)\ngiven sank_in(Ship, Year)\ngiven rises(Hill, Height)\n"
+        'fact barks_at("Rose", "Oak")\nfact grows_in("Rose", "Oslo")\nfact barks_at("Fern", "Fern")\n'
+        'fact barks_at("Rex", "Ivy")\nfact sank_in("Vasa", 1628)\nfact rises("Kekes", 1628)',
+    )])  # fmt: skip
+
+    found = [item for item in check_library(library) if item.code == "HPX123"]
+
+    assert [(item.place.line, item.message) for item in found] == [
+        (1, 'barks_at("Rose", "Oak") and grows_in("Rose", "Oslo") break "disjoint Animal, Plant"'),
+        (1, 'barks_at("Fern", "Fern") breaks "disjoint Animal, Plant"'),
+    ]
+
+
 @pytest.mark.parametrize(
     ("death", "constraint", "codes"),
     [

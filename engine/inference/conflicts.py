@@ -16,7 +16,7 @@ from hapax.engine.inference.derive import (
     relevant_library,
 )
 from hapax.engine.inference.fact_supply import FactSupply, index_facts
-from hapax.engine.inference.known_facts import KnownFacts, matched
+from hapax.engine.inference.known_facts import KnownFacts, matched, stated_fact
 from hapax.engine.inference.program import Supply, build_program, join_order
 from hapax.engine.inference.proof import Proof, instantiated
 from hapax.engine.inference.session import PrologSession, PrologTerm
@@ -71,9 +71,10 @@ def conflicts(
     forbidden premise only the shallowest counts: the caller who removes a fact looks for conflicts again.
     """
     records = list(facts)
+    stated = (stated_fact(library, atom) for atom in library.facts)
     found = [
         *_broken_constraints(session, library, records, list(denied), about),
-        *_facts_of_disjoint_types(library, records),
+        *_facts_of_disjoint_types(library, chain(stated, records)),
     ]
     return _ordered(found)
 
@@ -272,9 +273,12 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> I
     """
     if not library.disjoint_types:
         return
+    declared = {signature.indicator: signature.argument_types for signature in library.completed().signatures}
     typed: dict[Value, list[tuple[str, FactRecord]]] = {}
     for fact in facts:
-        for value, data_type in zip(fact.arguments, fact.types, strict=False):  # imported facts may have no types
+        # Facts that were imported without rules have no types of their own.
+        types = fact.types or declared.get(_indicator(fact), ())
+        for value, data_type in zip(fact.arguments, types, strict=False):
             if isinstance(value, str):
                 typed.setdefault(value, []).append((data_type, fact))
     for uses in typed.values():

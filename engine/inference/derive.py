@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from hapax.engine.inference.known_facts import atom_values
+from hapax.engine.inference.known_facts import atom_values, stated_fact
 from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
@@ -131,7 +131,7 @@ class FactIndex:
     def __init__(self, library: Library, facts: Iterable[FactRecord], assumed: Iterable[Atom] = ()) -> None:
         self.records = [fact for fact in facts if library.knows(f"{fact.predicate}/{len(fact.arguments)}")]
         self.assumed = frozenset(assumed)
-        stated = (FactRecord(*fact_key(atom), types=(), source=Source.GIVEN) for atom in library.facts)
+        stated = (stated_fact(library, atom) for atom in library.facts)
         # A stored fact comes after the same one in a rule file and replaces it: it tells where the fact is from.
         self._facts = {(fact.predicate, fact.arguments): fact for fact in (*stated, *self.records)}
         self._leaves: dict[Atom, Proof] = {}

@@ -410,8 +410,8 @@ class KnownFacts:
             stated: Facts = {}
             for atom in self._library.facts:
                 if atom.indicator == indicator:
-                    types, row = self._library.signature(indicator).argument_types, atom_values(atom)
-                    stated[row] = FactRecord(atom.predicate, row, types, Source.GIVEN)
+                    fact = stated_fact(self._library, atom)
+                    stated[fact.arguments] = fact
             if self.looks_up and ArgumentIndex(self._kb).is_looked_up(indicator):
                 every, given = (StoredFacts(self._kb, indicator, stated, given=given) for given in (False, True))
                 known = _PredicateFacts(every, given)
@@ -427,6 +427,12 @@ class KnownFacts:
 def atom_values(atom: Atom) -> tuple[Value, ...]:
     """The arguments of a ground atom."""
     return tuple(term.value for term in atom.arguments if isinstance(term, Constant))
+
+
+def stated_fact(library: Library, atom: Atom) -> FactRecord:
+    """The record of a fact that a rule file states."""
+    types = library.signature(atom.indicator).argument_types
+    return FactRecord(atom.predicate, atom_values(atom), types, Source.GIVEN)
 
 
 def _shortest(value: Value) -> Value:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from hapax.engine.inference.known_facts import stated_fact
 from hapax.grammar.dependencies import recursive_predicates, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import (
@@ -83,6 +84,7 @@ def build_program(
     """
     refuse_negative_cycles(library)
     known = list(facts)
+    stated = (stated_fact(library, atom) for atom in library.facts)
     writer = _Writer(library, state is not None, supply or Supply())
     lines = [
         *writer.declarations(),
@@ -92,7 +94,7 @@ def build_program(
         *writer.rules(),
         *(writer.demands(state) if state is not None else ()),
         *(writer.type_fetches() if state is not None else ()),
-        *(writer.instances(known, state.type_facts) if state is not None else ()),
+        *(writer.instances((*stated, *known), state.type_facts) if state is not None else ()),
     ]
     return "\n".join(lines) + "\n"
 
