@@ -9,7 +9,7 @@ from itertools import pairwise
 from hapax.llm_oracle.drop_reasons import DropReason
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, is_heading
 from hapax.llm_oracle.reply_lists import are_names
-from hapax.llm_oracle.reply_prose import in_template, sentences
+from hapax.llm_oracle.reply_prose import DENIAL, in_template, sentences
 from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 from hapax.llm_oracle.reply_values import (
     broken,
@@ -377,10 +377,6 @@ _EXCLUDED = re.compile(
 """The beginning of a heading above counterexamples."""
 
 
-_NEGATED = re.compile(r"\bnot\b(?!\s+(?:only|exhaustive|complete|just|limited))|n['’]t\b", re.IGNORECASE)
-"""The denial in a heading such as `Sometimes mentioned, but not transcontinental:`."""
-
-
 def _heads_aside(lines: Sequence[ReplyLine], heading: int, items: Sequence[int], question: ReplyQuestion) -> bool:
     """True if a list in other marks than the one before follows a heading that does not speak of the question."""
     before = {lines[position].mark for position in items if position < heading}
@@ -398,7 +394,7 @@ def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int], question: R
         if line.mark is Mark.HEADING and position > first:
             skipped = (
                 _EXCLUDED.match(line.body) is not None
-                or (_NEGATED.search(line.body) is not None and not _NEGATED.search(question.sentence))
+                or (DENIAL.search(line.body) is not None and not DENIAL.search(question.sentence))
                 or NOTES.match(line.body) is not None
                 or _heads_sentences(lines, position, items)
                 or _heads_aside(lines, position, items, question)

@@ -459,9 +459,11 @@ _CONNECTING = re.compile(
 )
 """The words between the names of a list in a sentence."""
 _LISTS_ON = re.compile(r",?\s(?:and|as\s+well\s+as|along\s+with)\s(?:the\s)?[A-Z]|,\s(?:the\s)?[A-Z]\S+(?:,|\sand\s)")
-_DENYING = re.compile(
-    r"\bnot\b(?!\s+only)|n['’]t\b|\b(?:unlike|except|without|neither|never|no|rather|instead)\b", re.IGNORECASE
+DENIAL = re.compile(
+    r"\bnot\b(?!\s+(?:only|exhaustive|complete|just|limited))|n['’]t\b|\b(?:never|neither|no\s+longer)\b", re.IGNORECASE
 )
+"""A denial in a heading or sentence: `Sometimes mentioned, but not transcontinental:`."""
+_DENYING = re.compile(DENIAL.pattern + r"|\b(?:unlike|except|without|no|rather|instead)\b", re.IGNORECASE)
 
 
 def novel_names(text: str, question: ReplyQuestion) -> str | None:

@@ -27,7 +27,7 @@ from hapax.llm_oracle.reply_data import (
 from hapax.llm_oracle.reply_items import FURTHER, NOTES, drop_reasons, is_kind, notes_start, own_end
 from hapax.llm_oracle.reply_lines import Mark, ReplyLine, ReplyPart, read_lines
 from hapax.llm_oracle.reply_lists import are_names, listed
-from hapax.llm_oracle.reply_prose import also_named, in_template, sentences, stated
+from hapax.llm_oracle.reply_prose import DENIAL, also_named, in_template, sentences, stated
 from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 from hapax.llm_oracle.reply_sentences import (
     ADJUNCT,
@@ -58,7 +58,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 12
+READER_VERSION = 13
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -346,9 +346,7 @@ _ALSO_DID = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a sentence that names a further title: `She also wrote the novella *Lady Susan*`."""
-_CONTRARY = re.compile(
-    r"\b(?:not|never|but|however|although|though|unlike|no longer|incorrect|wrong)\b|n['’]t\b", re.IGNORECASE
-)
+_CONTRARY = re.compile(DENIAL.pattern + r"|\b(?:but|however|although|though|unlike|incorrect|wrong)\b", re.IGNORECASE)
 
 
 def _with_slots(pieces: Sequence[ReplyPart], question: ReplyQuestion) -> list[ReplyPart]:

@@ -14,6 +14,7 @@ from hapax.llm_oracle.reply_lines import ReplyLine, ReplyPart
 from hapax.llm_oracle.reply_lists import are_names, is_titled, listed
 from hapax.llm_oracle.reply_numbers import numbers_listed
 from hapax.llm_oracle.reply_prose import (
+    DENIAL,
     also_named,
     in_template,
     leading_list,
@@ -74,7 +75,6 @@ _NO_SUBJECT = re.compile(
     r"(?:It|They|He|She|This|That|These|Those|There|Here|We|You|I|The|Its|Their|His|Her|All|Both|Some|Many|Most|Each|Other|One|In|"
     r"However|Note|Also)\b"
 )
-_DENIAL = re.compile(r"\bnot\b|\bnever\b|n['’]t\b", re.IGNORECASE)
 _AS = re.compile(r"\s+as\s+(?:an?|the|its|their|his|her)\s.*$")
 VERDICTS = frozenset(("yes", "no", "true", "false", "ok", "okay", "maybe"))
 LONGEST_LIST_LINE = 20_000
@@ -121,7 +121,7 @@ def with_subjects(parts: Sequence[ReplyPart], question: ReplyQuestion, related: 
     ):
         return list(parts)
     return [
-        replace(part, body=name, dropped=DropReason.REMARK if _DENIAL.search(part.raw) else None)
+        replace(part, body=name, dropped=DropReason.REMARK if DENIAL.search(part.raw) else None)
         for part, name in zip(parts, names, strict=True)
     ]
 

@@ -114,6 +114,9 @@ ADVERSARIAL = [
     ("* 1. Pizza\n* 2. Risotto", ["Pizza", "Risotto"]),
     ("1\\. Pizza\n2\\. Risotto", ["Pizza", "Risotto"]),
     ("1. 🍕 Pizza\n2. Risotto ✅", ["Pizza", "Risotto"]),
+    ("- Risotto\n- Pizza\n\n**Often named, but never served there:**\n- Fettuccine Alfredo", ["Risotto", "Pizza"]),
+    ("- Risotto\n- Pizza\n\n**Often named, but neither is Italian:**\n- Fettuccine\n- Chicken", ["Risotto", "Pizza"]),
+    ("- Risotto\n\n**Found not only in the north:**\n- Pizza\n- Pasta", ["Risotto", "Pizza", "Pasta"]),
     ("**Pizza**: from Naples\n\n**Risotto**: from Milan\n\nNote: both have variants.", ["Pizza", "Risotto"]),
 ]
 
