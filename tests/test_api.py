@@ -323,6 +323,9 @@ WRONG_VALUES = {
     "Budget: max_tokens is a str .'5'., not an int or None. Give a whole number": lambda rules, kb: hapax.Budget(
         max_tokens="5"
     ),
+    "Budget: max_tokens is a bool .True., not an int or None. Give a whole number": lambda rules, kb: hapax.Budget(
+        max_tokens=True
+    ),
     "seconds is 0. Set it to a number above 0": lambda rules, kb: hapax.QueryLimits(seconds=0),
     "SearchSettings: beam is a str .'3'., not an int or None. Give a whole number": lambda rules, kb: (
         hapax.SearchSettings(beam="3")
@@ -360,6 +363,15 @@ def test_a_wrong_value_is_named_with_its_remedy(rules: hapax.Library, kb: hapax.
     """A value outside its range, or a name that is not among the choices, is a HapaxError that says what fits."""
     with pytest.raises(hapax.HapaxError, match=f"^{message}"):
         WRONG_VALUES[message](rules, kb)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """A number that comes from an array or a data frame is accepted where Python's own is."""
+    numpy = pytest.importorskip("numpy")
+
+    settings = hapax.SearchSettings(beam=numpy.int64(3), temperature=numpy.float32(0.5))
+
+    assert (settings.beam, settings.temperature) == (3, 0.5)
 
 
 def test_one_name_stands_for_a_list_of_names(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:

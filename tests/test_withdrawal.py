@@ -122,6 +122,21 @@ def test_an_undone_withdrawal_leaves_everything_as_it_was(searched: Path, rules:
     assert _statements(searched) == before
 
 
+def test_a_fact_is_withdrawn_and_brought_back_by_its_id(searched: Path, rules: Path) -> None:
+    """The id, as it stands in an export, does what the atom does."""
+    before = _statements(searched)
+    with hapax.KnowledgeBase(searched) as kb:
+        (identity,) = [fact.id for fact in kb.facts("uses_currency") if fact.arguments == ("France", "euro")]
+        library = hapax.load_rules(rules)
+        hapax.retract(identity, library, kb, reason="a mistake")
+        assert [item.fact.id for item in kb.withdrawals()] == [identity]
+        fallen = _statements(searched)
+        hapax.restore(f" {identity} ", library, kb)
+
+    assert fallen != before
+    assert _statements(searched) == before
+
+
 def test_a_search_does_not_bring_back_what_the_user_withdrew(searched: Path, rules: Path, tmp_path: Path) -> None:
     """The same search again leaves the fact and its statements withdrawn; giving the fact restores them."""
     run("retract", FACT, "--reason", "wrong", "--rules", rules, "--db", searched)
