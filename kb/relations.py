@@ -66,7 +66,7 @@ class Relations:
         self.symbols = Symbols(self._conn)
         self._check_time: Callable[[], None] = lambda: None
         self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
-        self._exact: set[int] = set()
+        self._exact: dict[int, int] = {}  # by decimal places, the last tag in their table of numbers
         self._changes: TableChanges | None = None
         self._shrunk: set[str] = set()
         """Indicators of the relations that have lost their largest number."""
@@ -253,8 +253,12 @@ class Relations:
             name = f"exact_numbers_{places}"
             self._conn.execute(f"DROP TABLE IF EXISTS temp.{name}")
             self._conn.execute(f"CREATE TEMP TABLE {name} (id INTEGER PRIMARY KEY, value INTEGER NOT NULL)")
-            self._exact.add(places)
-            self._add_numbers(places, self.symbols.numbers())
+            self._exact[places] = 0
+        # A constant of a rule may have become a symbol since the table was filled.
+        filled, last = self._exact[places], self.symbols.last_tag
+        if filled != last:
+            self._add_numbers(places, self.symbols.numbers(after=filled if filled < last else 0))
+            self._exact[places] = last
         return f"exact_numbers_{places}"
 
     def _add_numbers(self, places: int, numbers: Mapping[int, int | Decimal]) -> None:

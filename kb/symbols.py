@@ -140,7 +140,7 @@ class Symbols:
 
     def _ids(self, texts: Collection[str]) -> dict[str, int]:
         """Ids of symbols, new ones included."""
-        (last,) = self._conn.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
+        last = self.last_tag
         found: dict[str, int] = {}
         if last:
             sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
@@ -167,11 +167,19 @@ class Symbols:
         yield from ((tag, str(tag >> 1)) for tag in wanted if tag & 1)
         yield from self._symbols(wanted)
 
-    def numbers(self) -> dict[int, int | Decimal]:
-        """The numbers among the symbols that facts can have, by tag."""
+    @property
+    def last_tag(self) -> int:
+        """The tag of the newest symbol; 0 without any."""
+        (last,) = self._conn.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
+        return int(last)
+
+    def numbers(self, after: int = 0) -> dict[int, int | Decimal]:
+        """The numbers among the symbols that facts can have, by tag; only those with tags above `after`."""
         # Symbols are JSON: texts begin with a quotation mark, whole numbers with a digit or `-`, decimals with `{`.
-        sql = "SELECT id, symbol FROM symbols WHERE symbol BETWEEN '-' AND ':' OR symbol BETWEEN '{' AND '|'"
-        values_by_tag = ((tag, values.decode_value(text)) for tag, text in self._conn.execute(sql))
+        sql = (
+            "SELECT id, symbol FROM symbols WHERE (symbol BETWEEN '-' AND ':' OR symbol BETWEEN '{' AND '|') AND id > ?"
+        )
+        values_by_tag = ((tag, values.decode_value(text)) for tag, text in self._conn.execute(sql, (after,)))
         return {tag: value for tag, value in values_by_tag if not isinstance(value, str | CutDecimal)}
 
     def offer_decimals(self) -> None:
@@ -191,8 +199,7 @@ class Symbols:
         if found is not None:
             return int(found[0])
         if text not in self._made:
-            (last,) = self._conn.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
-            self._made[text] = last + 2 * (len(self._made) + 1)
+            self._made[text] = self.last_tag + 2 * (len(self._made) + 1)
         return self._made[text]
 
     def store_made(self) -> dict[int, int | Decimal]:

@@ -275,6 +275,22 @@ def test_decimals_are_exact_in_sql(
             assert stored(kb, library, rule.name, prolog) == by_prolog(prolog, kb, library, rule.name)
 
 
+@pytest.mark.parametrize(
+    "condition", ["less(Number M, 0.00002)", "not less(Number M, 0.00002)", "less(0.00002, Number M)"]
+)
+def test_a_decimal_of_the_rule_alone_is_compared(condition: str, prolog: PrologSession) -> None:
+    """A computed predicate compares a calculated number with a decimal that no fact has, as Prolog does."""
+    library = library_of(
+        'given size(Thing, Number).\ncomputed less(Number A, Number B) := A < B: "yes" / "no" / "?".\n'
+        f"@name r\n@generic none\nsize(Thing T, Number N) & Number M = N * 0.00001 & {condition} -> small(Thing T)."
+    )
+    with KnowledgeBase() as kb:
+        kb.add_facts([fact("size", name, value) for name, value in [("a", 1), ("b", 2), ("c", Decimal("2.5"))]])
+        derive_all(kb, library, [library.rule("r")], "sql", session=prolog)
+
+        assert stored(kb, library, "r", prolog) == by_prolog(prolog, kb, library, "r") != []
+
+
 TWINS = """
 @name twins
 @generic P
