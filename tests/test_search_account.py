@@ -35,7 +35,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import FACT_FLOOR, CriticRule
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.kb.records import Candidate, Decision, Distribution
+from hapax.kb.records import Candidate, Decision, Distribution, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.journal import Journal
@@ -174,6 +174,18 @@ def test_any_decisions_add_up(verdicts: list[tuple[int, str, bool, float]], unju
 
     assert step.lines == len({candidate.id for candidate, _ in pairs}) + unjudged
     assert step.lines == step.dropped_count + step.unjudged + step.rejected + step.accepted
+
+
+@pytest.mark.parametrize(("foods", "told"), [((), ""), (("leek", "salt"), ", 2 given values")])
+def test_a_step_tells_how_many_values_were_given(foods: Sequence[str], told: str) -> None:
+    """Values by given facts stand beside the accepted ones, and nothing stands there without any."""
+    library, model = parse_library([("food.rules", RULES)]), scripted(0.9)
+    with KnowledgeBase() as kb:
+        kb.add_facts([FactRecord("is_in", (food, "soup"), ("Food", "Dish"), Source.GIVEN) for food in foods])
+        report = search(SearchJob(library, library.rules, kb, Models(model, model, model, model), SearchSettings()))
+
+    first, _ = report.rules[0].account
+    assert f"8 accepted values{told}; {8 + len(foods)} substitutions" in step_text(first)
 
 
 def test_an_example_line_is_short_and_obeys_nobody() -> None:
