@@ -500,6 +500,27 @@ def test_what_is_left_is_corrected_by_the_answers_so_far():
     assert asked / 2 <= tally.expected <= 2 * asked
 
 
+def test_the_calls_left_grow_with_the_calls_of_a_question():
+    """A step that asks about each of its values is expected to take so many calls for each of them."""
+
+    class Listening(ProgressCounter):
+        left = ()
+
+        def expecting(self, calls):
+            super().expecting(calls)
+            self.left = (*self.left, calls)
+
+    library = library_of(ALLERGY)
+    left = {}
+    for calls in (1, 2, 6):
+        tally, settings = Listening(), SearchSettings(beam=3, calls_per_question=calls)
+        search(SearchJob(library, library.rules, KnowledgeBase(), simulated(library), settings, progress=tally))
+        left[calls] = tally.left[0]
+
+    assert left[1] > 0
+    assert left == {calls: calls * left[1] for calls in left}
+
+
 def test_statements_in_both_distributions_are_counted():
     """Where a pool is small, overlapping ends keep its middle: the report says how many statements they share."""
     small, _, _ = searched(ALLERGY, beam=12, ends="overlapping")
