@@ -131,7 +131,7 @@ def test_faults_inside_the_rules_are_diagnostics() -> None:
 
 
 def test_a_fault_is_placed_at_the_words_of_the_file() -> None:
-    """Reading and checking name the line and column in the JSON, not in the text that is made of it."""
+    """Reading and checking name the words in the JSON, to their end, not in the text that is made of it."""
     blank = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient", "lives in(A, Y)": "[A] lives in [Y]"}}
     lost = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]"}}
     text = json.dumps({"blank": blank, "lost": lost}, indent=2)
@@ -141,6 +141,7 @@ def test_a_fault_is_placed_at_the_words_of_the_file() -> None:
 
     assert named.code == "HPX040"
     assert words_at(text, named.place).startswith("lives in")
+    assert (named.place.end_line, named.place.end_column) == (named.place.line, named.place.column + len("lives in"))
     assert {item.place.line for item in faults if item.code == "HPX105"} == {4}
 
 
