@@ -83,14 +83,17 @@ def _figure(rows: Sequence[Scored]) -> dict[str, Any]:
 
 
 def predicate_entries(data: CriticData, rows: Sequence[Scored]) -> dict[str, Any]:
-    """The rule library's predicates with their held-out AUC, and whether they are judged."""
+    """The rule library's predicates with their held-out AUC, and whether they are judged.
+
+    Predicates with the same templates are measured together: a claim does not tell which of them it is about.
+    """
     atlas = [row for row in rows if row[0].source == ATLAS or row[0].relation in data.words]
     kinds = {numeric: _figure([row for row in atlas if row[0].numeric is numeric]) for numeric in (False, True)}
-    own = grouped(atlas, lambda claim: claim.relation)
+    own = grouped(atlas, lambda claim: " ".join(data.templates.get(claim.relation, (claim.relation,))))
     numeric = {relation.name: relation.numeric for part in data.relations.parts.values() for relation in part}
     entries: dict[str, Any] = {}
     for name in data.words:
-        claims = own.get(name, [])
+        claims = own.get(" ".join(data.templates[name]), [])
         enough = len(claims) >= FEWEST
         figure = _figure(claims) if enough else kinds[numeric[name]]
         unseen = name in data.relations.test_predicates | data.relations.dev_predicates
