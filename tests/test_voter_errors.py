@@ -106,3 +106,19 @@ def test_labels_of_votes_are_weighed_where_people_judged_the_same_facts(tmp_path
     assert report.exit_code == 0, report.output
     assert "Dawid and Skene" in report.output
     assert "cem" in report.output
+
+
+def test_what_all_deny_is_no_label_of_a_true_fact() -> None:
+    """A no of a single voter who often errs stays a no, however many other facts are true."""
+    draw = random.Random(0)
+    votes = [Vote("lone", "ann", False)]
+    for number in range(100):
+        is_true = draw.random() < 0.95
+        for voter in ("ann", "bob", "cem"):
+            votes.append(Vote(f"item {number}", voter, is_true if draw.random() < 0.92 else not is_true))
+    with hapax.KnowledgeBase() as kb:
+        store(kb, votes)
+        found = voted_truths(kb)
+
+    assert weigh(votes).probabilities["lone"] > 0.5
+    assert found["lone"] is False

@@ -134,16 +134,23 @@ def fact_truths(kb: KnowledgeBase, sources: Iterable[str] = ()) -> dict[str, boo
 
 
 def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
-    """Truth by fact id, by people's votes in the audit of facts: `weighed_votes`, or the majority; no ties."""
+    """Truth by fact id, by people's votes in the audit of facts: `weighed_votes`, or the majority; no ties.
+
+    A fact that all deny is false: else one doubtful no among many true facts would count as a true one, too.
+    """
     votes = _fact_votes(kb)
     weighed = weigh_shared(votes)
-    if weighed is not None:
-        # At one half the votes decide nothing.
-        return {fact: chance > 0.5 for fact, chance in weighed.probabilities.items() if chance != 0.5}
     balance: Counter[str] = Counter()
     for vote in votes:
         balance[vote.item] += 1 if vote.is_yes else -1
-    return {fact: total > 0 for fact, total in balance.items() if total}
+    affirmed = {vote.item for vote in votes if vote.is_yes}
+    truths = {}
+    for fact, total in balance.items():
+        excess = float(total) if weighed is None or fact not in affirmed else weighed.probabilities[fact] - 0.5
+        # At one half the votes decide nothing.
+        if excess:
+            truths[fact] = excess > 0
+    return truths
 
 
 def weighed_votes(kb: KnowledgeBase) -> WeighedVotes | None:
