@@ -732,9 +732,9 @@ def search_settings(options: dict[str, Any]) -> Any:
             promises[setting] = Promise(options[option], options["confidence"], options["promise_method"])
     if not promises:
         # A search without a promise would look as if it had the one that was asked for.
-        context = click.get_current_context()
+        context = click.get_current_context(silent=True)  # None where no command line asked
         for name, flag in (("confidence", "confidence"), ("promise_method", "promise"), ("certify_by", "certify-by")):
-            if name in options and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{flag} needs --precision or --statement-precision.")
     return SearchSettings(
         calibrated=bool(options.get("calibrated")),
