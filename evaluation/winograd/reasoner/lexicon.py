@@ -31,6 +31,7 @@ class WordClasses:
         self._events = _by_word(sections["events"])
         self._reversed = _by_word(sections["reversed"])
         self._qualities = _by_word(sections["qualities"])
+        self._unclassed = {part: frozenset(_words(text)) for part, text in sections["unclassed"].items()}
         self.manners: dict[str, str] = {}
         for name, text in sections["manner"].items():
             self.manners |= dict.fromkeys(_words(text), name)
@@ -52,7 +53,7 @@ class WordClasses:
         classes = [(name, False) for name in self._events.get(entry, ())]
         classes += [(name, True) for name in self._reversed.get(entry, ())]
         # Only single verbs: WordNet knows nothing of `look up to B`.
-        if not classes and entry == lemma:
+        if not classes and entry == lemma and lemma not in self._unclassed["event"]:
             classes = [(name, False) for name in self._by_sense(self._events, lemma, "verb")]
         if negative:
             # A negated event states the class declared as its denial, or nothing.
@@ -60,9 +61,10 @@ class WordClasses:
         return classes
 
     def qualities(self, lemma: str, part: str, negative: bool) -> list[str]:
-        """Classes of what is said of an entity. `part`: `verb` or `adj`, or others of listed words alone."""
-        classes = list(self._qualities.get(lemma, ()))
-        if not classes and part in ("verb", "adj", "noun"):
+        """Classes of what is said of an entity. `part`: `verb`, `adj` or `noun`, or others of listed words alone."""
+        kind = "verb" if part in ("verb", "participle") else "noun" if part == "noun" else "adj"
+        classes = [*self._qualities.get(lemma, ()), *self._qualities.get(f"{lemma} ({kind})", ())]
+        if not classes and part in ("verb", "adj", "noun") and lemma not in self._unclassed[part]:
             classes = self._by_sense(self._qualities, lemma, part)
         return [self.denied[name] for name in classes if name in self.denied] if negative else classes
 

@@ -40,7 +40,20 @@ _LIGHT = frozenset(
 _WITH_DATIVE = frozenset(("gives", "sells", "tells", "asks", "refuses", "rewards", "sanctions", "helps"))
 
 _PASSIVE = frozenset(
-    {"shows_suffering", "is_caught", "is_in_need", "is_pleased", "fails", "is_liked", "is_disliked", "is_timid"}
+    {
+        "shows_suffering",
+        "is_caught",
+        "is_in_need",
+        "is_pleased",
+        "fails",
+        "is_liked",
+        "is_disliked",
+        "is_timid",
+        "is_lucky",
+        "is_praised",
+        "is_turned_away",
+        "is_damaged",
+    }
 )
 """Qualities that a passive without agent says of its subject; those of the active voice are its agent's."""
 
@@ -229,8 +242,12 @@ class SentenceStatements:
         if marker and base_role(role) in CORE and marker not in (OWNED, "of"):
             role = marker  # "read a book to B" may be parsed as a book to B
         elif marker in (OWNED, "of") and base_role(role) == "object":
+            owned = self._schema.parse[event.roles["object"]].lemma
             classes = lexicon.event_classes(event.lemma, event.lemma, negative)
-            return [(name, flip) for name, flip in classes if name in _BY_OWNED]
+            # "Broke Tom's heart", "took care of Tom": the phrase tells before its verb.
+            return lexicon.event_classes(f"{event.lemma} {owned} of", "", negative) or [
+                (name, flip) for name, flip in classes if name in _BY_OWNED
+            ]
         elif marker == OWNED and base_role(role) not in CORE:  # "paid for B's education"
             classes = self._classes(event, base_role(role), negative)
             return [(name, flip) for name, flip in classes if name in _BY_OWNED]
@@ -390,7 +407,7 @@ class SentenceStatements:
             if name not in CORE:
                 classes += lexicon.qualities(f"{name} {parse[index].lemma}", "phrase", negative)
         if "subject" not in event.roles:
-            classes += lexicon.qualities(event.lemma, "listed", negative)
+            classes += lexicon.qualities(event.lemma, "participle", negative)
         yield from (name for name in classes if name in _PASSIVE)
 
     def _qualities(self, event: ParsedEvent, negative: bool) -> list[str]:
@@ -398,9 +415,19 @@ class SentenceStatements:
         parse, lexicon = self._schema.parse, self._lexicon
         phrases = []
         if "object" in event.roles:
-            phrases.append(f"{event.lemma} {parse[event.roles['object']].lemma}")
-        phrases += [f"{name} {parse[index].lemma}" for name, index in event.roles.items() if name not in CORE]
-        phrases += [f"{event.lemma} {name}" for name in event.roles if name not in CORE]
+            patient = parse[event.roles["object"]]
+            for adjective in self._reader.children(patient.index, "amod", "compound"):
+                phrases.append(f"{event.lemma} {adjective.lemma} {patient.lemma}")
+                # "Had a bad knee", "with a bad knee": what is had is said.
+                phrases += [f"{adjective.lemma} {patient.lemma}"] if event.lemma in _LIGHT else []
+            phrases.append(f"{event.lemma} {patient.lemma}")
+        within = [(name, index) for name, index in event.roles.items() if name not in CORE]
+        for name, index in within:
+            phrases.append(f"{event.lemma} {name} {parse[index].lemma}")
+            for adjective in self._reader.children(index, "amod", "compound"):  # "in a bad mood"
+                phrases.append(f"{name} {adjective.lemma} {parse[index].lemma}")
+        phrases += [f"{name} {parse[index].lemma}" for name, index in within]
+        phrases += [f"{event.lemma} {name}" for name, _ in within]
         phrases += [f"{event.lemma} {child.lemma}" for child in self._reader.children(event.place, "advmod", "acomp")]
         phrases += [f"{child.lemma} {event.lemma}" for child in self._reader.children(event.place, "compound", "amod")]
         for phrase in phrases:
@@ -418,13 +445,20 @@ class SentenceStatements:
                 return classes
         if event.part == "verb":
             classes = lexicon.qualities(event.lemma, event.part, negative)
-            # Who catches somebody is not caught.
             has_object = "object" in event.roles and event.lemma != "suffer"
+            if has_object and event.lemma == "have" and self._is_no_possession(parse[event.roles["object"]]):
+                classes = [name for name in classes if name not in ("has_it", "is_in_need")]
+            # Who catches somebody is not caught.
             return [name for name in classes if not has_object or name not in _OF_THE_OBJECT]
         # "better" and "bored" are listed as they stand; their lemmas are "well" and "bore".
         return lexicon.qualities(parse[event.place].text.casefold(), "listed", negative) or lexicon.qualities(
             event.lemma, event.part, negative
         )
+
+    def _is_no_possession(self, noun: Token) -> bool:
+        """True for what can be had without being owned: "had orders", "had an idea"."""
+        chain = next(iter(self._lexicon.wordnet.kinds(noun.lemma, 1)), ()) if noun.tag.startswith("NN") else ()
+        return "abstraction" in chain and "possession" not in chain
 
     def _manner(self, event: ParsedEvent, negative: bool) -> list[str]:
         """`does_well` or `does_badly`, by adverbs of a verb and adjectives of its object."""
