@@ -103,6 +103,9 @@ PARSES = """
 ACTIVE, PASSIVE, GENDER, OPEN, VICTORY, DEFEAT = ConlluParser(PARSES).sentences
 
 
+needs_wordnet = pytest.mark.skipif(not WordNet().available, reason="WordNet is not installed (wordnet-base of Debian)")
+
+
 @pytest.fixture(scope="module")
 def lexicon(tmp_path_factory: pytest.TempPathFactory) -> WordClasses:
     """The shipped lexicon without WordNet, so that every machine reads the same."""
@@ -127,6 +130,20 @@ def test_the_lexicon_states_what_the_theory_declares(lexicon: WordClasses) -> No
 
     assert stated - declared == set()
     assert lexicon.classes - declared == set()
+
+
+def test_a_word_is_listed_as_one_part_of_speech(lexicon: WordClasses) -> None:
+    """An entry with `(verb)` says nothing of the adjective that is spelled alike: who is long wants nothing."""
+    assert "wants_something" in lexicon.qualities("long", "verb", negative=False)
+    assert "wants_something" not in lexicon.qualities("long", "adj", negative=False)
+    assert "is_bad" in lexicon.qualities("mean", "adj", negative=False)
+    assert "is_bad" not in lexicon.qualities("mean", "verb", negative=False)
+
+
+@needs_wordnet
+def test_a_common_word_without_a_class_gets_none_from_its_neighbours() -> None:
+    """Words that the lexicon lists without a class stay without one, whatever WordNet puts beside them."""
+    assert WordClasses().event_classes("go", "go", negative=False) == []
 
 
 def test_voice_vanishes() -> None:
@@ -389,9 +406,6 @@ def test_a_review_is_read_as_spreadsheets_write_it(tmp_path: Path) -> None:
 # --- with spaCy -------------------------------------------------------------------------------------------------------
 
 
-needs_wordnet = pytest.mark.skipif(not WordNet().available, reason="WordNet is not installed (wordnet-base of Debian)")
-
-
 @pytest.mark.english
 @needs_wordnet
 @pytest.mark.parametrize(
@@ -460,6 +474,8 @@ def test_rewordings_keep_the_answer(options: tuple[str, str], sentences: tuple[s
         # The preposition of a passive stays with the verb.
         ("Tom was laughed at by Sam because he was clumsy.", ("Tom", "Sam"), 1),
         ("Nina was looked after by Olga because she was ill.", ("Nina", "Olga"), 1),
+        # Orders are not owned.
+        ("The soldiers stopped the refugees because they had orders.", ("The soldiers", "the refugees"), 1),
     ],
 )
 def test_what_is_said_is_read_by_its_form(sentence: str, options: tuple[str, str], refuted: int) -> None:

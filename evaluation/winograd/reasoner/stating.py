@@ -410,27 +410,31 @@ class SentenceStatements:
             classes += lexicon.qualities(event.lemma, "participle", negative)
         yield from (name for name in classes if name in _PASSIVE)
 
+    def _phrases(self, event: ParsedEvent) -> Iterator[str]:
+        """Whole phrases that the lexicon may list, those with most words first."""
+        parse, children = self._schema.parse, self._reader.children
+        if "object" in event.roles:
+            patient = parse[event.roles["object"]]
+            for adjective in children(patient.index, "amod", "compound"):
+                yield f"{event.lemma} {adjective.lemma} {patient.lemma}"
+                # "Had a bad knee", "with a bad knee": what is had is said.
+                if event.lemma in _LIGHT:
+                    yield f"{adjective.lemma} {patient.lemma}"
+            yield f"{event.lemma} {patient.lemma}"
+        within = [(name, index) for name, index in event.roles.items() if name not in CORE]
+        for name, index in within:
+            yield f"{event.lemma} {name} {parse[index].lemma}"
+            for adjective in children(index, "amod", "compound"):  # "in a bad mood"
+                yield f"{name} {adjective.lemma} {parse[index].lemma}"
+        yield from (f"{name} {parse[index].lemma}" for name, index in within)
+        yield from (f"{event.lemma} {name}" for name, _ in within)
+        yield from (f"{event.lemma} {child.lemma}" for child in children(event.place, "advmod", "acomp"))
+        yield from (f"{child.lemma} {event.lemma}" for child in children(event.place, "compound", "amod"))
+
     def _qualities(self, event: ParsedEvent, negative: bool) -> list[str]:
         """Classes of what is said of the subject: by whole phrases first, then by the word."""
         parse, lexicon = self._schema.parse, self._lexicon
-        phrases = []
-        if "object" in event.roles:
-            patient = parse[event.roles["object"]]
-            for adjective in self._reader.children(patient.index, "amod", "compound"):
-                phrases.append(f"{event.lemma} {adjective.lemma} {patient.lemma}")
-                # "Had a bad knee", "with a bad knee": what is had is said.
-                phrases += [f"{adjective.lemma} {patient.lemma}"] if event.lemma in _LIGHT else []
-            phrases.append(f"{event.lemma} {patient.lemma}")
-        within = [(name, index) for name, index in event.roles.items() if name not in CORE]
-        for name, index in within:
-            phrases.append(f"{event.lemma} {name} {parse[index].lemma}")
-            for adjective in self._reader.children(index, "amod", "compound"):  # "in a bad mood"
-                phrases.append(f"{name} {adjective.lemma} {parse[index].lemma}")
-        phrases += [f"{name} {parse[index].lemma}" for name, index in within]
-        phrases += [f"{event.lemma} {name}" for name, _ in within]
-        phrases += [f"{event.lemma} {child.lemma}" for child in self._reader.children(event.place, "advmod", "acomp")]
-        phrases += [f"{child.lemma} {event.lemma}" for child in self._reader.children(event.place, "compound", "amod")]
-        for phrase in phrases:
+        for phrase in self._phrases(event):
             # A listed phrase says what it says, and its denial nothing that its words would say.
             if lexicon.qualities(phrase, "phrase", False):
                 return lexicon.qualities(phrase, "phrase", negative)
