@@ -327,6 +327,28 @@ def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: P
         assert [(vote.answer, vote.comment) for vote in kb.votes() if vote.voter == "zoe"] == [("yes", "1 of 2")]
 
 
+def test_a_comment_typed_before_the_script_is_there_stays(chromium: Any, address: str) -> None:
+    """Where the page's script comes late, it keeps what was typed until then."""
+    context = chromium.new_context(viewport=DESK)
+    page = context.new_page()
+    late: list[Any] = []
+    page.route("**/script.js*", lambda route: late.append(route))  # noqa: PLW0108  it takes no built-in
+    page.goto(f"{address}/judge?voter=zoe", wait_until="commit")
+    comment = page.get_by_label("Comment")
+    comment.fill("slow line")
+    while not late:
+        page.wait_for_timeout(10)
+    late[0].continue_()
+    page.unroute_all()
+    page.wait_for_load_state("load")
+    typed = comment.input_value()
+    page.reload()  # waits for the script, too
+    kept = comment.input_value()
+    context.close()
+
+    assert (typed, kept) == ("slow line", "slow line")
+
+
 def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, database: Path, tmp_path: Path) -> None:
     """Two tabs of a voter lose no vote, and the page of another voter shows the agreement without a reload."""
     copy = copied(database, tmp_path)

@@ -14,7 +14,8 @@ const sheet = document.querySelector("form[data-draft]");
 if (sheet) {
   const comment = sheet.elements.namedItem("comment");
   const draft = "draft " + sheet.dataset.draft;
-  comment.value = localStorage.getItem(draft) ?? "";
+  if (comment.value) localStorage.setItem(draft, comment.value); // typed before this script was there
+  else comment.value = localStorage.getItem(draft) ?? "";
   comment.addEventListener("input", () => localStorage.setItem(draft, comment.value));
   sheet.addEventListener("submit", async (event) => {
     event.preventDefault();
