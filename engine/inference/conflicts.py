@@ -285,9 +285,12 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> I
         for item in library.disjoint_types:
             first = {fact.id: fact for data_type, fact in uses if library.is_subtype(data_type, item.first)}
             second = {fact.id: fact for data_type, fact in uses if library.is_subtype(data_type, item.second)}
-            for fact_of_first in first.values() if second else ():
-                # A single pair for each fact is enough: the caller looks for conflicts again.
-                fact_of_second = next(iter(second.values()))
+            if not second:
+                continue
+            # A single pair for each fact is enough, the same in any order of the facts: the caller looks for conflicts
+            # again.
+            fact_of_second = min(second.values(), key=fact_text)
+            for fact_of_first in first.values():
                 both = {fact.id: fact for fact in (fact_of_first, fact_of_second)}
                 yield FactConflict(str(item), tuple(sorted(both.values(), key=fact_text)))
 
