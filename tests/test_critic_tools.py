@@ -6,8 +6,13 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
+from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.backends.adapters import Adapter, read_adapter
 from hapax.llm_oracle.embedded.atlas import load_atlas
+from tools.critic.averaging import mean
 from tools.critic.claims import ClaimSampler, Wrong
 from tools.critic.data import FREE, OUTSIDE, SHARES, CriticData, load_data
 from tools.critic.measuring import auc, measured_area
@@ -25,6 +30,11 @@ VERBS = "00000050 38 v 01 walk 0 000 01 + 02 00 | go on foot, step by step\n"
 ADJECTIVES = (
     "00000060 00 a 01 hot 0 001 ! 00000070 a 0101 | of a high temperature\n"
     "00000070 00 a 01 cold 0 001 ! 00000060 a 0101 | of a low temperature\n"
+)
+SIMILAR = (
+    "00000060 00 a 01 hot 0 002 & 00000080 a 0000 & 00000090 a 0000 | of a high temperature\n"
+    "00000080 00 s 01 boiling 0 001 & 00000060 a 0000 | so hot that it bubbles\n"
+    "00000090 00 s 01 glowing 0 001 & 00000060 a 0000 | so hot that it shines\n"
 )
 
 
@@ -130,6 +140,64 @@ def test_kinds_of_a_noun_are_never_false_of_it(wordnet: Wordnet) -> None:
     assert tables["is_defined_as"].values["dog"] == ("a tame animal that barks",)
     assert tables["is_the_opposite_of"].values == {"hot": ("cold",), "cold": ("hot",)}
     assert tables["is_part_of"].values == {"poodle": ("cat",)}
+
+
+def test_a_noun_has_to_do_with_the_nouns_of_its_definition_alone(wordnet: Wordnet) -> None:
+    """A definition's nouns are associated with its word, examples are not, and what names each other is not false."""
+    table = wordnet.tables(lambda word: True)["has_to_do_with"]
+
+    assert table.values["dog"] == ("animal",)
+    assert "dog" not in table.values.get("cat", ())
+    assert "dog" in table.listed["animal"]
+    assert "animal" in table.listed["poodle"]
+
+
+def test_nouns_of_one_hypernym_are_of_one_sort(wordnet: Wordnet) -> None:
+    """Nouns next to each other under a kind are of one sort; a word is never false of another under the same kinds."""
+    table = wordnet.tables(lambda word: True)["is_of_the_sort_of"]
+
+    assert set(table.values["dog"]) == {"domestic dog", "cat"}
+    assert {"dog", "poodle"} <= table.listed["domestic dog"]
+
+
+def test_adjectives_that_wordnet_calls_similar_are_not_false_of_each_other(tmp_path: Path) -> None:
+    """Similar adjectives are claimed, and those that are similar to one third are no falsehoods of each other."""
+    for name, text in (("noun", NOUNS), ("verb", VERBS), ("adj", SIMILAR)):
+        (tmp_path / f"data.{name}").write_text(text, encoding="ascii")
+
+    table = Wordnet(tmp_path).tables(lambda word: True)["means_nearly_the_same_as"]
+
+    assert table.values["boiling"] == ("hot",)
+    assert {"boiling", "glowing", "hot"} <= table.listed["glowing"]
+
+
+def test_the_mean_of_adapters_is_the_mean_of_their_products(tmp_path: Path) -> None:
+    """With the sum of the ranks the mean is exact; adapters of different layers are refused with their names."""
+    adapters = [_adapter(tmp_path / f"{name}.safetensors", ("x", "y"), seed) for seed, name in enumerate("ab")]
+
+    tensors = mean(adapters, rank=4)
+
+    for layer in ("x", "y"):
+        products = [
+            adapter.tensors[f"{layer}.up"].float() @ adapter.tensors[f"{layer}.down"].float() for adapter in adapters
+        ]
+        found = tensors[f"{layer}.up"].float() @ tensors[f"{layer}.down"].float()
+        assert torch.allclose(found, torch.stack(products).mean(0), atol=0.02)
+    with pytest.raises(
+        HapaxError, match=r"c\.safetensors adapts another network or other layers than .*a\.safetensors"
+    ):
+        mean([adapters[0], _adapter(tmp_path / "c.safetensors", ("x",), 2)], rank=4)
+
+
+def _adapter(path: Path, layers: tuple[str, ...], seed: int) -> Adapter:
+    random_state = torch.Generator().manual_seed(seed)
+    tensors = {
+        name: torch.randn(shape, generator=random_state).half()
+        for layer in layers
+        for name, shape in ((f"{layer}.down", (2, 6)), (f"{layer}.up", (5, 2)))
+    }
+    save_file(tensors, path, {"scale": "2.0", "base": "a small network", "claims": "10"})
+    return read_adapter(path)
 
 
 def test_area_under_the_curve() -> None:

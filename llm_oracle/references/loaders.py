@@ -37,7 +37,7 @@ def _countries() -> dict[str, dict[str, Any]]:
 
 
 def countries() -> Iterator[Row]:
-    """Countries and territories: name, aliases, capital, continent, population."""
+    """Countries and territories: name, aliases, capital, continent, population, area in square kilometres."""
     with extras_named():
         from babel import Locale
     english = Locale("en")
@@ -51,6 +51,7 @@ def countries() -> Iterator[Row]:
             "capital": row["capital"],
             "continent": english.territories[_CONTINENTS[row["continentcode"]]],
             "population": row["population"],
+            "area": row["areakm2"],
         }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from hapax.llm_oracle.backends.adapters import read_adapter
+from hapax.llm_oracle.backends.adapters import DOWN, read_adapter
 from hapax.llm_oracle.backends.checkpoints import smollm2_file
 from hapax.llm_oracle.backends.gguf_files import converted
 from hapax.llm_oracle.backends.loading import load_model
@@ -140,6 +140,7 @@ def main() -> None:
             "bytes": shipped.stat().st_size,
             "sha256": file_hash(shipped),
             "layers": len(adapter.layers),
+            "rank": len(adapter.tensors[adapter.layers[0] + DOWN]),
             **adapter.metadata,
         },
         "facts": fact_counts(data),

@@ -21,7 +21,7 @@ NEIGHBOURS = 12
 """Values on both sides in the order of fame or spelling among which a near falsehood is drawn."""
 DENIED_SHARE = 0.3
 """Share of the drawn negated sentence forms that are used."""
-OWN_FORM_SHARE = 0.55
+OWN_FORM_SHARE = 0.4
 """Share of training claims in the library's own sentence form."""
 
 

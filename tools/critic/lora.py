@@ -25,8 +25,9 @@ class AdaptedLinear(nn.Module):
     def __init__(self, layer: nn.Linear, rank: int = RANK) -> None:
         super().__init__()
         self.frozen = layer.requires_grad_(requires_grad=False)
-        self.down = nn.Parameter(torch.empty(rank, layer.in_features))
-        self.up = nn.Parameter(torch.zeros(layer.out_features, rank))
+        device = layer.weight.device
+        self.down = nn.Parameter(torch.empty(rank, layer.in_features, device=device))
+        self.up = nn.Parameter(torch.zeros(layer.out_features, rank, device=device))
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
@@ -51,8 +52,8 @@ def save_adapter(adapted: Mapping[str, AdaptedLinear], path: Path, metadata: Map
     """Write the matrices in float16. The file appears as a whole."""
     tensors: dict[str, torch.Tensor] = {}
     for name, layer in adapted.items():
-        tensors[name + DOWN] = layer.down.detach().to(torch.float16).contiguous()
-        tensors[name + UP] = layer.up.detach().to(torch.float16).contiguous()
+        tensors[name + DOWN] = layer.down.detach().to("cpu", torch.float16).contiguous()
+        tensors[name + UP] = layer.up.detach().to("cpu", torch.float16).contiguous()
     unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, {"scale": str(SCALE), **metadata})
     unfinished.replace(path)

@@ -21,8 +21,9 @@ merges it into the model when `smollm2-critic` is opened. It is a small model wi
 that know, as in `--critic reference:all,smollm2-critic`, and read the figures below before you believe it. Bad figures
 are printed like good ones.
 
-`python -m tools.critic.train` trains it (`--resume` continues). `python -m tools.critic.card --test` measures it and
-writes this page.
+`python -m tools.critic.train` trains such an adapter (`--device cuda` on a graphics card, `--resume` continues),
+`python -m tools.critic.averaging` joins several, and `python -m tools.critic.card --test` measures one and writes this
+page.
 """
 
 METHOD = """## What was kept out of training
@@ -31,7 +32,8 @@ METHOD = """## What was kept out of training
   training fact, and a value of one only if it is a class, such as a continent: a value of eight facts or more of its
   relation.
 - **Unseen predicates**: every seventh of the atlas's predicates in the alphabet (every tenth of the rest for
-  development), from all sources, with WordNet's facts about their keys.
+  development), from all sources, with WordNet's facts about their keys. What WordNet says of others by means of such a
+  key is kept out, too, unless the key is a class.
 - **Outside facts**: written by hand, about entities that the atlas does not have; no training fact names any of these
   entities.
 
@@ -45,11 +47,11 @@ setting was chosen on the test parts; the list of predicates that are not judged
 
 TRAINING = """## Training
 
-Rank 16 on {layers} projections, those of the upper layers; {megabytes:.1f} MB in float16, SHA-256
+Rank {rank} on {layers} projections, {megabytes:.1f} MB in float16, SHA-256
 `{sha256}`.
 Base: {base}.
 
-It saw {claims:,} claims, half of them false, drawn from {facts:,} true facts
+{trainings} saw {claims:,} claims, half of them false, drawn from {facts:,} true facts
 ({sources}),
 in the templates of the rules, some of them negated, and in paraphrases. A fact and a falsehood made from it, in the
 same words, are trained together, by the cross entropy of the answer (yes or no after `True?`, and with the answers
@@ -70,6 +72,8 @@ def _training(content: Mapping[str, Any]) -> str:
     own = {**content["adapter"], **content["speed"]}
     own["megabytes"] = own["bytes"] / 1e6
     own["claims"] = int(content["adapter"]["claims"])
+    count = int(own.get("trainings", 1))
+    own["trainings"] = "It" if count == 1 else f"It is the mean of {count} trainings, which together"
     own["facts"] = sum(content["facts"].values())
     own["sources"] = ", ".join(f"{count:,} {source}" for source, count in content["facts"].items())
     return TRAINING.format(**own)

@@ -166,6 +166,8 @@ def _comparisons(atlas: Atlas) -> Iterator[TrainingRelation]:
             people[row["name"]] = float(row["population"])
             cities += 1
     yield _compared("has_more_people_than", people, lambda more, less: more > CLOSEST_RATIO * less)
+    areas = {row["name"]: row["area"] for row in loaders.countries() if row["area"]}
+    yield _compared("is_larger_than", areas, lambda more, less: more > CLOSEST_RATIO * less)
     yield _compared(
         "is_heavier_than_the", _numbers(atlas, "weighs_about"), lambda more, less: more > CLOSEST_RATIO * less
     )

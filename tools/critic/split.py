@@ -95,7 +95,7 @@ def split(relations: Sequence[TrainingRelation], atlas: Atlas) -> SplitRelations
             continue
         counts = Counter(value for _, value in relation.pairs)
         classes = {value for value, count in counts.items() if count >= CLASS_SIZE}
-        # A definition of an entity says what a held-out predicate asks of it.
+        # What WordNet says of an entity, or by means of it, may be what a held-out predicate asks of it.
         shut = about_held_out if relation.source == WORDNET else frozenset[str]()
         for part in (ClaimPart.TRAIN, ClaimPart.DEV_ENTITIES, ClaimPart.TEST_ENTITIES):
             chosen = {
@@ -103,7 +103,7 @@ def split(relations: Sequence[TrainingRelation], atlas: Atlas) -> SplitRelations
                 for key, values in relation.values.items()
                 if entity_part(key) is part
                 and folded(key) not in shut
-                and (kept := _kept(values, part, classes, outside))
+                and (kept := _kept(values, part, classes, outside, shut))
                 and (part is not ClaimPart.TRAIN or folded(key) not in outside)
             }
             if chosen:
@@ -112,15 +112,20 @@ def split(relations: Sequence[TrainingRelation], atlas: Atlas) -> SplitRelations
 
 
 def _kept(
-    values: Iterable[str], part: ClaimPart, classes: Collection[str], outside: Collection[str]
+    values: Iterable[str],
+    part: ClaimPart,
+    classes: Collection[str],
+    outside: Collection[str],
+    barred: Collection[str],
 ) -> tuple[str, ...]:
-    """The values of a key that its part may use."""
+    """The values of a key that its part may use. `barred`: those that may train as classes alone."""
     if part is not ClaimPart.TRAIN:
         return tuple(values)
     return tuple(
         value
         for value in values
-        if folded(value) not in outside and (value in classes or entity_part(value) is ClaimPart.TRAIN)
+        if folded(value) not in outside
+        and (value in classes or (folded(value) not in barred and entity_part(value) is ClaimPart.TRAIN))
     )
 
 
