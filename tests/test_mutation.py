@@ -100,3 +100,15 @@ def test_a_mutant_is_killed_or_survives(tmp_path: Path, monkeypatch: pytest.Monk
     assert outcome(mutants["number > 0  ->  number >= 0"]) == "killed by test_signs.py::test_sign"
     assert outcome(mutants["if not isinstance(number, int)  ->  if False"]) == "survived"
     assert (project / "kb" / "signs.py").read_text("utf-8") == SOURCE
+
+
+def test_tests_that_reach_the_time_limit_kill_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant whose tests reach the time limit is counted apart from those that a test killed."""
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb" / "signs.py").write_text(SOURCE, "utf-8")
+    (tmp_path / "test_signs.py").write_text("import time\n\n\ndef test_sign():\n    time.sleep(600)\n", "utf-8")
+    monkeypatch.setattr(mutation, "ROOT", tmp_path)
+    mutant = all_mutants(["kb"])[0]
+
+    assert Workplace(tmp_path, 0.5).outcome(mutant, ["test_signs.py"]) == "timed out"
+    assert (tmp_path / "kb" / "signs.py").read_text("utf-8") == SOURCE

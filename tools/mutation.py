@@ -1,8 +1,9 @@
 """Mutation testing of grammar, kb and engine: `python -m tools.mutation --count 60 --seed 1`.
 
 A mutant is a module with a single change to its syntax tree, such as `<` for `<=`. It is killed if a test fails, and
-survives otherwise. A seed draws the mutants, because all of them would take days. The tests run in a temporary copy of
-the working tree. Neither mutmut nor cosmic-ray draws a sample or selects tests for each mutant.
+survives otherwise; one whose tests reach the time limit is counted apart, for a loop without end looks like slow tests.
+A seed draws the mutants, because all of them would take days. The tests run in a temporary copy of the working tree.
+Neither mutmut nor cosmic-ray draws a sample or selects tests for each mutant.
 
 By default the nearest test files run: those that import the mutated module or have its name. More precise, and
 faster for a large sample, is a record of the tests that execute each line:
@@ -45,6 +46,9 @@ SWAPS: Mapping[type, type] = {
 }  # fmt: skip
 MOST_TESTS = 400
 """Most recorded tests that run for a mutant."""
+
+TIMED_OUT = "timed out"
+"""Outcome of a mutant whose tests reached the time limit."""
 
 Site = tuple[ast.AST, str, Callable[[], None]]
 """A node, the change in words, and the function that makes it."""
@@ -221,7 +225,10 @@ class Workplace:
         return cls(folder, seconds)
 
     def outcome(self, mutant: Mutant, tests: Sequence[str]) -> str:
-        """`survived`, or the test that killed the mutant. A test that also fails without the change does not count."""
+        """`survived`, `timed out`, or the test that killed the mutant.
+
+        A test that also fails without the change does not count.
+        """
         file = self.folder / mutant.path
         original = file.read_text("utf-8")
         skipped: list[str] = []
@@ -233,6 +240,8 @@ class Workplace:
                 file.write_text(original, "utf-8")
             if killer is None:
                 return "survived"
+            if killer == TIMED_OUT:
+                return TIMED_OUT
             if "::" not in killer or self._first_failure([killer], []) is None:
                 return f"killed by {killer}"
             skipped.append(killer)
@@ -249,7 +258,7 @@ class Workplace:
         try:
             output, _ = process.communicate(timeout=self.seconds)
         except subprocess.TimeoutExpired:
-            return "the time limit"
+            return TIMED_OUT
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # also the processes that tests have left behind
@@ -316,7 +325,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     print(markdown_table(("place", "line", "change", "outcome"), rows))
     killed = sum(outcome.startswith("killed") for outcome in outcomes)
-    print(f"\n{killed} of {len(chosen)} mutants killed; {len(mutants)} are possible.")
+    timed_out = outcomes.count(TIMED_OUT)
+    print(f"\n{killed} of {len(chosen)} mutants killed, {timed_out} timed out; {len(mutants)} are possible.")
     return 0
 
 
