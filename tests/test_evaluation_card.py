@@ -8,12 +8,25 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hapax.evaluation.shared.estimates import auc, auc_estimate, mean, rank_correlation, share, spearman
+from hapax.evaluation.shared.estimates import (
+    auc,
+    auc_estimate,
+    cohens_d,
+    difference_of_means,
+    mean,
+    mean_difference,
+    mean_share,
+    rank_correlation,
+    share,
+    signed_rank_test,
+    spearman,
+)
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
@@ -208,6 +221,37 @@ def test_a_single_case_has_no_interval() -> None:
 
     assert found.value == 2.0
     assert math.isnan(found.low)
+
+
+def test_rounding_is_no_difference() -> None:
+    """Values that differ by rounding alone are ties: no small p-value, no sign, no effect; small scores keep theirs."""
+    first, second = [0.1 + 0.2] * 10, [0.3] * 10
+    assert first[0] > second[0]
+
+    assert signed_rank_test(first, second) == 1.0
+    assert mean_difference(first, second) == difference_of_means(first, second).value == 0.0
+    assert math.isnan(cohens_d([0.1] * 3, [0.3] * 3))
+    small, smaller = [2e-20 * n for n in range(1, 11)], [1e-20 * n for n in range(1, 11)]
+    assert signed_rank_test(small, smaller) == pytest.approx(2 / 2**10)
+    assert mean_difference(small, smaller) > 0
+    assert cohens_d(small, smaller) == pytest.approx(cohens_d(np.multiply(small, 1e20), np.multiply(smaller, 1e20)))
+
+
+def test_differences_that_are_equal_but_for_rounding_tie() -> None:
+    """The ranks of .3 - .2 and .2 - .1, which differ in their last digit, are shared."""
+    assert signed_rank_test([0.3, 0.2, 0.5, 0.1], [0.2, 0.1, 0.0, 0.3]) == signed_rank_test([1, 1, 5, 1], [0, 0, 0, 3])
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_shares_that_are_all_alike_have_the_interval_of_single_cases(end: float) -> None:
+    """Ten shares of 1, and an AUC of 1 by ten cases, are no proof that there is nothing else: Wilson's interval."""
+    wilson = share([bool(end)] * 10)
+    assert wilson.high - wilson.low == pytest.approx(0.278, abs=0.001)
+
+    assert mean_share([end] * 10) == wilson
+    assert mean_share([0.0, 1.0]) == mean([0.0, 1.0])
+    area = auc_estimate([end] * 10, [1 - end] * 20)
+    assert (area.value, area.low, area.high, area.count) == (end, wilson.low, wilson.high, 30)
 
 
 def test_deltas_are_counted_by_rule() -> None:

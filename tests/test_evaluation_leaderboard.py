@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def knowing(folder: Path, frozen: Path) -> str:
 def board(frozen: Path, *models: str, more: tuple[str, ...] = ()) -> Any:
     named = [word for model in models for word in ("-m", model)]
     result = invoke("leaderboard", frozen, "--db", frozen.parent / "answers.db", *named, "--json", *more)
+    assert result.stdout, result.stderr
     return json.loads(result.stdout), result
 
 
@@ -195,8 +197,9 @@ def test_the_card_warns_of_a_circular_judge(tmp_path: Path) -> None:
 
 def test_signed_rank_tests_by_hand() -> None:
     """Six differences of one sign have p = 2 / 2**6; equal pairs differ in nothing; adjusted p-values keep their order."""
-    assert signed_rank_test([1, 2, 3, 4, 5, 6]) == pytest.approx(2 / 2**6)
-    assert signed_rank_test([0, 0]) == 1
+    assert signed_rank_test([1, 2, 3, 4, 5, 6], [0] * 6) == pytest.approx(2 / 2**6)
+    assert signed_rank_test([0, 0], [0, 0]) == 1
+    assert math.isnan(signed_rank_test([], []))
     assert adjusted([0.04, float("nan"), 0.01]) == pytest.approx([0.04, float("nan"), 0.02], nan_ok=True)
 
 

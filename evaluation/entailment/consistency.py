@@ -21,7 +21,7 @@ from hapax.evaluation.entailment.pairs import EntailmentPair, Key
 from hapax.evaluation.entailment.perturbations import chain_completions, negated_hypotheses
 from hapax.evaluation.entailment.probabilities import DIRECTION, PairProbabilities, lead, pair_probabilities
 from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, VisibleSides
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean, share
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, share
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 
 SETS_SHOWN = 5
@@ -159,13 +159,13 @@ def _figures(
     alone = _alone(scorer, pairs)
     if alone is not None:
         reduced = [score - without for score, without in zip(scores, alone, strict=True)]
-        calibrated = mean([_wins(reduced[true], reduced[false]) for true, false in couples])
+        calibrated = mean_share([_wins(reduced[true], reduced[false]) for true, false in couples])
     return DirectionFigures(
         right=share([outcome == (True, False) for outcome in outcomes]),
         both=share([outcome == (True, True) for outcome in outcomes]),
         neither=share([outcome == (False, False) for outcome in outcomes]),
         wrong=share([outcome == (False, True) for outcome in outcomes]),
-        direction=mean([_wins(scores[true], scores[false]) for true, false in couples]),
+        direction=mean_share([_wins(scores[true], scores[false]) for true, false in couples]),
         calibrated=calibrated,
         symmetry=share(_symmetries(pairs, affirmed)),
     )

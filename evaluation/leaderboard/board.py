@@ -24,6 +24,7 @@ from hapax.evaluation.shared.estimates import (
     adjusted,
     difference_of_means,
     mean,
+    mean_share,
     percent,
     share,
     signed_rank_test,
@@ -268,20 +269,20 @@ def _score(
     every_head, every_tail = (_by_cluster(marks, distribution, every=True) for distribution in (HEAD, LONG_TAIL))
     head_of_rule, tail_of_rule = _by_rule(head), _by_rule(long_tail)
     # Paired by rule: a rule with one end only says nothing about the drop.
-    differences = [head_of_rule[rule] - tail_of_rule[rule] for rule in head_of_rule if rule in tail_of_rule]
+    rules = [rule for rule in head_of_rule if rule in tail_of_rule]
     replies = list(chain.from_iterable(mark.answers for mark in marks))
     return ModelScore(
         name,
         identity.revision,
         len(marks),
         # Clusters are the cases: each counts once, however many of its statements were asked.
-        mean([*head.values()]),
-        mean([*long_tail.values()]),
-        mean([*every_head.values()]),
-        mean([*every_tail.values()]),
+        mean_share([*head.values()]),
+        mean_share([*long_tail.values()]),
+        mean_share([*every_head.values()]),
+        mean_share([*every_tail.values()]),
         difference_of_means([*head.values()], [*long_tail.values()]) if head and long_tail else NOTHING,
-        len(differences),
-        signed_rank_test(differences),
+        len(rules),
+        signed_rank_test([head_of_rule[rule] for rule in rules], [tail_of_rule[rule] for rule in rules]),
         share([answer.verdict.positive is None for answer in replies]),
         circular,
         stopped,
@@ -313,9 +314,13 @@ def _comparisons(
     for first, second in combinations(names, 2):
         for distribution in Distribution:
             left, right = answered[first][distribution], answered[second][distribution]
-            differences = [left[cluster] - right[cluster] for cluster in left if cluster in right]
+            clusters = [cluster for cluster in left if cluster in right]
             # Both models saw the same cluster, so the difference is taken before the mean.
-            pairs.append((first, second, distribution, mean(differences), signed_rank_test(differences)))
+            difference = mean([left[cluster] - right[cluster] for cluster in clusters])
+            p_value = signed_rank_test(
+                [left[cluster] for cluster in clusters], [right[cluster] for cluster in clusters]
+            )
+            pairs.append((first, second, distribution, difference, p_value))
     # Over all comparisons of all models and both splits together.
     by_number = adjusted([p_value for *_, p_value in pairs])
     return [ModelComparison(*pair, value) for pair, value in zip(pairs, by_number, strict=True)]

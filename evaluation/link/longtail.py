@@ -19,7 +19,16 @@ from hapax.engine.run_memory import models_of
 from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, auc, cohens_d, mean, share, spearman
+from hapax.evaluation.shared.estimates import (
+    Estimate,
+    auc,
+    cohens_d,
+    mean,
+    mean_difference,
+    mean_share,
+    share,
+    spearman,
+)
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
@@ -344,10 +353,8 @@ def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Mea
     rules = [_RuleJudgement.of(pool, split.by_rule[pool.rule], scorer, measure) for pool in pools]
     present = [rule for rule in rules if rule is not None]
 
-    def over_rules(figure: Callable[[_RuleJudgement], float]) -> Estimate:
-        values = [figure(rule) for rule in present]
-        known = [value for value in values if not math.isnan(value)]
-        return mean(known) if known else NOTHING
+    def known(figure: Callable[[_RuleJudgement], float]) -> list[float]:
+        return [value for value in map(figure, present) if not math.isnan(value)]
 
     return JudgedSplit(
         split.ranker,
@@ -355,10 +362,10 @@ def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Mea
         scorer.name,
         measure,
         circular=split.identity is not None and is_circular(scorer.identity, split.identity),
-        auc=over_rules(lambda rule: rule.auc),
-        auc_equal_tokens=over_rules(lambda rule: rule.auc_equal_tokens),
-        auc_equally_common=over_rules(lambda rule: rule.auc_equally_common),
-        effect=over_rules(lambda rule: rule.effect),
+        auc=mean_share(known(lambda rule: rule.auc)),
+        auc_equal_tokens=mean_share(known(lambda rule: rule.auc_equal_tokens)),
+        auc_equally_common=mean_share(known(lambda rule: rule.auc_equally_common)),
+        effect=mean(known(lambda rule: rule.effect)),
         positive=share([rule.delta > 0 for rule in present]),
         matched=share(list(chain.from_iterable(rule.matched for rule in present))),
     )
@@ -393,7 +400,7 @@ class _RuleJudgement:
             _auc_of_pairs(left, right, near),
             _auc_of_pairs(left, right, _equally_common(scorer, head, tail)),
             cohens_d(left, right),
-            float(left.mean() - right.mean()),
+            mean_difference(left, right),
             tuple(scores[pair.head] > scores[pair.long_tail] for pair in pairs),
         )
 

@@ -17,6 +17,9 @@ RESAMPLES = 1000
 PSEUDO_LABELS = 2
 """True and false values each that widen the interval of a share by few labels."""
 
+EXACT_DIGITS = 12
+"""Digits of the largest value of the data up to which a difference is no rounding noise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -108,13 +111,30 @@ def mean(values: Sequence[float]) -> Estimate:
     return _bootstrapped(np.mean, [values], paired=False)
 
 
+def mean_share(shares: Sequence[float]) -> Estimate:
+    """Mean of values between 0 and 1, such as shares of right answers, with a bootstrap interval over them.
+
+    Where all are 0, or all are 1, resamples say nothing, and the interval is Wilson's, with each value as one case.
+    """
+    if len(set(shares)) == 1 and shares[0] in (0, 1):
+        return share([bool(value) for value in shares])
+    return mean(shares)
+
+
+def mean_difference(minuend: Any, subtrahend: Any) -> float:
+    """First mean minus second mean; 0 where they differ by rounding alone."""
+    difference = float(np.mean(minuend) - np.mean(subtrahend))
+    return difference if abs(difference) > _rounding(minuend, subtrahend) else 0.0
+
+
 def difference_of_means(minuend: Sequence[float], subtrahend: Sequence[float]) -> Estimate:
     """First mean minus second mean, with a bootstrap interval; both sides are resampled."""
 
     def difference(first: Any, second: Any, axis: int = -1) -> Any:
         return np.mean(first, axis=axis) - np.mean(second, axis=axis)
 
-    return _bootstrapped(difference, [minuend, subtrahend], paired=False, vectorized=True)
+    estimate = _bootstrapped(difference, [minuend, subtrahend], paired=False, vectorized=True)
+    return replace(estimate, value=mean_difference(minuend, subtrahend)) if estimate.count else estimate
 
 
 def relative_change(before: Sequence[float], after: Sequence[float]) -> Estimate:
@@ -128,7 +148,14 @@ def relative_change(before: Sequence[float], after: Sequence[float]) -> Estimate
 
 
 def auc_estimate(positive: Sequence[float], negative: Sequence[float]) -> Estimate:
-    """Area under the ROC curve with a bootstrap interval; both sides are resampled."""
+    """Area under the ROC curve with a bootstrap interval; both sides are resampled.
+
+    Where every positive case scores above every negative one, or below, resamples say nothing: each case of the smaller
+    side then counts as a single hit or miss, and the interval is Wilson's.
+    """
+    area = auc(positive, negative)
+    if area in (0, 1):
+        return replace(share([area == 1] * min(len(positive), len(negative))), count=len(positive) + len(negative))
     return _bootstrapped(auc, [positive, negative], paired=False)
 
 
@@ -159,13 +186,18 @@ def of_groups(statistic: Callable[[Any], float], groups: Sequence[Any]) -> Estim
     return _bootstrapped(of_resample, [range(len(groups))], paired=False)
 
 
-def signed_rank_test(differences: Sequence[float]) -> float:
-    """Two-sided p-value of Wilcoxon's signed-rank test of paired differences; 1 if none differs, nan without any."""
-    if not len(differences):
+def signed_rank_test(first: Sequence[float], second: Sequence[float]) -> float:
+    """Two-sided p-value of Wilcoxon's signed-rank test of pairs; 1 if the values of no pair differ, nan without pairs.
+
+    Differences are rounded: equal shares may differ by 1e-17, and such differences have ranks and signs like any other.
+    """
+    if not len(first):
         return math.nan
-    if not any(differences):
+    step = _rounding(first, second)
+    if not step:  # all values are 0
         return 1.0
-    return float(stats.wilcoxon(differences).pvalue)
+    differences = np.round(np.subtract(first, second) / step)
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
@@ -198,7 +230,9 @@ def cohens_d(first: Any, second: Any) -> float:
         return math.nan
     squares = ((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum()
     pooled = math.sqrt(squares / freedom)
-    return float((left.mean() - right.mean()) / pooled) if pooled else math.nan
+    if pooled <= _rounding(left, right):
+        return math.nan
+    return mean_difference(left, right) / pooled
 
 
 def spearman(first: Any, second: Any) -> float:
@@ -206,6 +240,11 @@ def spearman(first: Any, second: Any) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.ConstantInputWarning)  # the result is nan
         return float(stats.spearmanr(first, second).statistic)
+
+
+def _rounding(*samples: Any) -> float:
+    """The least difference within the samples that is not taken for rounding."""
+    return max(float(np.abs(sample).max()) for sample in samples) * 10.0**-EXACT_DIGITS
 
 
 def _relative_change(before: Any, after: Any) -> float:

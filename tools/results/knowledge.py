@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.wording import QuestionWording
-from hapax.evaluation.shared.estimates import mean, share
+from hapax.evaluation.shared.estimates import mean_share, share
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.parser import load_library
 from hapax.kb.records import AtomPattern, Question
@@ -78,4 +78,4 @@ def _figures(corpus: Corpus, questions: list[ListQuestion], replies: Iterable[Re
         true += [value in right for value in values]
         recalls.append(len(right.intersection(values)) / min(len(right), COUNT))
     counts = (str(len(questions)), str(len(read)))
-    return (*counts, str(share(read)), str(len(true)), str(share(of_type)), str(share(true)), str(mean(recalls)))
+    return (*counts, str(share(read)), str(len(true)), str(share(of_type)), str(share(true)), str(mean_share(recalls)))

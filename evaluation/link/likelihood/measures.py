@@ -28,6 +28,7 @@ from hapax.evaluation.shared.estimates import (
     cohens_d,
     difference_of_means,
     mean,
+    mean_share,
     rank_correlation,
     share,
     signed_rank_test,
@@ -268,13 +269,15 @@ def _report(
     means: list[MeanDelta] = []
     for method in methods:
         for evaluator in evaluators:
-            values = []
+            values, heads, tails = [], [], []
             pairs = samples.pairs(method.name, evaluator)
             for rule, (head, long_tail) in pairs.items():
                 difference = difference_of_means(head.scores, long_tail.scores)
                 sizes = len(head.scores), len(long_tail.scores)
                 deltas.append(Delta(method.name, rule, evaluator, *sizes, difference))
                 values.append(difference.value)
+                heads.append(head.mean)
+                tails.append(long_tail.mean)
             # The AUC depends on the order of scores alone, so it compares evaluators of different scales.
             areas = [auc(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
             effects = [cohens_d(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
@@ -283,10 +286,10 @@ def _report(
                     method.name,
                     evaluator,
                     mean(values),
-                    mean(areas),
+                    mean_share(areas),
                     mean([effect for effect in effects if not math.isnan(effect)]),
                     share([value > 0 for value in values]),
-                    signed_rank_test(values),
+                    signed_rank_test(heads, tails),
                     (method.name, evaluator) in circular,
                 )
             )

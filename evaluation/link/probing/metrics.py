@@ -10,7 +10,7 @@ from statistics import fmean
 from hapax.evaluation.link.probing.asking import ProbeAnswer
 from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.domains import TOTAL, ordered_domains
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean, relative_change, share, share_of_clusters
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, relative_change, share, share_of_clusters
 from hapax.kb.records import Distribution
 
 StatementAnswers = Sequence[ProbeAnswer]
@@ -133,7 +133,7 @@ def _scores(domain: str, distribution: Distribution, statements: Sequence[Statem
         share([_all_right(answers, label=True) for answers in statements]),
         share([_all_right(answers, label=False) for answers in statements]),
         share([_all_right(answers) for answers in statements]),
-        mean([_share_right(answers) for answers in statements]) if statements else NOTHING,
+        mean_share([_share_right(answers) for answers in statements]),
         # The replies about one statement are no independent cases.
         share_of_clusters(violations),
         share_of_clusters(refusals),
