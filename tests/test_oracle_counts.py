@@ -72,6 +72,33 @@ def test_a_long_paragraph_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert model.counts([("milk", "four"), ("milk", "naan")]) == [1, 0]
 
 
+@pytest.mark.parametrize("mark", [".", "!”", ","])
+def test_a_name_is_cut_only_where_nothing_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str) -> None:
+    """A paragraph is cut after a sentence or a clause, and so not within a name."""
+    monkeypatch.setattr(counts, "PASSAGE_WORDS", 6)
+    (tmp_path / "a.txt").write_text(f"Many people live there{mark} We like\nNew York, St. Petersburg. Rome", "utf-8")
+    model = open_model(f"counts:{tmp_path}", "likelihood")
+
+    assert model.counts([("New York",), ("like York",), ("St Petersburg",)]) == [1, 0, 1]
+    assert model.counts([("people", "York")]) == [0]
+
+
+def test_words_without_marks_are_cut_after_the_last_that_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve words without an end of a sentence are two passages of six, and thirteen a third."""
+    monkeypatch.setattr(counts, "PASSAGE_WORDS", 6)
+    (tmp_path / "a.txt").write_text("a b c d e f a b c d e f\n\na. b. c. d. e. f. g.", "utf-8")
+
+    assert open_model(f"counts:{tmp_path}", "likelihood").counts([(), ("f",), ("a", "f")]) == [4, 3, 3]
+
+
+def test_signs_at_the_end_of_a_name_count(tmp_path: Path) -> None:
+    """C++ and C# are other names than C; a sign between words or before one is none of a name."""
+    (tmp_path / "a.txt").write_text("He writes C++, not C#.\n\nvitamin C + zinc\n\n1+1 #C\n\ng++", "utf-8")
+    model = open_model(f"counts:{tmp_path}", "likelihood")
+
+    assert model.counts([("c",), ("C++",), ("c#",), ("C+",), ("1",), ("zinc",), ("g",)]) == [2, 1, 1, 0, 1, 1, 0]
+
+
 def test_decomposed_letters_are_those_of_the_name(tmp_path: Path) -> None:
     """A text whose letters and accents are characters of their own holds the name that has them as one."""
     (tmp_path / "a.txt").write_text(unicodedata.normalize("NFD", "Müller lives in Köln."), "utf-8")

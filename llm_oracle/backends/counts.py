@@ -1,7 +1,8 @@
 """Counts of names, alone and near each other, in a folder of texts: popularity as the world's texts have it.
 
 An index on disk (Tantivy) answers exactly: names are compared by their words, whatever their case and accents. *Near*
-means in one passage, which is a paragraph, or a piece of at most `PASSAGE_WORDS` words of a longer one. How much a
+means in one passage, which is a paragraph, or a piece of at most `PASSAGE_WORDS` words of a longer one, whole sentences if it
+has any. How much a
 model knows about a fact goes with the number of texts that hold all its names (Kandpal et al. 2023).
 """
 
@@ -28,7 +29,7 @@ from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity
 PASSAGE_WORDS = 200
 """Most words of a passage. A paragraph of prose rarely has more."""
 
-INDEX_VERSION = 2
+INDEX_VERSION = 3
 """Part of an index's name: an index made by another way of cutting or comparing is not used."""
 
 FIELD, TOKENIZER = "text", "names"
@@ -40,6 +41,16 @@ UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Letters of scripts without blanks between words: Thai to Khmer, Japanese, Chinese. Each of them counts as a word."""
+
+LAST_SIGNS = re.compile(r"(?<=[^\W_])[+#]+(?![^\W_])")
+"""Signs that end a name and tell it from another, as in C++, C# and 18+."""
+
+SIGN_WORDS = {"+": "plus", "#": "sharp"}
+
+SENTENCE_END = re.compile(r".*(?:[^\W\d_]{4}[.!?][\"'”’)\]]*|[。！？])")
+"""The last word of a sentence. A word of fewer letters with a full stop may be an abbreviation, as in St. Petersburg."""
+
+CLAUSE_END = re.compile(r".*[,;:)]")
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".text", ".txt.gz", ".jsonl.gz")
 
@@ -169,12 +180,17 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
 
 
 def _spaced(text: str) -> str:
-    """The text in composed letters, as names are mostly written, with blanks around those that stand for words."""
-    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFC", text))
+    """The text in composed letters, as names are mostly written, with blanks around those that stand for words.
+
+    The index splits words at signs, so that those which belong to a name become letters of it.
+    """
+    composed = unicodedata.normalize("NFC", text)
+    lettered = LAST_SIGNS.sub(lambda signs: "".join(SIGN_WORDS[sign] for sign in signs[0]), composed)
+    return UNSPACED.sub(r" \g<0> ", lettered)
 
 
 def _passages(path: Path, unread: dict[Path, int]) -> Iterator[str]:
-    """Paragraphs, which blank lines separate, in pieces of at most PASSAGE_WORDS words.
+    """Paragraphs, which blank lines separate, in pieces of at most PASSAGE_WORDS words, cut between sentences.
 
     `unread` gets the first line that is not in UTF-8.
     """
@@ -186,11 +202,25 @@ def _passages(path: Path, unread: dict[Path, int]) -> Iterator[str]:
             words = []
         words += here
         # A line may hold several passages.
-        while len(words) >= PASSAGE_WORDS:
-            yield " ".join(words[:PASSAGE_WORDS])
-            words = words[PASSAGE_WORDS:]
+        while len(words) > PASSAGE_WORDS:
+            size = _passage_size(words)
+            yield " ".join(words[:size])
+            words = words[size:]
     if words:
         yield " ".join(words)
+
+
+def _passage_size(words: Sequence[str]) -> int:
+    """How many of the words a passage takes: up to the last end of a sentence in its second half, if there is one.
+
+    Cut elsewhere, a name might be half in this passage and half in the next, and be found in neither.
+    """
+    ends = range(PASSAGE_WORDS, PASSAGE_WORDS // 2, -1)
+    for is_end in (SENTENCE_END.fullmatch, CLAUSE_END.fullmatch):
+        for size in ends:
+            if is_end(words[size - 1]):
+                return size
+    return PASSAGE_WORDS
 
 
 def _lines(path: Path, unread: dict[Path, int]) -> Iterator[str]:
