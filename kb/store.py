@@ -838,6 +838,15 @@ class KnowledgeBase(RecordStore):
         """Store labels of facts; a later label of the same source replaces an earlier one."""
         return self.add(rows.LABELS, labels, OnConflict.REPLACE)
 
+    def replace_labels(self, source: str, labels: Sequence[FactLabel], asked: Collection[str] | None = None) -> None:
+        """Store the labels of a source in the place of its earlier ones; only of the facts `asked` about, if given."""
+        known = {label.id for label in labels}
+        with self.transaction():
+            for label in self.labels(source):
+                if label.id not in known and (asked is None or label.fact_id in asked):
+                    self.write("DELETE FROM fact_labels WHERE id = ?", [(label.id,)])
+            self.add_labels(labels)
+
     def labels(self, source: str | None = None) -> list[FactLabel]:
         """The labels of facts, or those of one source."""
         return self.matching(rows.LABELS, source=source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -29,7 +30,7 @@ from hapax.evaluation.calibration.fitting import (
     with_shifts,
 )
 from hapax.evaluation.calibration.labels import LabelReader
-from hapax.kb.records import AtomPattern, CalibrationRecord, Candidate, FactRecord, Question, Source
+from hapax.kb.records import AtomPattern, CalibrationRecord, Candidate, FactLabel, FactRecord, Question, Source
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.embedded.atlas import load_atlas
 from hapax.llm_oracle.prompts import sentence
@@ -180,6 +181,25 @@ def test_the_command_stores_labels_and_map_and_draws(rivers: Path) -> None:
         assert len(kb.labels()) == 60
         assert 0 < len(record.sample) < 60
         assert record.sources == (str(rivers / "labels.tsv"),)
+
+
+def test_labels_that_left_their_file_are_forgotten(rivers: Path) -> None:
+    """Only the labels that a file has now count; those of other sources stay."""
+    calibrated(rivers)
+    lines = (rivers / "labels.tsv").read_text("utf-8").splitlines()
+    corrected = [*lines[:30], lines[30].replace("true", "false"), *lines[31:50]]
+    (rivers / "labels.tsv").write_text("\n".join(corrected) + "\n", "utf-8")
+    other = FactLabel("flows_through", ("River 59", "Country 29"), is_true=True, source="people")
+    with hapax.KnowledgeBase(rivers / "kb.db") as kb:
+        kb.add_labels([other])
+    calibrated(rivers)
+
+    with hapax.KnowledgeBase(rivers / "kb.db", read_only=True) as kb:
+        by_source = Counter(label.source for label in kb.labels())
+        truths = {label.arguments[0]: label.is_true for label in kb.labels()}
+    assert by_source == {str(rivers / "labels.tsv"): 49, "people": 1}
+    assert lines[30].split("\t")[:3] == ["true", "flows_through", "River 29"]
+    assert truths["River 29"] is False
 
 
 def test_a_contextual_map_is_measured_by_the_labels_that_did_not_teach_it(rivers: Path) -> None:

@@ -55,9 +55,15 @@ class LabelReader:
             return readers[source]()
         if source.startswith("reference:"):
             return self._referenced(source)
-        if Path(source).is_file():
+        if self.is_file(source):
             return self._listed(Path(source))
         raise HapaxError(f"{source}: there is no such file and no such source of labels. Name {SOURCES}.")
+
+    @staticmethod
+    def is_file(source: str) -> bool:
+        """True for a file of labels, false for the other sources."""
+        is_named = source in (VOTES, GIVEN, ATLAS) or source.startswith("reference:")
+        return not is_named and Path(source).is_file()
 
     def type_truths(self, source: str) -> dict[str, bool]:
         """Truth by the claims about data types of proposed values, by references and the atlas; others label none."""

@@ -210,7 +210,9 @@ class Calibrator:
             # The right side wins: an earlier source is not overruled by a later one.
             truths = labelled | truths
             if source != VOTES:  # stored as votes
-                self.kb.add_labels(labels_of(labelled, self._reader.proposed, source))
+                # A file says all that it says; other sources were asked about the proposed facts of these rules alone.
+                asked = None if self._reader.is_file(source) else self._reader.proposed
+                self.kb.replace_labels(source, labels_of(labelled, self._reader.proposed, source), asked)
         return {fact: truth for fact, truth in truths.items() if fact in self._reader.proposed}, sources
 
     def _scored(self, truths: Mapping[str, bool]) -> list[LabelledScore]:

@@ -1,9 +1,9 @@
 """Counts of names, alone and near each other, in a folder of texts: popularity as the world's texts have it.
 
 An index on disk (Tantivy) answers exactly: names are compared by their words, whatever their case and accents. *Near*
-means in one passage, which is a paragraph, or a piece of at most `PASSAGE_WORDS` words of a longer one, whole sentences if it
-has any. How much a
-model knows about a fact goes with the number of texts that hold all its names (Kandpal et al. 2023).
+means in one passage, which is a paragraph, or a piece of at most `PASSAGE_WORDS` words of a longer one, which ends with
+a sentence if it can. How much a model knows about a fact goes with the number of texts that hold all its names (Kandpal
+et al. 2023).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LAST_SIGNS = re.compile(r"(?<=[^\W_])[+#]+(?![^\W_])")
 SIGN_WORDS = {"+": "plus", "#": "sharp"}
 
 SENTENCE_END = re.compile(r".*(?:[^\W\d_]{4}[.!?][\"'”’)\]]*|[。！？])")
-"""The last word of a sentence. A word of fewer letters with a full stop may be an abbreviation, as in St. Petersburg."""
+"""The last word of a sentence. A shorter word with a full stop may be an abbreviation, as in St. Petersburg."""
 
 CLAUSE_END = re.compile(r".*[,;:)]")
 
