@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -30,6 +31,7 @@ from hapax.engine.inference.session import (
 )
 from hapax.grammar.prolog_text import prolog_value
 
+POPEN = subprocess.Popen
 OWN_PROLOG = sorted((Path(__file__).parents[1] / "engine" / "inference").glob("*.pl"))
 
 PROGRAM = """
@@ -265,10 +267,19 @@ def test_a_worker_that_starts_too_slowly_is_told_apart_from_one_that_ended(
     own_start: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a machine that is too busy the error gives the seconds that the start had, and the next goal is answered."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def recorded(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(POPEN(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", recorded)
     with PrologSession() as session:
         monkeypatch.setattr("hapax.engine.inference.session.START_SECONDS", 0.0)
         with pytest.raises(PrologError, match="has not started in 0 seconds"):
             session.solutions("X = 1", ["X"])
+        # The worker that was too slow is not left to run on.
+        assert started[0].wait(START_SECONDS) < 0
         monkeypatch.setattr("hapax.engine.inference.session.START_SECONDS", START_SECONDS)
         assert session.solutions("X = 1", ["X"]).rows == [(1,)]
 

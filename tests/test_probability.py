@@ -177,6 +177,27 @@ def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
     assert table(one) == pytest.approx({(): 0.6})
 
 
+@pytest.mark.parametrize("engine", ["sql", "prolog"])
+def test_statements_know_facts_of_one_run_as_one_event(kb: hapax.KnowledgeBase, engine: str) -> None:
+    """Together, a statement of two facts has the smaller of their probabilities, by SQL as by Prolog."""
+    run = RunRecord("first", "search", {}, "run", "2026-01-01T00:00:00+00:00")
+    kb.start_run(run)
+    store(kb, {("edge", ("a", "b")): 0.8, ("edge", ("b", "c")): 0.6}, run_id="first")
+    store(kb, {("edge", ("c", "d")): 0.5})
+    rules = hapax.parse_rules(
+        "given edge(Thing, Thing).\nlikes(Person P, Thing X) & edge(Thing X, Thing Y) & edge(Thing Y, Thing Z)"
+        " -> likes_too(Person P, Thing Z)"
+    )
+
+    def chances(options: hapax.ProbabilityOptions) -> dict[str, float]:
+        found = hapax.derive(rules, kb, engine=engine, probability=options)  # type: ignore[arg-type]
+        pairs = zip(found.statements, found.probabilities, strict=True)
+        return {statement.values["Y"]: chance.lower for statement, chance in pairs}
+
+    assert chances(hapax.ProbabilityOptions()) == pytest.approx({"b": 0.48, "c": 0.3})
+    assert chances(hapax.ProbabilityOptions(together="run")) == pytest.approx({"b": 0.6, "c": 0.3})
+
+
 def test_a_limit_on_nodes_gives_bounds(kb: hapax.KnowledgeBase) -> None:
     """`auto` falls back to bounds, and `exact` says that the diagram is too large."""
     store(kb, {("edge", pair): 0.5 for pair in itertools.permutations("abcde", 2)})

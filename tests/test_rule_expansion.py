@@ -234,6 +234,26 @@ def test_a_sentence_is_no_verb(reply: str, name: str | None) -> None:
         assert "is a sentence, where a verb" in found.reason
 
 
+def test_replies_are_read_up_to_their_limits() -> None:
+    """Types of five words and 40 characters and verbs of nine words and 60 characters are read, longer ones are not."""
+    for longest, longer in (("Big Old Red Iron Tool", "Big Old Red Iron Bent Tool"), ("X" * 39 + "y", "X" * 40 + "y")):
+        assert list(read_types(f"- {longest}\n- Boat")) == [longest, "Boat"]
+        (refused, _) = read_types(f"- {longer}\n- Boat")
+        assert isinstance(refused, UnusableReply)
+    for verb in ("a b c d e f g h i", "x" * 60):
+        assert read_verb(verb) == Verb(verb.replace(" ", "_"))
+    assert read_verb("a b c d e f g h i j") is read_verb("x" * 61) is None
+
+
+def test_the_rest_of_an_endless_reply_is_ignored() -> None:
+    """Twenty thousand characters of a reply are read."""
+    blank = " " * 19_990
+    assert list(read_types(f"Boat,{blank}Tool,Hammer")) == ["Boat", "Tool"]
+    assert read_predicate(f"{blank}drives") == Verb("drives")
+    assert isinstance(read_predicate(f"{blank}{blank}drives"), UnusableReply)
+    assert len(list(read_conclusions(f"then A drives B\n{blank}\nthen A sells B", ["A", "B"]))) == 1
+
+
 def test_a_sentence_for_a_verb_makes_no_predicate() -> None:
     """The next verb is used, and the proposal says what was refused; a person's sentence without slots is, too."""
     script = {"generate": {**SCRIPT["generate"], "[mask](Person A, Vehicle B)": "Person A cannot drive Vehicle B."}}

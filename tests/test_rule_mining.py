@@ -21,7 +21,7 @@ from random_cases import cases
 import hapax
 from hapax.engine.mining import screening
 from hapax.engine.mining.mine import MiningOptions, mine
-from hapax.engine.mining.shapes import shapes
+from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Value, Variable
 from hapax.kb.records import (
@@ -575,3 +575,14 @@ def test_options_out_of_range_are_refused() -> None:
     """The Python call refuses a threshold out of range with the name and the range."""
     with pytest.raises(hapax.HapaxError, match=r"min_pca is 1\.5\. Set it to a number between 0 and 1\."):
         hapax.MiningOptions(min_pca=1.5)
+
+
+def test_premises_are_matched_from_the_head_outwards() -> None:
+    """Each premise of an order has a variable that is bound before it, and one with bound variables alone comes at once."""
+    chain = RuleShape(2, ((0, 2), (2, 1)))
+    labelled = RuleShape(2, ((0, 2), (2, 1), (0,)))
+    both = RuleShape(2, ((0, 1), (0, 2), (1,)))
+
+    assert list(ways_to_match(chain)) == [(0, 1), (1, 0)]
+    assert list(ways_to_match(labelled)) == [(2, 0, 1), (2, 1, 0)]
+    assert list(ways_to_match(both)) == [(0, 2, 1)]
