@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.probability.answers import Probability, ProbabilityOptions
+    from hapax.engine.query_options import QueryOptions
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
-    from hapax.engine.search.query_options import QueryOptions
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.withdrawal import FactChange
     from hapax.grammar.explanations import FaultExplanation
@@ -619,7 +619,7 @@ def query(
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory, run_query
     from hapax.engine.probability.answers import probable_answers
-    from hapax.engine.search.query_options import QueryOptions
+    from hapax.engine.query_options import QueryOptions
 
     refuse_faulty(rules)
     theory = Theory(rules, kb, _texts(assume))

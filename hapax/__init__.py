@@ -137,7 +137,7 @@ if TYPE_CHECKING:
     from hapax.engine.inference.session import LimitExceeded, QueryLimits
     from hapax.engine.mining.mine import MinedRule, MiningOptions
     from hapax.engine.probability.answers import ProbabilityOptions
-    from hapax.engine.search.query_options import QueryOptions
+    from hapax.engine.query_options import QueryOptions
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
     from hapax.engine.withdrawal import FactChange
@@ -340,7 +340,7 @@ _HOMES = {
         "QueryLimits",
     ),
     "hapax.engine.probability.answers": ("ProbabilityOptions",),
-    "hapax.engine.search.query_options": ("QueryOptions",),
+    "hapax.engine.query_options": ("QueryOptions",),
     "hapax.engine.search.settings": ("SearchSettings",),
     "hapax.engine.search.thresholds": ("CriticRule",),
     "hapax.engine.withdrawal": ("FactChange",),

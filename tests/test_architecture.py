@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,20 @@ def test_inference_imports_nothing_that_is_built_on_it() -> None:
 
     assert paths
     assert against == []
+
+
+@pytest.mark.parametrize("room", ["engine", "evaluation"])
+def test_folders_of_a_room_do_not_need_each_other_in_a_circle(room: str) -> None:
+    """The folders of a room can be put in an order in which each imports earlier ones only."""
+    folders = {path.name for path in (ROOT / room).iterdir() if (path / "__init__.py").exists()}
+    imported: dict[str, set[str]] = {}
+    for folder in folders:
+        names = {name for path in (ROOT / room / folder).rglob("*.py") for name in imports(path)}
+        below = {name.split(".")[2] for name in names if name.startswith(f"hapax.{room}.")}
+        imported[folder] = below & folders - {folder}
+
+    assert len(folders) > 5
+    assert list(TopologicalSorter(imported).static_order())
 
 
 def test_a_library_has_one_place() -> None:

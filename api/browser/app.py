@@ -38,8 +38,8 @@ from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.kept_rules import read_kept
 from hapax.api.operations import load_rules, near_misses, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
+from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.progress import duration
-from hapax.engine.search.query_options import QueryOptions
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.evaluation.report.runs import moment
 from hapax.evaluation.votes.questions import WORDINGS, VotingItem
