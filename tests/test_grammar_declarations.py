@@ -134,3 +134,16 @@ def test_stated_facts_are_compared_with_a_constraint(death: int, constraint: str
     )])  # fmt: skip
 
     assert [found.code for found in check_library(library) if found.code < "HPX2"] == codes
+
+
+def test_a_rule_with_the_name_of_a_closure_does_not_replace_it() -> None:
+    """A declaration's rule joins the library once, also where a rule of the user has its name."""
+    text = (
+        "given near(Place, Place).\nsymmetric near/2.\n"
+        '@name "symmetric near/2"\nlikes(Person X, Place A) & near(Place A, Place B) -> likes_too(Person X, Place B)\n'
+    )
+    library = parse_library([("near.rules", text)])
+    closed = library.with_closure()
+
+    assert [rule.by_declaration for rule in closed.rules] == [False, True]
+    assert closed.with_closure() is closed
