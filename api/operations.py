@@ -305,6 +305,11 @@ def add_facts(
     from hapax.kb.values import refusal
 
     signatures = [signature for signature in rules.completed().signatures if signature.name == predicate]
+    name, slash, _ = predicate.partition("/")
+    if slash:
+        raise HapaxError(
+            f"{predicate} is not the name of a predicate. Give the name alone, {name!r}: the rows tell how many."
+        )
     if not signatures:
         raise HapaxError(
             f"{predicate} is not declared in these rules. Add a line such as `given {predicate}(Type, Type)`."

@@ -233,7 +233,9 @@ def _lines(items: Sequence[Value], rng: random.Random, settings: SimulationSetti
 def _open(request: ModelRequest) -> SimulatedModel:
     library = request.options.library
     if library is None:
-        raise HapaxError("A simulated model needs rules to simulate. Name a rule file.")
+        raise HapaxError(
+            "A simulated model needs rules to simulate. Name a rule file, or in Python give `library=rules`."
+        )
     if request.argument and not request.argument.isdecimal():
         raise HapaxError(f"{request.model}: the seed should be a number, for example simulated:7.")
     seed = int(request.argument) if request.argument else request.options.seed

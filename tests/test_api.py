@@ -196,6 +196,18 @@ def test_an_undeclared_predicate_is_named(rules: hapax.Library, kb: hapax.Knowle
         hapax.add_facts(kb, "owns", [("Ada", "plough")], rules)
 
 
+def test_a_predicate_with_its_arity_is_no_name(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
+    """`owns/2` is refused with the name to give; no line with a slash is proposed for the rules."""
+    with pytest.raises(hapax.HapaxError, match=r"owns/2 is not the name of a predicate\. Give the name alone, 'owns'"):
+        hapax.add_facts(kb, "owns/2", [("Ada", "plough")], rules)
+
+
+def test_a_simulated_model_asks_for_its_rules() -> None:
+    """Without a library the error names the argument that gives it."""
+    with pytest.raises(hapax.HapaxError, match="`library=rules`"):
+        hapax.open_models("simulated:1")
+
+
 def test_facts_travel(rules: hapax.Library, kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
     """Exported facts import into another knowledge base, and a knowledge base merges into another."""
     with (tmp_path / "facts.csv").open("w", encoding="utf-8") as stream:
