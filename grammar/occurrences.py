@@ -38,11 +38,6 @@ class Occurrence:
     arity: int | None = None
     declares: bool = False
 
-    def names_the_same(self, use: Occurrence) -> bool:
-        """Both stand for one predicate, type or rule."""
-        same_arity = None in (self.arity, use.arity) or self.arity == use.arity
-        return self.kind is use.kind and self.name == use.name and same_arity
-
 
 def occurrences(file: str, text: str) -> list[Occurrence]:
     """All names of predicates, types and rules of a text, in its order; broken statements included."""

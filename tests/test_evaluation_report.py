@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import sys
@@ -26,7 +27,7 @@ from hapax.engine.search.gates import ROSE, QuestionGates
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
 from hapax.evaluation.report.build import ReportOptions, build
-from hapax.evaluation.report.drawing import BINS, DOTS, LARGEST, Dot, dot_plot, histogram
+from hapax.evaluation.report.drawing import BINS, DOTS, LARGEST, evenly_spread, histogram
 from hapax.evaluation.report.page import SHORT, page, pieces, plot_script, plotted
 from hapax.evaluation.report.sections import MOST_DEPTH, MOST_LINES, nested
 from hapax.grammar.parser import parse_library
@@ -733,16 +734,13 @@ def test_a_histogram_holds_every_value_once(head: list[float], long_tail: list[f
 
 
 def test_dots_are_spread_over_the_ranks() -> None:
-    """Of many statements, dots show the first, the last and some between; without a score there is no plot."""
-    scored = [Dot("head", -number / 7, f"statement {number}", "/") for number in range(5 * DOTS)]
-    drawn = dot_plot([*scored, Dot("long_tail", -3.0, "rare", "/"), Dot("long_tail", float("-inf"), "never", "/")])
+    """Of many ranked statements the first, the last and some between are drawn; of few, all."""
+    drawn = evenly_spread(range(5 * DOTS))
 
-    assert drawn is not None
-    assert drawn.count == 5 * DOTS + 1
-    assert sorted({dot.score for dot in drawn.dots if dot.kind == "head"})[0] == scored[-1].score
-    assert sum(dot.kind == "head" for dot in drawn.dots) == len({*drawn.dots}) - 1 == DOTS
-    assert scored[0] in drawn.dots
-    assert dot_plot([]) is None
+    assert len(drawn) == DOTS
+    assert (drawn[0], drawn[-1]) == (0, 5 * DOTS - 1)
+    assert {later - earlier for earlier, later in itertools.pairwise(drawn)} == {5, 6}
+    assert [evenly_spread(range(count)) for count in (0, 1, 3)] == [[], [0], [0, 1, 2]]
 
 
 def test_a_plot_shows_hidden_characters_by_name(hostile: KnowledgeBase) -> None:

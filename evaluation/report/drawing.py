@@ -8,7 +8,7 @@ packages, and 41 ms and 11 kB with matplotlib, whose `style` attributes the page
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -122,20 +122,6 @@ def evenly_spread(ranked: Sequence[Item]) -> list[Item]:
     most = min(DOTS, len(ranked))
     # Ranks in equal steps from 0 to the last.
     return [ranked[number * (len(ranked) - 1) // max(1, most - 1)] for number in range(most)]
-
-
-def dot_plot(dots: Iterable[Dot]) -> DotPlot | None:
-    """Draw at most DOTS statements of each kind, evenly spread over their ranks; None without any."""
-    by_kind: dict[str, list[Dot]] = {}
-    for dot in dots:
-        if abs(dot.score) <= LARGEST:
-            by_kind.setdefault(dot.kind, []).append(dot)
-    drawn: list[Dot] = []
-    for ranked in by_kind.values():
-        # The text breaks ties, so that the plot does not depend on the order of rows.
-        ranked.sort(key=lambda dot: (dot.score, dot.text))
-        drawn += evenly_spread(ranked)
-    return DotPlot(tuple(drawn), sum(map(len, by_kind.values()))) if drawn else None
 
 
 @dataclass(frozen=True, slots=True)

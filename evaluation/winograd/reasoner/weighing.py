@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from hapax.engine.explain import EveryDerivation
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom
 
 FILE = Path(__file__).with_name("weights.toml")
@@ -37,11 +37,6 @@ class RuleWeights:
 def probability(difference: float) -> float:
     """Probability of the reading whose support is greater by this difference."""
     return 1 / (1 + math.exp(-difference))
-
-
-def is_evidence(rule: Rule, library: Library) -> bool:
-    """True for rules whose conclusion a reading rests on directly, and those that conclude a reading by themselves."""
-    return rule.name in evidence_priors(library)
 
 
 @lru_cache(maxsize=8)
