@@ -210,8 +210,8 @@ def _passages(path: Path, unread: dict[Path, int]) -> Iterator[str]:
         yield " ".join(words)
 
 
+def _passage_size(words: Sequence[str]) -> int:
     """Number of words that a passage takes: up to the last end of a sentence in its second half, if there is one.
-    """How many of the words a passage takes: up to the last end of a sentence in its second half, if there is one.
 
     Cut elsewhere, a name might be half in this passage and half in the next, and be found in neither.
     """
