@@ -671,6 +671,28 @@ def test_a_fact_wider_than_a_table_does_no_harm(fresh_kb: KnowledgeBase, prolog:
     assert stored(fresh_kb, library, "narrow", prolog) == by_prolog(prolog, fresh_kb, library, "narrow")
 
 
+def test_rules_beside_a_wide_predicate_stay_in_sql(fresh_kb: KnowledgeBase) -> None:
+    """A predicate with too many arguments for SQL sends its own rules to Prolog, and those of no other predicate."""
+    some = ", ".join(f"Thing X{number}" for number in range(150))
+    names = [f"{letter}{number}" for number in range(3) for letter in "pz"]
+    chains = [
+        f"@name {name}\n@generic none\na(Thing X, Thing Y) -> {name}(Thing X, Thing Y).\n"
+        f"@name from_{name}\n@generic none\n{name}(Thing X, Thing Y) -> end_{name}(Thing X, Thing Y)."
+        for name in names
+    ]
+    widen = (
+        f"@name widen\n@generic none\nwide({some}) -> w({some}).\n"
+        f"@name narrow\n@generic none\nw({some}) -> end_w(Thing X0).\n"
+    )
+    library = library_of(widen + "\n".join(chains))
+    fresh_kb.add_facts([fact("a", "x", "y"), fact("wide", *map(str, range(150)))])
+
+    found = {rule.rule: (rule.engine, rule.statements) for rule in derive_all(fresh_kb, library, library.rules).rules}
+
+    assert (found.pop("widen"), found.pop("narrow")) == (("prolog", 1), ("prolog", 1))
+    assert found == dict.fromkeys([*names, *(f"from_{name}" for name in names)], ("sql", 1))
+
+
 def test_answers_are_never_stale(tmp_path: Path, prolog: PrologSession) -> None:
     """Facts that another process deletes, changes, adds or numbers anew are seen; until then reading is refused."""
     library, path = library_of(JOIN), tmp_path / "kb.db"
