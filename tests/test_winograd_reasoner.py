@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import invoke, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_cases import cases as random_cases
 
 from hapax.api.evaluations import part_of
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.acquiring import AcquiredRule, induced, judged, proposed, rules_text
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, relation_between
-from hapax.evaluation.winograd.reasoner.learning import observed
+from hapax.evaluation.winograd.reasoner.learning import HeldOutAnswer, calibrated, observed
 from hapax.evaluation.winograd.reasoner.lexicon import FILE as LEXICON
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser
@@ -322,6 +325,44 @@ def unlearned(lexicon: WordClasses) -> Iterator[Reasoner]:
         yield reasoner
 
 
+RULE_NAMES = tuple("abcdef")
+SOME_RULES = st.lists(st.sampled_from(RULE_NAMES), unique=True)
+
+
+@given(
+    st.dictionaries(st.sampled_from(RULE_NAMES), st.floats(-3, 3), min_size=6),
+    SOME_RULES,
+    SOME_RULES,
+    st.booleans(),
+)
+@settings(max_examples=random_cases(100))
+def test_signs_of_sureness_do_not_depend_on_the_order_of_the_readings(
+    weights: dict[str, float], first: list[str], second: list[str], is_earlier: bool
+) -> None:
+    """Exchanged readings are as sure, a rule for both changes nothing, and the margin is that of the supports."""
+    known = RuleWeights(weights, 0.5, {"margin": 1.0, "opposition": -0.5, "is_earlier": -1.0})
+    signs = known.signs((first, second), is_earlier)
+
+    assert known.signs((second, first), is_earlier) == signs
+    assert known.signs(([*first, "both"], [*second, "both"]), is_earlier) == signs
+    assert signs["margin"] == pytest.approx(abs(known.support(first) - known.support(second)), abs=1e-9)
+
+
+def test_opposition_costs_what_it_cost_in_held_out_answers() -> None:
+    """Where contradicted answers are wrong more often, as great a margin makes them less sure than others."""
+    answers = []
+    for number, item in enumerate(_labelled(40)):
+        is_opposed = number % 2 == 0
+        signs = {"constant": 1.0, "margin": 1.5, "opposition": 1.0 * is_opposed, "is_earlier": 0.0}
+        # One in ten of the unopposed and half of the opposed are wrong.
+        is_right = number % 4 == 0 if is_opposed else number % 20 != 1
+        answers.append(HeldOutAnswer(item, 0.8, is_right, signs))
+
+    sureness = {answer.signs["opposition"]: answer.sureness for answer in calibrated(answers)}
+
+    assert sureness[1.0] < 0.65 < sureness[0.0]
+
+
 SINGLE_FAMILY: dict[str, str] = {}
 """Rules that speak in fewer than two families of the development sentences, each with the reason why it is kept."""
 
@@ -506,6 +547,44 @@ def test_clauses_state_something_by_their_form(sentence: str, options: tuple[str
 
     assert judgement is not None
     assert stated in judgement.assumed
+
+
+@pytest.mark.english
+@needs_wordnet
+@pytest.mark.parametrize(
+    ("sentence", "options", "stated"),
+    [
+        ("Tom ran away from Paul because he was loud.", ("Tom", "Paul"), "Tom fears Paul"),
+        ("Tom was attracted to Paul because he was kind.", ("Tom", "Paul"), "Tom likes Paul"),
+        ("The sheriff put Paul in jail because he was cruel.", ("The sheriff", "Paul"), "sheriff sanctions Paul"),
+        ("Tom fired Paul because he was accused of theft.", ("Tom", "Paul"), "the pronoun is caught"),
+        ("Tom pitied Paul because he had no home.", ("Tom", "Paul"), "the pronoun is in need"),
+        ("Tom praised Paul because he never complained.", ("Tom", "Paul"), "the pronoun is good"),
+        ("Tom likes Paul because he is good-natured.", ("Tom", "Paul"), "the pronoun is good"),
+        ("Tom could not lift Paul because he was too weak.", ("Tom", "Paul"), "the pronoun is unable"),
+        ("Tom asked Paul if he could borrow the car.", ("Tom", "Paul"), "what is said of the pronoun is told or asked"),
+    ],
+)  # fmt: skip
+def test_phrases_state_what_they_say_as_a_whole(sentence: str, options: tuple[str, str], stated: str) -> None:
+    """Adverbs of direction, participles, results, denials, words with hyphens and questions are read with their verbs."""
+    with Reasoner() as reasoner:
+        judgement = reasoner.resolve(sentence, options).judgement
+
+    assert judgement is not None
+    assert stated in judgement.assumed
+
+
+@pytest.mark.english
+@needs_wordnet
+def test_the_size_of_an_abstraction_is_not_that_of_its_owner() -> None:
+    """Who is a big help is not big, but a big man is."""
+    with Reasoner() as reasoner:
+        said = [
+            reasoner.resolve(f"Tom thanked Paul because he was {what}.", ("Tom", "Paul")).judgement
+            for what in ("a big help", "a big man")
+        ]
+
+    assert [judgement is not None and "the pronoun is big" in judgement.assumed for judgement in said] == [False, True]
 
 
 @pytest.mark.english

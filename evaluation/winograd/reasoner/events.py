@@ -65,7 +65,7 @@ _OPENING = {
 }
 """The relation of the main clause if the event stands in the clause that the connective opens."""
 
-_COPULAS = frozenset({"be", "seem", "feel", "become", "get", "look", "remain", "appear", "grow", "stay", "sound"})
+COPULAS = frozenset({"be", "seem", "feel", "become", "get", "look", "remain", "appear", "grow", "stay", "sound"})
 _CONTROLLERS = """
     ask tell order force help let make want allow persuade teach warn urge enable cause invite expect see
     hear watch encourage convince beg advise remind permit get require challenge instruct command feel find
@@ -130,7 +130,7 @@ class EventReader:
         complement = next(iter(self.children(token.index, "acomp", "attr", "oprd")), None)
         roles = self._roles(token)
         # "is strong and brave": each quality is an event of its own.
-        if token.lemma in _COPULAS and complement is not None:
+        if token.lemma in COPULAS and complement is not None:
             yield from self._quality(token, complement, roles)
             for joined in self.children(complement.index, "conj"):
                 yield from self._quality(token, joined, roles)

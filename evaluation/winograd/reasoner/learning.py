@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize  # type: ignore[import-untyped]  # ships no types
@@ -17,7 +17,7 @@ from scipy.optimize import minimize  # type: ignore[import-untyped]  # ships no 
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.reasoning import Reasoner, StatedSentence
-from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, probability
+from hapax.evaluation.winograd.reasoner.weighing import MARGIN_ALONE, RuleWeights
 
 FOLDS = 8
 PRECISION = 2.0
@@ -76,6 +76,12 @@ def fitted(observations: Sequence[Observation], priors: Mapping[str, float]) -> 
     if not names:
         return {}
 
+    return dict(zip(names, map(float, _most_likely(design, start, precision)), strict=True))
+
+
+def _most_likely(design: np.ndarray, start: np.ndarray, precision: np.ndarray | float) -> np.ndarray:
+    """Weights by maximum a posteriori. `design`: rows of values, above 0 where they speak for what is right."""
+
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         margins, strayed = design @ weights, weights - start
         # The negative log posterior; logaddexp(0, -m) is log(1 + exp(-m)) without overflow.
@@ -83,17 +89,21 @@ def fitted(observations: Sequence[Observation], priors: Mapping[str, float]) -> 
         # The second value is its gradient (`jac=True`).
         return value, -(design.T @ (1 / (1 + np.exp(margins)))) + precision * strayed
 
-    found = minimize(loss, start.copy(), jac=True, method="L-BFGS-B").x
-    return dict(zip(names, map(float, found), strict=True))
+    found: np.ndarray = minimize(loss, start.copy(), jac=True, method="L-BFGS-B").x
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutAnswer:
-    """The better reading of a sentence by weights that did not see its family; `sureness` 0.5 means no preference."""
+    """The better reading of a sentence by weights that did not see its family; `sureness` 0.5 means no preference.
+
+    `signs`: values by which its sureness is estimated.
+    """
 
     item: WinogradItem
     sureness: float
     right: bool
+    signs: Mapping[str, float]
 
 
 def folds_of(observations: Sequence[Observation], share_of_families: float) -> Iterator[Fold]:
@@ -112,11 +122,40 @@ def folds_of(observations: Sequence[Observation], share_of_families: float) -> I
 def answered(observations: Iterable[Observation], weights: Mapping[str, float]) -> list[HeldOutAnswer]:
     """The better reading of each sentence by these weights."""
     answers = []
+    by_margin = RuleWeights(weights, 0.5)
     for observation in observations:
         difference = sum(weights[name] * value for name, value in observation.vector().items())
         right = difference != 0 and (difference > 0) is (observation.item.answer == 0)
-        answers.append(HeldOutAnswer(observation.item, probability(abs(difference)), right))
+        is_earlier = observation.stated is not None and observation.stated.is_earlier
+        signs = by_margin.signs(observation.evidence, is_earlier)
+        answers.append(HeldOutAnswer(observation.item, by_margin.sureness(signs), right, signs))
     return answers
+
+
+def confidence_of(answers: Iterable[HeldOutAnswer]) -> dict[str, float]:
+    """Weights of the signs of sureness, by which of these answers are right."""
+    design = [
+        [value if answer.right else -value for value in answer.signs.values()]
+        for answer in answers
+        if answer.signs["margin"]
+    ]
+    start = np.array(list(MARGIN_ALONE.values()))
+    if not design:
+        return dict(MARGIN_ALONE)
+    return dict(zip(MARGIN_ALONE, map(float, _most_likely(np.array(design), start, 1.0)), strict=True))
+
+
+def calibrated(answers: Sequence[HeldOutAnswer]) -> list[HeldOutAnswer]:
+    """The answers with a sureness by weights of the signs that did not see their families either."""
+    folds = [int(_chance("confidence", answer.item) * FOLDS) for answer in answers]
+    weighed = [
+        RuleWeights({}, 0.5, confidence_of(answer for answer, at in zip(answers, folds, strict=True) if at != fold))
+        for fold in range(FOLDS)
+    ]
+    return [
+        replace(answer, sureness=weighed[fold].sureness(answer.signs))
+        for answer, fold in zip(answers, folds, strict=True)
+    ]
 
 
 def _chance(purpose: str, item: WinogradItem) -> float:
@@ -172,6 +211,8 @@ def weights_text(weights: RuleWeights, observations: Sequence[Observation]) -> s
     ]
     for name, weight in weights.weights.items():
         lines.append(f"{name} = {weight:.2f}  # {right[name]} right, {wrong[name]} wrong")
+    lines += ["", "# Log odds of a right answer by the signs of how sure it is.", "[confidence]"]
+    lines += [f"{name} = {weight:.3f}" for name, weight in weights.confidence.items()]
     lines += ["", "# Families of schemas in which each rule speaks for a reading.", "[families]"]
     lines += [f"{name} = {len(families[name])}" for name in weights.weights]
     return "\n".join(lines) + "\n"

@@ -22,6 +22,8 @@ from hapax.evaluation.winograd.reasoner.learning import (
     HeldOutAnswer,
     Observation,
     answered,
+    calibrated,
+    confidence_of,
     covered,
     fitted,
     folds_of,
@@ -39,7 +41,7 @@ REPLY_TOKENS = 200
 LEVELS = (0.6, 0.7, 0.8, 0.9)
 """Least probabilities of the risk-coverage table."""
 
-LEAST = 0.75
+LEAST = 0.8
 """Least probability that is written to the weights; the levels show what others would give."""
 
 INDUCTION = "induction"
@@ -134,6 +136,8 @@ def learn(
     plain = [_held_out(observations, priors, size, None) for size in CURVE]
     taught = [_held_out(observations, priors, size, review) for size in CURVE]
     # The level comes from held-out answers of the largest size, which the final weights resemble most.
+    confidence = confidence_of(taught[-1][0])
+    plain, taught = ([(calibrated(answers), count) for answers, count in curve] for curve in (plain, taught))
     target = least_probability(taught[-1][0])
     # A rule that the model proposed as well counts as the model's.
     known = {rule for rule, _ in proposals}
@@ -143,7 +147,7 @@ def learn(
     taken = [record.rule for record in records if record.accepted]
     extended = with_rules(observations, taken)
     weights = fitted(extended, {**priors, **{rule.name: 0.0 for rule in taken}})
-    lesson = Lesson(RuleWeights(weights, LEAST), records, extended, refused=refused, review=review)
+    lesson = Lesson(RuleWeights(weights, LEAST, confidence), records, extended, refused=refused, review=review)
     lesson.levels = [(level, covered(taught[-1][0], level)) for level in sorted({*LEVELS, target})]
     for size, without, with_them in zip(CURVE, plain, taught, strict=True):
         for acquired, (answers, count) in ((False, without), (True, with_them)):

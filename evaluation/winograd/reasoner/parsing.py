@@ -56,7 +56,7 @@ class SpacyParser:
     def parse(self, text: str) -> Parse:
         """The words of the text; heads are indices into the result."""
         tokens = []
-        for token in self._pipeline(text):
+        for token in _with_compounds(self._pipeline(text)):
             tokens.append(
                 Token(
                     token.i,
@@ -80,6 +80,26 @@ class SpacyParser:
         # The likeliest first; a word that is its own lemma stays.
         lemmas = self._lemmas(lemma, "VERB")
         return lemma if lemma in lemmas or not lemmas else str(lemmas[0])
+
+
+def _with_compounds(document: Any) -> Any:
+    """The document with qualities and verbs such as "good - natured", which spaCy splits at hyphens, as words again."""
+    found, start = [], 0
+    for end, token in enumerate(document, 1):
+        following = document[end] if end < len(document) else None
+        joined = following is not None and not token.whitespace_ and "-" in (token.text, following.text)
+        if joined:
+            continue
+        words = document[start:end]
+        # A noun is looked up by its last word: "a taxi-driver" is a driver.
+        if len(words) > 2 and words.root.tag_.startswith(("JJ", "RB", "VB")) and "" not in words.text.split("-"):
+            found.append(words)
+        start = end
+    with document.retokenize() as retokenizer:
+        for words in found:
+            lemma = words.text.removesuffix(words[-1].text) + words[-1].lemma_
+            retokenizer.merge(words, attrs={"LEMMA": lemma})
+    return document
 
 
 def parser_installed() -> bool:

@@ -1,7 +1,8 @@
 """Resolution of a pronoun by parse, abstraction and proof: both readings are proved, the better supported wins.
 
 The support of a reading is the sum of the weights (`weights.toml`) of the rules of `commonsense.rules` that prove it.
-The difference of the supports gives the probability of an answer; below the least probability there is no answer.
+The difference of the supports, what speaks for the other reading, and the clauses' relation give the probability of an
+answer; below the least probability there is no answer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hapax.engine.inference.proof import proof_text
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.evaluation.winograd.data import BLANK, STAND_IN
-from hapax.evaluation.winograd.reasoner.events import EventReader, ParsedEvent, is_pronoun
+from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, ParsedEvent, is_pronoun
 from hapax.evaluation.winograd.reasoner.kinds import SUBJECT_PRONOUNS, Abstraction, EntityType
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
 from hapax.evaluation.winograd.reasoner.parsing import ConlluParser, Parse, Parser, SpacyParser, Token
@@ -29,7 +30,6 @@ from hapax.evaluation.winograd.reasoner.weighing import (
     RuleWeights,
     evidence,
     evidence_priors,
-    probability,
     shipped_weights,
 )
 from hapax.evaluation.winograd.theories.abstraction import entity_name
@@ -107,6 +107,11 @@ class StatedSentence:
     atoms: tuple[tuple[Atom, ...] | None, tuple[Atom, ...] | None]
     steps: tuple[str, ...]
 
+    @property
+    def is_earlier(self) -> bool:
+        """True if what is said of the pronoun comes before the event, or is its condition."""
+        return any(atom.predicate == ClauseRelation.BEFORE for atoms in self.atoms for atom in atoms or ())
+
 
 class Reasoner:
     """Resolves pronouns by a parser and the theory. Use it as a context manager: it starts a Prolog process.
@@ -149,7 +154,8 @@ class Reasoner:
         first, second = self.readings(stated)
         judgement = Judgement(stated.names, stated.said, (first.text, second.text))
         difference = first.support - second.support
-        sureness = probability(abs(difference))
+        signs = self.weights.signs((first.evidence, second.evidence), stated.is_earlier)
+        sureness = self.weights.sureness(signs)
         if not first.evidence and not second.evidence:
             return Resolution(None, judgement, Lack.NOT_PROVED, steps=stated.steps)
         if difference == 0 or sureness < self.least:
@@ -270,11 +276,12 @@ def located(parse: Parse, options: tuple[str, str], pronoun: str, start: int | N
 
 
 def _span(parse: Parse, option: str) -> range:
-    # spaCy splits words at hyphens.
-    words = entity_name(option).casefold().replace("-", " - ").split()
-    plural = [*words[:-1], f"{words[-1]}s"] if words else []
+    name = entity_name(option).casefold()
     texts = [token.text.casefold() for token in parse]
-    for phrase in (words, plural):
+    # Nouns with hyphens are several words of a parse, qualities one.
+    forms = [form.split() for form in (name.replace("-", " - "), name)]
+    plurals = [[*words[:-1], f"{words[-1]}s"] for words in forms if words]
+    for phrase in (*forms, *plurals):
         for at in range(len(texts) - len(phrase) + 1):
             if phrase and texts[at : at + len(phrase)] == phrase:
                 return range(at, at + len(phrase))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hapax.evaluation.winograd.reasoner.events import (
+    COPULAS,
     ClauseRelation,
     EventReader,
     ParsedEvent,
@@ -62,6 +63,13 @@ _OF_THE_OBJECT = frozenset({"is_caught", "gets_away", "is_liked", "is_disliked",
 
 _LITTLE = frozenset({"less", "fewer", "few", "little", "least", "fewest"})
 """Words by which there is little of an object."""
+
+_DENIALS = frozenset({"no", "never"})
+_ASKING = frozenset({"ask", "wonder", "know", "see", "inquire", "question", "doubt", "tell", "find", "check"})
+"""Verbs after which "if" opens what is asked or told."""
+
+_OF_SIZE = frozenset({"is_big", "is_small", "is_heavy", "is_low", "is_frightening"})
+"""Qualities that say nothing of somebody who is a help, a problem or another abstraction of that size."""
 
 _BEARING = frozenset({"bear", "stand", "take", "tolerate", "stomach", "resist", "help", "see", "wait", "believe"})
 """Verbs that tell of feelings, not of abilities, after "could not"."""
@@ -131,8 +139,13 @@ class SentenceStatements:
         # Up the tree to the clause that hangs on the event.
         while token.head not in (token.index, place):
             token = parse[token.head]
-        if token.head == place and token.relation == "ccomp" and token.index > place:
-            return ClauseRelation.CONTENT
+        if token.head == place and token.index > place:
+            # "Asked if they could" may be parsed as a condition of asking.
+            asked = parse[place].lemma in _ASKING and any(
+                child.lemma == "if" for child in self._reader.children(token.index, "mark")
+            )
+            if token.relation == "ccomp" or asked:
+                return ClauseRelation.CONTENT
         return relation_between(parse, place, self._schema.pronoun.index)
 
     # --- the event between the entities ---
@@ -229,14 +242,29 @@ class SentenceStatements:
             yield ANY_EVENT, partner, theme
             classes = self._classes(event, "object", event.negative)
             yield from ((name, partner, theme) for name, flip in classes if not flip and name in _BY_TOOLS)
+        elif classes := self._of_participle(event, role):
+            yield from ((name, theme, partner) for name, _ in classes)
         elif role in ("to", "dative"):
             yield "goes_to", theme, partner
         else:
             classes = self._lexicon.event_classes(f"{event.lemma} {role}", "", event.negative)
             yield from ((name, theme, partner) for name, _ in classes if name in ("fits", "does_not_fit"))
 
+    def _of_participle(self, event: ParsedEvent, role: str) -> list[tuple[str, bool]]:
+        """Classes of "A is attracted to B", which is parsed as a passive without agent."""
+        word = self._schema.parse[event.place]
+        if word.tag != "VBN" or "subject" in event.roles:
+            return []
+        return self._lexicon.event_classes(f"{word.text.casefold()} {role}", "", event.negative)
+
     def _classes(self, event: ParsedEvent, role: str, negative: bool) -> list[tuple[str, bool]]:
-        """Classes of an event between its subject and this role."""
+        """Classes of an event between its subject and this role: by whole phrases first, then by its words."""
+        for entry in self._event_phrases(event, role):
+            if classes := self._lexicon.event_classes(entry, "", negative):
+                return classes
+        return self._by_words(event, role, negative)
+
+    def _by_words(self, event: ParsedEvent, role: str, negative: bool) -> list[tuple[str, bool]]:
         lexicon = self._lexicon
         marker = last_marker(role)
         if marker and base_role(role) in CORE and marker not in (OWNED, "of"):
@@ -268,6 +296,28 @@ class SentenceStatements:
         for preposition in ("for", "to"):
             classes += lexicon.event_classes(f"{event.lemma} {preposition}", event.lemma, negative)
         return [(name, flip) for name, flip in dict.fromkeys(classes) if name in _WITH_DATIVE]
+
+    def _event_phrases(self, event: ParsedEvent, role: str) -> Iterator[str]:
+        """Phrases around the partner that may be listed: "run away from B", "put B in jail", "keep B company"."""
+        parse, base, marker = self._schema.parse, base_role(role), last_marker(role)
+        children = self._reader.children
+        if marker and base not in CORE and base in event.roles:
+            # "Gets on B's nerves" is "get on nerve of".
+            yield f"{event.lemma} {base} {parse[event.roles[base]].lemma} {'of' if marker == OWNED else marker}"
+        # The parser takes "away" for an adverb, not for a particle as "up"; "speak highly of B" has one as well.
+        ways = [child.lemma for child in children(event.place, "advmod", "acomp", "oprd")]
+        preposition = marker if marker not in ("", OWNED) else role
+        yield from (f"{event.lemma} {way}" + ("" if role in CORE else f" {preposition}") for way in ways)
+        if role not in CORE:
+            # "Is terrified of B" is listed as it stands; its lemma is "terrify".
+            if parse[event.place].tag == "VBN":
+                yield f"{parse[event.place].text.casefold()} {preposition}"
+            return
+        for name, index in event.roles.items():
+            if name not in (role, "subject") and index not in self.mentioned:
+                within = "" if name in (*CORE, "theme") else f" {name}"
+                phrase = f"{event.lemma}{within} {parse[index].lemma}"
+                yield from (phrase, f"{phrase} to") if role == "dative" else (phrase,)
 
     def _comparison(self, event: ParsedEvent, subject: int, partner: int) -> Iterator[tuple[str, int, int]]:
         """Who surpasses whom by a comparative: `better`, `more famous`, `less noise`."""
@@ -337,6 +387,10 @@ class SentenceStatements:
     def _of_subject(self, event: ParsedEvent, negative: bool) -> list[str]:
         """Qualities and manner of the subject, and whether it is unable."""
         classes = self._qualities(event, negative)
+        word = self._schema.parse[event.place]
+        if word.relation == "amod" and self._is_no_possession(self._schema.parse[word.head]):
+            # "A big help" is not big.
+            classes = [name for name in classes if name not in _OF_SIZE]
         if "have" in event.under:
             # "Had to be content with silver" tells of no pleasure.
             classes = [name for name in classes if name != "is_pleased"]
@@ -377,7 +431,7 @@ class SentenceStatements:
             yield "wants_it_of_the_other"
         if any(self._means_the_other(index) for index in event.roles.values()):
             yield "acts_on_the_other"
-        if event.degree in ("more", "less"):
+        if event.degree:
             yield f"is_{event.degree}_so"
 
     def _wanted(self, event: ParsedEvent) -> Iterator[int]:
@@ -408,19 +462,28 @@ class SentenceStatements:
                 classes += lexicon.qualities(f"{name} {parse[index].lemma}", "phrase", negative)
         if "subject" not in event.roles:
             classes += lexicon.qualities(event.lemma, "participle", negative)
+        for phrase in self._participle_phrases(event):
+            yield from lexicon.qualities(phrase, "phrase", negative)
         yield from (name for name in classes if name in _PASSIVE)
+
+    def _participle_phrases(self, event: ParsedEvent) -> Iterator[str]:
+        """Phrases that may be listed as they stand: "accused of", "forced to", "knocked out"."""
+        word, children = self._schema.parse[event.place], self._reader.children
+        if word.tag == "VBN":
+            text = word.text.casefold()
+            yield from (f"{text} {name}" for name in event.roles if name not in CORE)
+            yield from (f"{text} {child.lemma}" for child in children(word.index, "prt", "advmod"))
+            if children(word.index, "xcomp"):
+                yield f"{text} to"
 
     def _phrases(self, event: ParsedEvent) -> Iterator[str]:
         """Whole phrases that the lexicon may list, those with most words first."""
         parse, children = self._schema.parse, self._reader.children
-        if "object" in event.roles:
-            patient = parse[event.roles["object"]]
-            for adjective in children(patient.index, "amod", "compound"):
-                yield f"{event.lemma} {adjective.lemma} {patient.lemma}"
-                # "Had a bad knee", "with a bad knee": what is had is said.
-                if event.lemma in _LIGHT:
-                    yield f"{adjective.lemma} {patient.lemma}"
-            yield f"{event.lemma} {patient.lemma}"
+        above = parse[parse[event.place].head]
+        if event.part != "verb" and above.lemma != "be" and above.lemma in COPULAS:
+            yield f"{above.lemma} {event.lemma}"  # who feels guilty need not be guilty
+        yield from (f"{child.lemma} {event.lemma}" for child in children(event.place, "advmod", "neg"))
+        yield from self._object_phrases(event)
         within = [(name, index) for name, index in event.roles.items() if name not in CORE]
         for name, index in within:
             yield f"{event.lemma} {name} {parse[index].lemma}"
@@ -428,8 +491,31 @@ class SentenceStatements:
                 yield f"{name} {adjective.lemma} {parse[index].lemma}"
         yield from (f"{name} {parse[index].lemma}" for name, index in within)
         yield from (f"{event.lemma} {name}" for name, _ in within)
-        yield from (f"{event.lemma} {child.lemma}" for child in children(event.place, "advmod", "acomp"))
+        for child in children(event.place, "advmod", "acomp"):
+            if self._is_too_much(child):
+                yield f"{event.lemma} too {child.lemma}"
+            yield f"{event.lemma} {child.lemma}"
         yield from (f"{child.lemma} {event.lemma}" for child in children(event.place, "compound", "amod"))
+
+    def _object_phrases(self, event: ParsedEvent) -> Iterator[str]:
+        parse, children = self._schema.parse, self._reader.children
+        if "object" not in event.roles:
+            return
+        patient = parse[event.roles["object"]]
+        if any(child.lemma == "no" for child in children(patient.index, "det")):
+            yield f"{event.lemma} no {patient.lemma}"
+        for amount in (patient, *children(patient.index, "amod")):
+            if self._is_too_much(amount):  # "ate too much", "has too many toys"
+                yield f"{event.lemma} too {amount.lemma}"
+        for adjective in children(patient.index, "amod", "compound"):
+            yield f"{event.lemma} {adjective.lemma} {patient.lemma}"
+            # "Had a bad knee", "with a bad knee": what is had is said.
+            if event.lemma in _LIGHT:
+                yield f"{adjective.lemma} {patient.lemma}"
+        yield f"{event.lemma} {patient.lemma}"
+
+    def _is_too_much(self, word: Token) -> bool:
+        return any(child.lemma == "too" for child in self._reader.children(word.index, "advmod"))
 
     def _qualities(self, event: ParsedEvent, negative: bool) -> list[str]:
         """Classes of what is said of the subject: by whole phrases first, then by the word."""
@@ -437,7 +523,8 @@ class SentenceStatements:
         for phrase in self._phrases(event):
             # A listed phrase says what it says, and its denial nothing that its words would say.
             if lexicon.qualities(phrase, "phrase", False):
-                return lexicon.qualities(phrase, "phrase", negative)
+                # "Has no home" is not the denial of a phrase that has the "no" in it.
+                return lexicon.qualities(phrase, "phrase", negative ^ bool(_DENIALS.intersection(phrase.split())))
         if event.lemma in _LIGHT and "object" in event.roles:
             patient = parse[event.roles["object"]]
             # "Owns one": only nouns say what is had.
@@ -455,9 +542,11 @@ class SentenceStatements:
             # Who catches somebody is not caught.
             return [name for name in classes if not has_object or name not in _OF_THE_OBJECT]
         # "better" and "bored" are listed as they stand; their lemmas are "well" and "bore".
-        return lexicon.qualities(parse[event.place].text.casefold(), "listed", negative) or lexicon.qualities(
+        own = lexicon.qualities(parse[event.place].text.casefold(), "listed", negative) or lexicon.qualities(
             event.lemma, event.part, negative
         )
+        # Who is too weak is weak as well as unable.
+        return own + lexicon.qualities(f"{event.degree} {event.lemma}", "phrase", negative) if event.degree else own
 
     def _is_no_possession(self, noun: Token) -> bool:
         """True for what can be had without being owned: "had orders", "had an idea"."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,19 +24,49 @@ PRIORS = {"is_meant_by_type": 2.0, "is_meant_by_knowledge": 1.3, "is_meant_by_de
 
 @dataclass(frozen=True, slots=True)
 class RuleWeights:
-    """Weight of each rule by name, and the least probability at which an answer is given."""
+    """Weight of each rule by name, and the least probability at which an answer is given.
+
+    `confidence`: weight of each sign of how sure an answer is, in log odds; without, the margin alone tells.
+    """
 
     weights: Mapping[str, float]
     least: float
+    confidence: Mapping[str, float] = field(default_factory=lambda: MARGIN_ALONE)
 
     def support(self, evidence: Iterable[str]) -> float:
         """Sum of the weights of these rules."""
         return sum(self.weights.get(rule, 0.0) for rule in evidence)
 
+    def signs(self, evidence: tuple[Iterable[str], Iterable[str]], is_earlier: bool) -> dict[str, float]:
+        """Signs of how sure the better of two readings is, by the rules for either.
 
-def probability(difference: float) -> float:
-    """Probability of the reading whose support is greater by this difference."""
-    return 1 / (1 + math.exp(-difference))
+        `is_earlier`: what is said of the pronoun comes before the event, or is its condition.
+        """
+        first, second = map(set, evidence)
+        # What speaks for both readings tells nothing.
+        own = [sorted(self.weights.get(rule, 0.0) for rule in rules) for rules in (first - second, second - first)]
+        losing, winning = sorted(own, key=lambda weights: (math.fsum(weights), weights))
+        return {
+            "constant": 1.0,
+            "margin": math.fsum(winning) - math.fsum(losing),
+            "opposition": math.fsum(weight for weight in losing if weight > 0),
+            "is_earlier": float(is_earlier),
+        }
+
+    def sureness(self, signs: Mapping[str, float]) -> float:
+        """Probability that the better reading is right; 0.5 where neither is better."""
+        if signs["margin"] == 0:
+            return 0.5
+        return probability(sum(self.confidence.get(name, 0.0) * value for name, value in signs.items()))
+
+
+MARGIN_ALONE: Mapping[str, float] = {"constant": 0.0, "margin": 1.0, "opposition": 0.0, "is_earlier": 0.0}
+"""Confidence by the difference of the supports alone, from which fits start."""
+
+
+def probability(log_odds: float) -> float:
+    """Probability of these log odds."""
+    return 1 / (1 + math.exp(-log_odds))
 
 
 @lru_cache(maxsize=8)
@@ -95,7 +125,10 @@ def evidence(derivation: EveryDerivation, goals: Iterable[Atom]) -> tuple[str, .
 def read_weights(path: Path = FILE) -> RuleWeights:
     """Weights of a TOML file."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
-    return RuleWeights({name: float(weight) for name, weight in data["weights"].items()}, float(data["least"]))
+    weights, confidence = (
+        {name: float(weight) for name, weight in data.get(section, {}).items()} for section in ("weights", "confidence")
+    )
+    return RuleWeights(weights, float(data["least"]), confidence or MARGIN_ALONE)
 
 
 @lru_cache(maxsize=1)
