@@ -95,7 +95,7 @@ def test_phrases_are_made_of_lemmas(section: str) -> None:
 
 
 @pytest.mark.english
-@pytest.mark.slow
+@pytest.mark.timeout(900)  # it parses thousands of sentences
 @pytest.mark.skipif(not WordNet().available, reason="WordNet is not installed (wordnet-base of Debian)")
 def test_the_parse_of_some_sentence_gives_each_phrase() -> None:
     """Every phrase of the lexicon is asked for when a sentence that has it is read."""
