@@ -104,9 +104,11 @@ class _Statement:
         arguments: list[list[SourceToken]] = [[]]
         for index in range(start, len(self.tokens)):
             token = self.tokens[index]
-            # A second "(" before the ")" shows that the first one was left open.
-            if token.type in ("RPAR", "LPAR"):
+            if token.type == "RPAR":
                 return arguments, index
+            # A second "(" before the ")" shows that the first one was left open, before the name of another predicate.
+            if token.type == "LPAR":
+                return [*arguments[:-1], arguments[-1][:-1]], index - 1
             if token.type == "COMMA":
                 arguments.append([])
             else:
