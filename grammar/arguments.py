@@ -143,8 +143,6 @@ def fits(value: Any, kind: Any) -> bool:
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or isinstance(kind, TypeVar):
         return True
-    if kind is None:
-        return value is None
     if origin is typing.Annotated:
         return fits(value, parts[0])
     if origin in (Union, types.UnionType):
@@ -215,7 +213,7 @@ def _names(kind: Any) -> list[str]:
         return _names(get_args(kind)[0])
     if isinstance(kind, ForwardRef):
         return [kind.__forward_arg__]
-    if kind is None or kind is type(None):
+    if kind is type(None):
         return ["None"]
     name = getattr(origin or kind, "__name__", str(kind)).replace("Sequence", "list")
     is_collection = isinstance(origin, type) and issubclass(origin, Collection) and not issubclass(origin, Mapping)

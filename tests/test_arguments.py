@@ -4,10 +4,11 @@ import dataclasses
 import inspect
 import io
 import pickle
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -15,6 +16,7 @@ import hapax
 from hapax.evaluation.entailment.consistency import consistency
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
 from hapax.evaluation.entailment.scorers import RandomScorer
+from hapax.grammar.arguments import checked, fits, in_words, remedy_of
 
 RESULTS = {
     *("MinedRule", "MinedRules", "PredicateLinks"),
@@ -169,3 +171,71 @@ def test_a_class_is_still_a_class() -> None:
     copied = pickle.loads(pickle.dumps(settings))  # noqa: S301  # our own
     assert copied == dataclasses.replace(hapax.SearchSettings(), seed=3)
     assert isinstance(hapax.KnowledgeBase(), hapax.KnowledgeBase)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fitting", "unfit"),
+    [
+        (int, [3, -1, 0], [2.5, True, "3", None]),
+        (float, [2.5, 3], [False, "2.5", 1j]),
+        (bool, [True, False], [1, 0, "true"]),
+        (str, ["a", ""], [b"a", 1, ["a"]]),
+        (str | None, ["a", None], [1]),
+        (Literal["a", "b"], ["a", "c"], [1, None]),  # which of them is checked by the operation
+        (typing.Annotated[int, "positive"], [1], [1.5]),
+        (Sequence[str], [["a"], ("a", "b"), [], {"a"}], ["a", b"a", {"a": 1}, ["a", 1]]),
+        (tuple[str, ...], [("a",), ["a"], ()], ["a", ("a", 1), 3]),
+        (Iterable[str], ["a", ["a"], iter([])], [1]),
+        (Mapping[str, int], [{"a": 1}], [["a"], [("a", 1)]]),
+        (Callable[[], int], [print], ["print", 3]),
+        (typing.IO[str], [io.StringIO()], ["text", Path("text")]),
+        (Path, [Path("a")], ["a"]),
+        (typing.ForwardRef("Path"), [Path("a")], ["a"]),
+    ],
+)
+def test_values_fit_a_type(kind: Any, fitting: list[Any], unfit: list[Any]) -> None:
+    """A value fits if Python's typing allows it; a truth value is no number, and a text is no list."""
+    assert [value for value in fitting if not fits(value, kind)] == []
+    assert [value for value in unfit if fits(value, kind)] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "remedy"),
+    [
+        (int, "an int", "Give a whole number"),
+        (str | None, "a str or None", "Give a text"),
+        (str | Path, "a str or Path", "Give the name of a file or folder"),
+        (Sequence[str], "a list of str", "Give a list of str"),
+        (Sequence[str | Path], "a list of str or Path", "Give a list of str or Path"),
+        (Mapping[str, int], "a Mapping", "Give a Mapping"),
+        (Literal["a", "b"], "a str", "Give a text"),
+        (typing.Annotated[int, "positive"], "an int", "Give a whole number"),
+        (typing.ForwardRef("Image"), "an Image", "Give an Image"),
+    ],
+)
+def test_a_type_has_words_and_a_remedy(kind: Any, words: str, remedy: str) -> None:
+    """Messages name a type with its article and say what to give."""
+    assert (in_words(kind), remedy_of(kind)) == (words, remedy)
+
+
+def test_annotations_that_are_types_are_checked() -> None:
+    """A function whose annotations are types instead of texts, as in a script, is checked by them."""
+
+    @checked
+    def asked(times: int, text: str | None = None, *, limit: Any = None, anything=0, **more: int) -> int:
+        return times
+
+    assert asked(2) == asked(2, None, limit=None, anything="x", other="y") == 2
+    with pytest.raises(
+        hapax.ArgumentRejected, match=r"asked: times is a str \('2'\), not an int\. Give a whole number\."
+    ):
+        asked("2")
+    with pytest.raises(hapax.ArgumentRejected, match=r"times is None, not an int"):
+        asked(None)
+
+
+def test_a_table_is_mapped_by_a_call() -> None:
+    """A mapping of a table is made by its class, whose annotations Pydantic has read already."""
+    mapping = hapax.TableMapping.of("eats", ["dog", "food"], table="meals")
+
+    assert hapax.TableMapping(facts=mapping.facts, table="meals", delimiter=None) == mapping
