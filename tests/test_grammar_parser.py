@@ -13,7 +13,14 @@ from hapax.grammar.attributes import Polarity, Principle, default_generic, defau
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.hints import DIAGNOSTICS_PER_FILE, FORM_HINTS, TOO_MANY, UNREADABLE, Hint
-from hapax.grammar.parser import KEYWORDS, load_library, parse_library, parse_rule
+from hapax.grammar.parser import (
+    KEYWORDS,
+    load_library,
+    parse_library,
+    parse_rule,
+    parse_statements,
+    statement_tokens,
+)
 from hapax.grammar.printing import format_library, signature_text
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
@@ -452,3 +459,109 @@ def test_an_arrow_below_a_blank_line_belongs_to_the_premise_above(arrow: str) ->
 
     (rule,) = parse_library([("t", text)]).rules
     assert rule.sentence == "p(T X) & q(T X) -> r(T X)"
+
+
+TEMPLATES = '"[1] eats [2]" / "[1] does not eat [2]" / "does [1] eat [2]?"'
+
+DECLARATIONS = {
+    "type": "type Dog < Animal",
+    "oracle": f"oracle eats(Dog, Food): {TEMPLATES}",
+    "functional": f"functional eats(Dog, Food): {TEMPLATES}",
+    "given": f"given eats(Dog, Food): {TEMPLATES}",
+    "computed": "computed older(Age A, Age B) := A > B",
+    "aggregate": "aggregate meals(Dog X, Number K) := K = count(Food F: eats(Dog X, Food F))",
+    "opposite": "opposite eats refuses",
+    "fact": 'fact eats("Rex", "meat")',
+    "symmetric": "symmetric knows/2",
+    "asymmetric": "asymmetric knows/2",
+    "irreflexive": "irreflexive knows/2",
+    "transitive": "transitive knows/2",
+    "closed": "closed knows/2",
+    "disjoint": "disjoint Dog, Cat",
+    "never": "never eats(Dog X, Dog X)",
+}
+"""A statement by each keyword; behind a misspelt `import` no word follows that would tell it from a rule."""
+
+
+def slips(word: str) -> list[str]:
+    """The word with a letter too few, a letter twice, or two neighbours in the other order."""
+    slipped = {word[:place] + word[place + 1 :] for place in range(len(word))}
+    slipped |= {word[:place] + word[place] + word[place:] for place in range(len(word))}
+    slipped |= {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
+    return sorted(slipped - set(KEYWORDS))
+
+
+@given(st.sampled_from(sorted(DECLARATIONS)), st.data())
+def test_a_slip_in_a_keyword_names_the_keyword(keyword: str, data: st.DataObject) -> None:
+    """One wrong letter in a keyword is a fault at the word that names the keyword, and the statements around are read."""
+    slip = data.draw(st.sampled_from(slips(keyword)))
+    text = f"type Child < Person\n{slip}{DECLARATIONS[keyword].removeprefix(keyword)}\ntype Adult < Person\n"
+
+    (fault,) = parse_statements("a.rules", text)
+
+    assert (fault.code, fault.place.line, fault.place.column) == ("HPX035", 2, 1)
+    mended = [repair.new for repair in fault.fix]
+    if keyword.endswith(
+        "symmetric"
+    ):  # two keywords differ by a letter; where both are near, nothing is mended by itself
+        assert 'symmetric"?' in str(fault)
+        assert mended == []
+    else:
+        assert f'Did you mean "{keyword}"?' in str(fault)
+        assert mended == [keyword]
+
+
+@pytest.mark.parametrize(
+    "text", ["orcale", "orcale & eats(Dog X)", "orcale(Dog X)", "colour red -> blue", 'imprt "a.rules"', "gven/2"]
+)
+def test_a_word_that_no_name_follows_is_no_keyword(text: str) -> None:
+    """What does not go on as a declaration does, or is like no keyword, is a faulty rule, not a misspelt keyword."""
+    faults = parse_statements("a.rules", text)
+
+    assert len(faults) == 1
+    assert faults[0].code != "HPX035"
+
+
+def test_two_words_suffice_for_a_misspelt_keyword() -> None:
+    """A declaration that has only just been begun is told of its keyword."""
+    (fault,) = parse_statements("a.rules", "oracl eats")
+
+    assert fault.code == "HPX035"
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("p(X) -> q(X). r(X) -> s(X)", ["p ( X ) -> q ( X )", "r ( X ) -> s ( X )"]),
+        ("p(X)\n-> q(X)\nr(X) -> s(X)", ["p ( X ) -> q ( X )", "r ( X ) -> s ( X )"]),
+        ("p(X) &\n\nq(X)", ["p ( X ) & q ( X )"]),
+        ("p(X)\n& q(X)", ["p ( X ) & q ( X )"]),
+        ("p(X)\n\n& q(X)", ["p ( X )", "& q ( X )"]),
+        ("p(X,\nY)", ["p ( X , Y )"]),
+        ("p(X\nY)\nq(X)", ["p ( X Y )", "q ( X )"]),
+        ("p(X\n\nq(X)", ["p ( X", "q ( X )"]),
+        ("p(X -> q(X)\nr(X)", ["p ( X -> q ( X )", "r ( X )"]),
+        ("p(X\ntype A < B", ["p ( X", "type A < B"]),
+        ("p(X\ntype(A) -> q(A)", ["p ( X", "type ( A ) -> q ( A )"]),
+        ("p(X) &\ntype A < B", ["p ( X ) &", "type A < B"]),
+        ('p(X) &\nimport "a.rules"', ["p ( X ) &", 'import "a.rules"']),
+        ("p(X) &\ntype(A) -> q(A)", ["p ( X ) & type ( A ) -> q ( A )"]),
+        ("p(X))\n(q)\nr", ["p ( X ) )", "( q )", "r"]),
+        ("p(X\n@name a\nq(X)", ["p ( X", "@name a", "q ( X )"]),
+        ("@name a,\nb\n& q(X)", ["@name a , b", "& q ( X )"]),
+        ("food.is_in(X)", ["food . is_in ( X )"]),
+        ("food. is_in(X)", ["food", "is_in ( X )"]),
+        ("food .is_in(X)", ["food", "is_in ( X )"]),
+        ("fact food.is_in(X)", ["fact food", "is_in ( X )"]),
+        ("p(X) -> q(X)\nunless r(X)", ["p ( X ) -> q ( X ) unless r ( X )"]),
+        ("p(X) -> q(X) unless\nr(X)", ["p ( X ) -> q ( X ) unless r ( X )"]),
+        ("p(X) -> q(X)\nunless(X) -> r(X)", ["p ( X ) -> q ( X )", "unless ( X ) -> r ( X )"]),
+        ("symmetric unless\np(X)", ["symmetric unless", "p ( X )"]),
+        ("symmetric p/2\nunless r(X)", ["symmetric p / 2", "unless r ( X )"]),
+        ("", []),
+        (".\n. .", []),
+    ],
+)
+def test_where_a_statement_ends(text: str, statements: list[str]) -> None:
+    """A statement ends at a full stop or a newline that no parenthesis, sign or `unless` carries on over."""
+    assert [" ".join(map(str, tokens)) for tokens in statement_tokens(text)[1]] == statements
