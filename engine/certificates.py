@@ -49,6 +49,9 @@ ANYTIME_STARTS = (0.02, 0.1, 0.25, 0.5)
 ALTERNATIVES = (0.0, 0.125, 0.25, 0.5)
 """Shares of false values, as parts of the permitted one, against which the repeatable test compares."""
 
+BEGINNING = 0.75
+"""Share of the labels at most with which a test begins: with so many others it may still go on."""
+
 SPARE = 1.2
 """Labels to expect at the only beginning, as a multiple of the least that can pass: a draw may bring fewer."""
 
@@ -306,8 +309,10 @@ def _beginnings(sample: _Sample, risk: float, error: float) -> list[int]:
     expected = [sample.expected(threshold) for threshold in sample.thresholds]
     labels = max(expected)
     needed = [least_labels(false, risk, error / len(STARTS)) for false in STARTS]
-    # Where half of the labels and more would be needed to begin, there is one beginning, with some labels to spare.
-    needed = [least for least in needed if least <= labels / 2] or [math.ceil(SPARE * least_labels(0, risk, error))]
+    # Where too many would be needed to begin, there is one beginning, with some labels to spare.
+    needed = [least for least in needed if least <= BEGINNING * labels] or [
+        math.ceil(SPARE * least_labels(0, risk, error))
+    ]
     begins: dict[int, None] = {}
     for least in needed:
         enough = (place for place, count in enumerate(expected) if count >= least)

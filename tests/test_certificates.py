@@ -129,6 +129,17 @@ def test_a_critic_by_chance_gets_no_threshold_and_no_hope() -> None:
     assert "are false" in choice.reason
 
 
+def test_chance_faults_among_the_best_scores_refuse_no_promise_that_all_labels_keep() -> None:
+    """Three faults among the best hundred of 330 labels end one sequence of tests; the other one begins after them."""
+    scores = [1 - place / 330 for place in range(330)]
+    judged = [JudgedScore(score, place not in (10, 40, 70)) for place, score in enumerate(scores)]
+
+    choice = choose_threshold(judged, scores, Promise(0.95, 0.9))
+
+    assert choice.threshold == scores[-1]
+    assert (choice.labels, choice.false) == (330, 3)
+
+
 def test_too_few_labels_say_how_many_more() -> None:
     """Thirty true labels promise nothing yet; the estimate of the lacking ones suffices when it is followed."""
     scores = [number / 1000 for number in range(1000)]
