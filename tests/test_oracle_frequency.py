@@ -7,7 +7,7 @@ import math
 import pytest
 
 from hapax.llm_oracle.backends.frequency import FLOOR, FrequencyLikelihood
-from hapax.llm_oracle.protocols import LikelihoodModel
+from hapax.llm_oracle.protocols import LikelihoodModel, SpannedText
 
 
 def test_mean_ln_word_frequency() -> None:
@@ -38,3 +38,21 @@ def test_text_without_words_ranks_below_everything(text: str) -> None:
 
     assert score.token_count == 0
     assert score.per_token == float("-inf")
+
+
+def test_a_name_of_several_words_is_not_rare_for_its_length_alone() -> None:
+    """A span's score is its words' sum by the root of their number; a sum alone ranks long names as rare."""
+    from wordfreq import word_frequency
+
+    def log(word: str) -> float:
+        return math.log(word_frequency(word, "en"))
+
+    text = SpannedText("They saw New York State and galangal ?!.", ((9, 23), (28, 36), (37, 39)))
+    (score,) = FrequencyLikelihood().span_log_likelihoods([text])
+    (place, count), (root, _), wordless = score.spans
+
+    assert count == 3
+    assert place == pytest.approx((log("new") + log("york") + log("state")) / math.sqrt(3))
+    assert root == pytest.approx(log("galangal"))
+    assert 3 * log("york") < root < place
+    assert wordless == (0.0, 0)

@@ -23,6 +23,9 @@ class FrequencyLikelihood:
     Words are independent, so the first one counts too. A text without words has no tokens.
     """
 
+    words_are_independent = True
+    """So it has no pointwise mutual information, `Measure.PAIR`."""
+
     def __init__(self, language: str = "en") -> None:
         from importlib.metadata import version
 
@@ -32,7 +35,8 @@ class FrequencyLikelihood:
         self._language = language
         self._tokenize = tokenize
         self._word_frequency = word_frequency
-        self.identity = ModelIdentity("frequency", f"wordfreq {version('wordfreq')} {language}")
+        # It names the score of a span, so that no span's score of an earlier version is taken from a journal.
+        self.identity = ModelIdentity("frequency", f"wordfreq {version('wordfreq')} {language}, names by root of words")
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         scores: list[LogLikelihood] = []
@@ -43,12 +47,18 @@ class FrequencyLikelihood:
         return scores
 
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
-        """Words are independent of each other, so a span has the score that it would have alone."""
+        """A span has the score that it would have alone: the sum over its words, divided by the root of their number.
+
+        The words of a name go together, so the name is likelier than their sum says. By the sum, long names of common
+        words pass for rare ones (docs/long_tail.md compares the two).
+        """
         wholes = self.log_likelihoods([text.text for text in texts])
         scores = []
         for text, whole in zip(texts, wholes, strict=True):
             parts = self.log_likelihoods([text.text[start:end] for start, end in text.spans])
-            scores.append(replace(whole, spans=tuple((part.total, part.token_count) for part in parts)))
+            # A span without words has the score 0.
+            spans = tuple((part.total / math.sqrt(part.token_count or 1), part.token_count) for part in parts)
+            scores.append(replace(whole, spans=spans))
         return scores
 
 
