@@ -17,7 +17,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
-from hapax.llm_oracle.pair_frames import pair_frames
+from hapax.llm_oracle.pair_frames import START, pair_frames
 from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
@@ -29,9 +29,6 @@ from hapax.llm_oracle.protocols import (
 
 NEUTRAL_FRAME = "They talked about {}."
 """Sentence in which a name is scored alone. It fits names of every type."""
-
-START = "\n"
-"""Put before a text whose values are scored: the first token of a text has no score, and it may be a value's."""
 
 
 class Measure(StrEnum):
@@ -49,8 +46,8 @@ class Measure(StrEnum):
     PRIOR = "prior"
     """Log-likelihood of the values alone, each in a neutral frame: name rarity."""
     PAIR = "pair"
-    """Log-likelihood of each value after the first, given the text before, less what it has anyway: pair rarity. What
-    it has anyway is its mean in the same sentence beside the values of other statements (`pair_frames.py`), or its
+    """Log-likelihood of a value beside another one, less what it has anyway, as a mean over pairs of values and both
+    orders: pair rarity. What it has anyway is its mean beside the values of other statements (`pair_frames.py`), or its
     prior without others. It is the pointwise mutual information in the domain's frame (Holtzman et al. 2021). By word
     vectors, it is the similarity of the values, which is not in nats."""
 
@@ -92,7 +89,8 @@ def measures_of(model: Any) -> frozenset[Measure]:
     # A tokenizer may not tell where its tokens are (`HuggingFaceLikelihood.locates_tokens`).
     gives_spans = isinstance(inner, SpanLikelihoodModel) and getattr(inner, "locates_tokens", True)
     if gives_spans:
-        return frozenset(Measure)
+        # Where words are independent, no names go together.
+        return frozenset(Measure) - ({Measure.PAIR} if getattr(inner, "words_are_independent", False) else set())
     of_texts = frozenset(Measure) - OF_NAMES
     return of_texts | {Measure.PAIR} if isinstance(inner, PairModel) else of_texts
 
@@ -179,8 +177,8 @@ def _by_likelihood(
     plain: Sequence[LogLikelihood | None] = [None] * len(texts)
     parts: Sequence[LogLikelihood | None] = [None] * len(texts)
     of_sentence = measures & {Measure.TOTAL, Measure.SLOR}
-    tells_spans = measures_of(model) >= OF_NAMES
-    if measures & {Measure.SPAN, Measure.PAIR} or (of_sentence and tells_spans):
+    tells_spans = Measure.SPAN in measures_of(model)
+    if Measure.SPAN in measures or (of_sentence and tells_spans):
         parts = _span_scores(model, [asked for asked, _ in spanned])
     # The paper leaves out a text's first token; where its score is known, it can be subtracted from the whole.
     tells_first = all(part is not None and (part.first is not None or part.refused) for part in parts)
@@ -190,43 +188,54 @@ def _by_likelihood(
     if measures & {Measure.PRIOR, Measure.PAIR}:
         names = list(dict.fromkeys(chain.from_iterable(mentioned for _, mentioned in spanned)))
         priors = dict(zip(names, _span_scores(model, [_alone(name) for name in names]), strict=True))
-    beside = _beside_others(model, [asked for asked, _ in spanned]) if Measure.PAIR in measures else {}
+    gains = _pair_gains(model, spanned, priors) if Measure.PAIR in measures else {}
     answers: list[TextMeasures | None] = []
     for text, (asked, mentioned), whole, part in zip(texts, spanned, plain, parts, strict=True):
         alone = [priors[name] for name in mentioned] if priors else []
-        if any(score is not None and score.refused for score in (whole, part, *alone)):
+        gain = gains.get(asked)
+        is_refused = any(score is not None and score.refused for score in (whole, part, *alone))
+        if is_refused or (Measure.PAIR in measures and gain is None):
             answers.append(None)
             continue
-        others = [beside.get((asked, place)) for place in range(len(mentioned))]
-        answers.append(_Scores(text.text, whole, part, alone, others).measured(measures))
+        answers.append(_Scores(text.text, whole, part, alone, gain).measured(measures))
     return answers
 
 
-def _beside_others(model: Any, texts: Sequence[SpannedText]) -> dict[tuple[SpannedText, int], float]:
-    """Mean log-likelihood of each name after a text's first one, in its sentence beside other names."""
-    frames = pair_frames(texts)
-    asked = list(dict.fromkeys(chain.from_iterable(frames.values())))
-    scores = dict(zip(asked, _span_scores(model, asked), strict=True)) if asked else {}
-    means = {}
-    for name, texts_beside in frames.items():
-        found = [scores[text].spans[0][0] for text in texts_beside if not scores[text].refused]
-        if found:
-            means[name] = math.fsum(found) / len(found)
-    return means
+def _pair_gains(
+    model: Any, statements: Sequence[tuple[SpannedText, Sequence[str]]], priors: Mapping[str, LogLikelihood]
+) -> dict[SpannedText, float]:
+    """Pointwise mutual information of each text's names, in nats, as a mean over their ordered pairs.
+
+    0 for a text with fewer than two names, of which nothing is known; none for one with a pair that the model refused.
+    """
+    frames = pair_frames(statements)
+    asked: dict[SpannedText, None] = {}
+    for frame in chain.from_iterable(frames.values()):
+        asked |= dict.fromkeys((frame.beside, *frame.beside_others))
+    answers = zip(asked, _span_scores(model, list(asked)), strict=True) if asked else ()
+    scores = {text: answer.spans[0][0] for text, answer in answers if not answer.refused}
+    found = {}
+    for text, pairs in frames.items():
+        if not all(pair.beside in scores for pair in pairs):
+            continue
+        gains = []
+        for pair in pairs:
+            anyway = [scores[other] for other in pair.beside_others if other in scores]
+            base = math.fsum(anyway) / len(anyway) if anyway else priors[pair.name].spans[0][0]
+            gains.append(scores[pair.beside] - base)
+        found[text] = math.fsum(gains) / len(gains) if gains else 0.0
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """The scores of a text: without its first token, with its values, and of each value alone and beside other ones.
-
-    `others`: mean log-likelihood of each value beside other values; None where there are no others.
-    """
+    """The scores of a text: without its first token, with its values, of each value alone, and of its pairs."""
 
     text: str
     whole: LogLikelihood | None
     parts: LogLikelihood | None
     alone: Sequence[LogLikelihood]
-    others: Sequence[float | None]
+    pair: float | None
 
     def measured(self, measures: frozenset[Measure]) -> TextMeasures:
         found: dict[Measure, float] = {}
@@ -249,11 +258,8 @@ class _Scores:
         priors = [score.spans[0][0] for score in self.alone]
         if priors:
             found[Measure.PRIOR] = math.fsum(priors)
-        if self.parts is not None and Measure.PAIR in measures:
-            # The first value has no other value before it. Where there is no second, nothing is known of pairs: 0.
-            anyway = [prior if beside is None else beside for prior, beside in zip(priors, self.others, strict=True)]
-            gains = [total - base for (total, _), base in zip(self.parts.spans, anyway, strict=True)]
-            found[Measure.PAIR] = math.fsum(gains[1:])
+        if self.pair is not None:
+            found[Measure.PAIR] = self.pair
         names = self.parts.spans if self.parts is not None else [score.spans[0] for score in self.alone]
         return TextMeasures(found, sum(count for _, count in names))
 

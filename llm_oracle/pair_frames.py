@@ -1,9 +1,10 @@
-"""Sentences in which a value stands beside the other values of its rule: what it is likely anyway, in its own frame.
+"""Sentences in which a value stands beside another value of its statement, and beside those of other statements.
 
-How much likelier a name is beside another one than anyway (pointwise mutual information) needs the probability that the
-name has anyway in this place of this sentence. A neutral sentence tells it badly. The statements of a rule are one
-sentence with other values, so the name is put beside the values of other statements, and the mean is taken (a domain
-frame as in Holtzman et al. 2021, with the values of the domain in it).
+How much likelier a name is beside another one than anyway (pointwise mutual information) needs the probability that it
+has anyway, in the same sentence. That is its mean beside the names that other statements have in the other one's place:
+they are of the same type, so the mean holds what the sentence and the type make likely (a domain frame as in Holtzman
+et al. 2021, with the values of the domain in it). The sentence says as little as possible and is read in both orders:
+in a rule's own sentence, in its one order, language models and word vectors agree less on which names go together.
 """
 
 from __future__ import annotations
@@ -12,61 +13,67 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, permutations
 
 from hapax.llm_oracle.protocols import SpannedText
 
+START = "\n"
+"""Put before a text whose values are scored: the first token of a text has no score, and it may be a value's."""
+
+SENTENCE = "{} has to do with {}."
+
 OTHERS = 6
-"""Statements from which earlier values are taken, at most."""
+"""Names beside which a name has its mean, at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class SplitText:
-    """A text cut at its names: names are as they stand there, `between` has one part more than there are names."""
+class PairFrame:
+    """A name of a statement beside another one of its names, and beside those in the other one's place elsewhere.
 
-    between: tuple[str, ...]
-    names: tuple[str, ...]
+    The spans are those of the name, which comes second.
+    """
 
-    @classmethod
-    def of(cls, spanned: SpannedText) -> SplitText:
-        """Cut a text at its spans."""
-        # 0, start, end, start, end ... length: even pieces lie between the names, odd ones are the names.
-        edges = [0, *chain.from_iterable(spanned.spans), len(spanned.text)]
-        pieces = [spanned.text[start:end] for start, end in pairwise(edges)]
-        return cls(tuple(pieces[::2]), tuple(pieces[1::2]))
-
-    def beside(self, earlier: Sequence[str]) -> SpannedText:
-        """The text with other names before, in which the next name has the span."""
-        names = (*earlier, *self.names[len(earlier) :])
-        text, start = self.between[0], 0
-        for place, (name, part) in enumerate(zip(names, self.between[1:], strict=True)):
-            start = len(text) if place == len(earlier) else start
-            text += name + part
-        return SpannedText(text, ((start, start + len(names[len(earlier)])),))
+    name: str
+    beside: SpannedText
+    beside_others: tuple[SpannedText, ...]
 
 
-Frames = Mapping[tuple[SpannedText, int], tuple[SpannedText, ...]]
-"""For a text and the number of a name after its first one: the texts in which it stands beside other names."""
+def pair_frames(statements: Sequence[tuple[SpannedText, Sequence[str]]]) -> Mapping[SpannedText, tuple[PairFrame, ...]]:
+    """For each statement, of which the names at its spans are given, its ordered pairs of names.
 
-
-def _content_hash(names: Sequence[str]) -> str:
-    """A number in hexadecimal digits that looks drawn by chance."""
-    return hashlib.sha256(repr(tuple(names)).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def pair_frames(texts: Sequence[SpannedText]) -> Frames:
-    """The frames of each text's names after the first; none for a text whose sentence no other text has."""
-    split = {text: SplitText.of(text) for text in texts if len(text.spans) > 1}
-    earlier: dict[tuple[tuple[str, ...], int], dict[tuple[str, ...], None]] = defaultdict(dict)
-    for parts in split.values():
-        for place in range(1, len(parts.names)):
-            earlier[parts.between, place][parts.names[:place]] = None
-    # By a hash of the names, so that later statements change the draw as little as possible.
-    # One more than needed, since each text leaves out its own names.
-    drawn = {sentence: sorted(names, key=_content_hash)[: OTHERS + 1] for sentence, names in earlier.items()}
+    A statement whose sentence no other one has, with other names, has frames without other names.
+    """
+    # The names at each place of the statements that have the same sentence around their names.
+    at_place: dict[tuple[tuple[str, ...], int], dict[str, None]] = defaultdict(dict)
+    for text, names in statements:
+        for place, name in enumerate(names):
+            at_place[_around(text), place][name] = None
+    # By a hash of the names, so that later statements change the draw as little as possible. Two more than needed,
+    # since a pair leaves out its own names.
+    drawn = {place: sorted(names, key=_content_hash)[: OTHERS + 2] for place, names in at_place.items()}
     frames = {}
-    for text, parts in split.items():
-        for place in range(1, len(parts.names)):
-            others = [names for names in drawn[parts.between, place] if names != parts.names[:place]][:OTHERS]
-            frames[text, place] = tuple(parts.beside(names) for names in others)
+    for text, names in statements:
+        pairs = []
+        for (place, other), (_, name) in permutations(enumerate(names), 2):
+            others = [another for another in drawn[_around(text), place] if another not in (other, name)][:OTHERS]
+            pairs.append(PairFrame(name, _beside(other, name), tuple(_beside(another, name) for another in others)))
+        frames[text] = tuple(pairs)
     return frames
+
+
+def _around(text: SpannedText) -> tuple[str, ...]:
+    """The pieces of a text between its spans."""
+    # 0, start, end, start, end ... length: every second piece lies between spans.
+    edges = [0, *chain.from_iterable(text.spans), len(text.text)]
+    return tuple(text.text[start:end] for start, end in list(pairwise(edges))[::2])
+
+
+def _content_hash(name: str) -> str:
+    """A number in hexadecimal digits that looks drawn by chance."""
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _beside(other: str, name: str) -> SpannedText:
+    before, between, after = SENTENCE.split("{}")
+    start = len(begun := START + before + other + between)
+    return SpannedText(begun + name + after, ((start, start + len(name)),))

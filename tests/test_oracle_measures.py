@@ -21,7 +21,7 @@ from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.backends.huggingface import HuggingFaceLikelihood
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import NEUTRAL_FRAME, Measure, RankedText, measured, measures_of, mentions
+from hapax.llm_oracle.measures import NEUTRAL_FRAME, Measure, RankedText, measured, mentions
 from hapax.llm_oracle.pair_frames import pair_frames
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
 
@@ -75,7 +75,7 @@ def test_each_measure_by_hand() -> None:
         Measure.SLOR: pytest.approx((-25.0 - words) / 25),
         Measure.SPAN: -18.0,  # soy milk, buttermilk
         Measure.PRIOR: -36.0,
-        Measure.PAIR: -10.0 + 20.0,  # buttermilk, the second of the sentence
+        Measure.PAIR: (10.0 + 8.0) / 2,  # each name beside the other one, less its prior
     }
 
 
@@ -91,18 +91,18 @@ def test_a_measure_does_not_depend_on_the_others_that_are_wanted() -> None:
 
 
 class ByCompany(ByLetter):
-    """As `ByLetter`, but naan costs nothing beside butter."""
+    """As `ByLetter`, but butter and naan cost nothing beside each other."""
 
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
         answers = super().span_log_likelihoods(texts)
         for place, text in enumerate(texts):
-            if "butter" in text.text and text.text.endswith("naan"):
-                answers[place] = replace(answers[place], spans=((*answers[place].spans[:-1], (0.0, 4))))
+            if "butter" in text.text and "naan" in text.text:
+                answers[place] = replace(answers[place], spans=tuple((0.0, count) for _, count in answers[place].spans))
         return answers
 
 
 def test_a_pair_is_compared_with_other_values_of_its_sentence() -> None:
-    """Naan is likelier beside butter than beside the other values of the rule, by the letters that it costs there."""
+    """Butter and naan are likelier together than beside other values of the rule, by the letters that they cost."""
     texts = [
         RankedText(f"{left} is in {right}", (left, right))
         for left, right in (("butter", "naan"), ("milk", "naan"), ("salt", "toast"))
@@ -111,25 +111,41 @@ def test_a_pair_is_compared_with_other_values_of_its_sentence() -> None:
     scored = measured(ByCompany(), texts, [Measure.PAIR])
 
     assert [text.scores[Measure.PAIR] for text in scored if text is not None] == [
-        0 + 4,  # naan costs four letters beside milk and salt
-        -4 + (0 + 4) / 2,  # nothing beside butter, four beside salt
-        0,  # toast costs the same everywhere
+        (4 + 6) / 2,  # naan costs four letters beside milk and salt, butter six beside toast
+        (-4 + (4 + 0) / 2 + 0) / 2,  # naan costs four beside milk, nothing beside butter; milk always the same
+        0,  # toast and salt cost the same everywhere
     ]
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("efgh")), max_size=12, unique=True))
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("defg")), max_size=12, unique=True))
 def test_frames_have_the_own_name_beside_other_ones(pairs: list[tuple[str, str]]) -> None:
-    """Each frame is the sentence with earlier names of another statement, and the name itself at its span."""
-    texts = [SpannedText(f"{left} is in {right}.", ((0, 1), (8, 9))) for left, right in pairs]
+    """Each name stands beside each other name, and beside the other one's counterparts, of which neither is its own."""
+    texts = [
+        (SpannedText(f"{left} is in {right}.", ((0, 1), (8, 9))), (left, right))
+        for left, right in pairs
+        if left != right
+    ]
 
     frames = pair_frames(texts)
 
-    for text, (left, right) in zip(texts, pairs, strict=True):
-        beside = frames[text, 1]
-        firsts = [frame.text[0] for frame in beside]
-        assert all(frame.text == f"{first} is in {right}." for frame, first in zip(beside, firsts, strict=True))
-        assert all(frame.text[slice(*frame.spans[0])] == right for frame in beside)
-        assert set(firsts) == {first for first, _ in pairs} - {left}
+    for text, (left, right) in texts:
+        for frame, other, name, place in zip(frames[text], (left, right), (right, left), (0, 1), strict=True):
+            assert frame.name == name
+            assert frame.beside.text.strip() == f"{other} has to do with {name}."
+            counterparts = {names[place] for _, names in texts} - {left, right}
+            assert {beside.text for beside in frame.beside_others} == {
+                frame.beside.text.replace(f"{other} has", f"{counterpart} has") for counterpart in counterparts
+            }
+            for beside in (frame.beside, *frame.beside_others):
+                assert all(beside.text[slice(*span)] == name for span in beside.spans)
+
+
+def test_a_text_without_a_second_name_has_no_pair() -> None:
+    """Nothing is known of the pairs of a text with one name: its measure of pairs is 0."""
+    (alone,) = measured(ByLetter(), [RankedText("milk is old", ("milk",))], [Measure.PAIR])
+
+    assert alone is not None
+    assert alone.scores[Measure.PAIR] == 0
 
 
 def test_a_name_is_scored_alone_once() -> None:
@@ -293,7 +309,8 @@ def test_rare_names_are_no_common_pair() -> None:
 
 
 def test_a_measure_that_a_model_lacks_is_named() -> None:
-    """A popularity model has no likelihood of a sentence, and the error lists the measures that it has."""
+    """A popularity model has no likelihood of a sentence, a word list no pairs; the error lists what a model has."""
     with pytest.raises(HapaxError, match=r"table does not give the measure paper\. Its measures are span, prior, pair"):
         measured(ByCount(), [SENTENCE], [Measure.PAPER])
-    assert measures_of(FrequencyLikelihood()) == frozenset(Measure)
+    with pytest.raises(HapaxError, match=r"frequency does not give the measure pair\. .* slor, span, prior; choose"):
+        measured(FrequencyLikelihood(), [SENTENCE], [Measure.PAIR])
