@@ -79,6 +79,44 @@ def test_ends_are_thirds_of_each_rule(kb: KnowledgeBase) -> None:
     assert (thirds.head, thirds.long_tail, thirds.in_both) == (6, 6, 0)
 
 
+class ByDifference(ByNumber):
+    """As `ByNumber`, but beside another name, a name is as likely as their numbers are near."""
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        answers = super().span_log_likelihoods(texts)
+        for place, text in enumerate(texts):
+            first, _, second = text.text.strip().partition(" has to do with ")
+            if second:
+                difference = int(first.split()[-1]) - int(second.strip(".").split()[-1])
+                answers[place] = LogLikelihood(0.0, 1, spans=((-float(abs(difference)), 1),))
+        return answers
+
+
+def test_rare_pairs_are_those_of_the_commoner_names() -> None:
+    """As in a search, the measure of pairs divides the half of the statements with the commoner names."""
+    store = KnowledgeBase()
+    store.start_run(RunRecord("run", "search", {}, "run", "2026-01-01"))
+    store.add_statements(
+        StatementRecord(
+            "soup",
+            Distribution.HEAD,
+            "run",
+            (("D", f"dish {number}"), ("S", f"sauce {number + number % 3}")),
+            f"dish {number} has sauce {number + number % 3}",
+            "all is well",
+            "",
+            {},
+        )
+        for number in range(12)
+    )
+
+    found = study(store, [ByDifference(), ByDifference("twin")])
+
+    sizes = {size.measure: size for size in found.sizes if size.ranker == "numbers"}
+    assert (sizes["pair"].head, sizes["pair"].long_tail) == (2, 2)
+    assert (sizes["prior"].head, sizes["prior"].long_tail) == (4, 4)
+
+
 def test_a_circular_judge_is_marked(kb: KnowledgeBase) -> None:
     """The ranker itself and its teacher are marked in every table and are no evidence."""
     pupil = ByNumber("pupil", taught_by=("numbers",))

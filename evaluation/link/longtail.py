@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hapax.engine.run_memory import models_of
-from hapax.engine.search.ends import Ends, Values, ends, matched_pairs
+from hapax.engine.search.ends import Ends, Values, ends, matched_pairs, pair_pool
 from hapax.engine.search.ranking import random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
 from hapax.evaluation.shared.estimates import (
@@ -317,7 +317,11 @@ def _stored_ends(pool: _Pool) -> Ends:
 
 
 def _ends(pool: _Pool, scorer: _Scorer, measure: Measure, seed: int) -> Ends:
+    """The ends of a rule as a search by this measure cuts them."""
     scores = scorer.scores(pool.values, measure)
+    if measure == Measure.PAIR:
+        commoner = pair_pool({text: scorer.by_text[text] for text in scores})
+        scores = {text: scores[text] for text in commoner}
     return ends(scores, pool.values, lambda text: random_score(seed, pool.rule, text))
 
 
