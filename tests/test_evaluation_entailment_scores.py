@@ -419,3 +419,16 @@ def test_suggestions_point_one_way() -> None:
     assert written.rules[0].sentence == "shopped_in(Person A, Shop B) -> went_to(Person A, Shop B)"
     added = parse_library([("x.rules", RULES), ("new.rules", suggestion.text)])
     assert list(suggestions(found, added, 0.8, 0.3)) == []
+
+
+@pytest.mark.parametrize(
+    ("score", "converse", "count"), [(0.85, 0.55, 1), (0.8, 0.5, 1), (0.8, 0.51, 0), (0.79, 0.1, 0), (0.95, 0.65, 1)]
+)
+def test_a_suggestion_reaches_score_and_margin(score: float, converse: float, count: int) -> None:
+    """A score of exactly the least, and a difference of exactly the margin, suffice, also where floats round it."""
+    found = [
+        Edge.of("shopped_in(Person A, Shop B)", "went_to(Person A, Shop B)", score),
+        Edge.of("went_to(Person A, Shop B)", "shopped_in(Person A, Shop B)", converse),
+    ]
+
+    assert len(list(suggestions(found, parse_library([("x.rules", RULES)]), at_least=0.8, margin=0.3))) == count

@@ -42,7 +42,8 @@ def suggestions(found: Sequence[Edge], library: Library, at_least: float, margin
     # The surest first; the texts make the order of ties the same in every run.
     for edge in sorted(found, key=lambda edge: (-edge.score, str(edge.premise), str(edge.hypothesis))):
         converse = scores.get(_converse(edge), 0.0)
-        if edge.score < at_least or edge.score - converse < margin:
+        # Rounded: .85 - .55 is less than .3 in floats.
+        if edge.score < at_least or round(edge.score - converse, 9) < margin:
             continue
         known = library.knows(edge.premise.indicator) or library.knows(edge.hypothesis.indicator)
         if not known or any(subsumes(rule, edge.rule, library) for rule in library.rules):
