@@ -238,6 +238,9 @@ EXPRESSIONS = (
     "K",
     "N - N / 8",
     "(N + K) / 2 - 0.25",
+    "N / -4",
+    "1 - K / -0.5",
+    "N * -0.1",
     "0.3",
 )
 
@@ -289,6 +292,22 @@ def test_a_decimal_of_the_rule_alone_is_compared(condition: str, prolog: PrologS
         derive_all(kb, library, [library.rule("r")], "sql", session=prolog)
 
         assert stored(kb, library, "r", prolog) == by_prolog(prolog, kb, library, "r") != []
+
+
+@pytest.mark.parametrize(
+    "condition", ["N / -4 < -0.5", "-0.5 >= N / -0.5", "N / -4 = -0.25", "N / 0 < 1", "N / 4 < 0.5"]
+)
+def test_a_negative_divisor_turns_no_comparison_round(condition: str, prolog: PrologSession) -> None:
+    """A number divided by a negative one compares as in Prolog; division by zero holds of nothing."""
+    library = library_of(
+        f"given size(Thing, Number).\n@name r\n@generic none\nsize(Thing T, Number N) & {condition} -> small(Thing T)."
+    )
+    with KnowledgeBase() as kb:
+        kb.add_facts([fact("size", str(value), value) for value in (-1, 0, 1, 2, Decimal("2.5"), 3)])
+        derive_all(kb, library, [library.rule("r")], "sql", session=prolog)
+
+        assert stored(kb, library, "r", prolog) == by_prolog(prolog, kb, library, "r")
+        assert bool(stored(kb, library, "r", prolog)) == ("/ 0" not in condition)
 
 
 TWINS = """

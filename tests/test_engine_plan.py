@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_fixture import invoke
@@ -17,7 +18,7 @@ from hapax.engine.search.expectation import KEYED, LARGE, OPEN, ExpectedBeams, E
 from hapax.engine.search.gates import PARSER, GateCount
 from hapax.engine.search.inquiry import QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.plan import Range, plan_run
+from hapax.engine.search.plan import Range, plan_run, with_probes
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
@@ -354,6 +355,25 @@ def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, secon
     found = pace.seconds(requests, Usage(40, 10), rounds)
 
     assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_requests_that_choose_the_prompt_have_a_row_of_their_own():
+    """They take the pace and the price of the knowledge model; without them neither time nor money is told."""
+    library, model, models = prepared(ALLERGY)
+    with KnowledgeBase() as kb:
+        estimate = plan_run(library, library.rules, kb, models, SETTINGS)
+    server = SimpleNamespace(identity=model.identity, pace=ServerPace(10, tpm=600))
+
+    paced = with_probes(estimate, 6, server, Price(1, 1)).roles["probe"]
+    plain = with_probes(estimate, 6, model, None).roles["probe"]
+
+    assert with_probes(estimate, 0, server, None) is estimate
+    assert (paced.calls, plain.calls) == (Range(6, 6), Range(6, 6))
+    # 60 tokens of a prompt and 25 of five values are expected; the answer may have 200.
+    assert paced.tokens == plain.tokens == Range(6 * 85, 6 * 260)
+    assert paced.seconds == pytest.approx((51, 156))
+    assert paced.cost == pytest.approx((6 * 85 / 10**6, 6 * 260 / 10**6))
+    assert (plain.seconds, plain.cost) == (None, None)
 
 
 def test_wall_time_of_a_model_in_this_process_follows_from_its_answers():

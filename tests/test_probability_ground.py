@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from hapax.engine.probability.answers import Evaluator, ProbabilityOptions
 from hapax.engine.probability.exact import TooLarge, exact
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.proofs import best_proof, best_proofs, bounds, supports
@@ -95,6 +96,34 @@ def test_enough_proofs_are_exact_without_negation() -> None:
 
         for node, value in enumerate(by_worlds(program)):
             assert bounds(program, node, 10_000)[0] == pytest.approx(value, abs=1e-9), (seed, program.names[node])
+
+
+def test_a_proof_lists_what_it_needs_with_probabilities() -> None:
+    """The probability of a proof is the product of its facts', of which those that must not hold have the rest to 1."""
+    negated = 0
+    for seed in SEEDS:
+        program = random_program(seed)
+        weights = {str(program.names[node]): weight for node, weight in program.weights.items()}
+        weights |= {f"not {name}": 1 - weight for name, weight in weights.items()}
+        for node in range(len(program.names)):
+            for proof in Evaluator(program, ProbabilityOptions()).proofs(node):
+                assert dict(proof.facts) == pytest.approx({name: weights[name] for name, _ in proof.facts})
+                assert proof.probability == pytest.approx(math.prod(weight for _, weight in proof.facts))
+                negated += any(name.startswith("not ") for name, _ in proof.facts)
+    assert negated > 0
+
+
+def test_a_proof_that_needs_more_than_another_is_none() -> None:
+    """Of proofs by `a` and by `a` and `b` only the first is listed, whichever rule comes first."""
+    for order in ((1, 2), (2, 1)):
+        program = GroundProgram()
+        facts = [program.node(name) for name in "ab"]
+        program.weights = dict.fromkeys(facts, 0.5)
+        root = program.node("root", 1)
+        for length in order:
+            program.add(root, facts[:length])
+
+        assert [value for _, value in supports(program, root, 5)] == [0.5]
 
 
 def test_the_best_proof_is_the_most_probable_tree() -> None:
