@@ -242,7 +242,10 @@ class Workplace:
                 return "survived"
             if killer == TIMED_OUT:
                 return TIMED_OUT
-            if "::" not in killer or self._first_failure([killer], []) is None:
+            if "::" not in killer:  # the change lets no test be collected, or a recorded test is gone
+                collected = self._first_failure(["--collect-only", *tests], []) is None
+                return f"killed by {killer}" if collected else "survived: its tests cannot be collected"
+            if self._first_failure([killer], []) is None:
                 return f"killed by {killer}"
             skipped.append(killer)
         raise AssertionError
@@ -301,6 +304,8 @@ def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[str]:
         return outcome
 
     with tempfile.TemporaryDirectory(prefix="mutation-") as name, ThreadPoolExecutor(options.jobs) as pool:
+        if (shared := ROOT.parent / "shared").exists():  # tests read what lies beside the working tree
+            (Path(name) / "shared").symlink_to(shared)
         for number in range(options.jobs):
             places.put(Workplace.copied(Path(name) / str(number), options.seconds))
         return list(pool.map(work, mutants))
