@@ -86,6 +86,37 @@ def test_names_behind_as_end_the_names_of_predicates_and_rules(folder: Path) -> 
     assert made.polarity.value == "negative"
 
 
+EVERY_KIND = """
+oracle can_eat*(Person, Dish): "[1] can eat [2]" / "[1] cannot eat [2]" / "can [1] eat [2]?"
+given avoids*(Person, Dish): "[1] avoids [2]" / "[1] does not avoid [2]" / "does [1] avoid [2]?"
+given is_related_ to*(Person, Person): "[1] is kin to [2]" / "[1] is not kin to [2]" / "is [1] kin to [2]?"
+opposite can_eat* avoids*
+symmetric is_related_to*/2
+closed is_related_to*/2
+disjoint Person, Dish
+type Soup < Dish
+computed is_older*(Age A, Age B) := A > B: "[1] is over [2]" / "[1] is not over [2]" / "is [1] over [2]?"
+aggregate meals*(Person P, Number K) := K = count(Dish D: avoids*(Person P, Dish D)): "[2] for [1]" / "no" / "?"
+never is_related_to*(Person X, Person X)
+fact is_related_ to*("Ann", "Bob")
+@name "plain*"
+is_related_ to*(Person X, Person Y) & not avoids*(Person X, Dish D) -> can_eat*(Person Y, Dish D)
+unless avoids*(Person Y, Dish D)
+@name short*
+can_eat*(Person X, Soup D) -> avoids*(Person X, Soup D)
+"""
+"""Statements with a star behind each name that `as` changes."""
+
+
+def test_names_behind_as_change_every_kind_of_statement(folder: Path) -> None:
+    """An import under a name reads as the file would with the name at the end of each predicate and rule."""
+    (folder / "plain.rules").write_text(EVERY_KIND.replace("*", ""), "utf-8")
+    (folder / "all.rules").write_text('import "plain.rules" as inn', "utf-8")
+    written = parse_library([("all.rules", EVERY_KIND.replace("*", "_inn"))])
+
+    assert format_library(load_library([folder / "all.rules"])) == format_library(written)
+
+
 def test_rules_without_a_name_get_different_names(folder: Path) -> None:
     """One file under three names has three rules with names of their own."""
     (folder / "all.rules").write_text("\n".join(f'import "guests.rules" as g{n}' for n in range(3)), "utf-8")
