@@ -199,7 +199,7 @@ def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
     data = CoverageData(str(record))
     data.read()
     contexts = data.contexts_by_lineno(str(ROOT / mutant.path)).get(mutant.line, [])
-    tests = {context.partition("|")[0] for context in contexts if "::" in context}
+    tests = {context.rpartition("|")[0] for context in contexts if "::" in context}
     nearest = {file: place for place, file in enumerate(nearest_tests(mutant.path, sys.maxsize))}
     # A line that hundreds of tests execute is held by those about its module; the others only pass over it.
     return sorted(tests, key=lambda test: (nearest.get(test.partition("::")[0], len(nearest)), test))[:MOST_TESTS]
