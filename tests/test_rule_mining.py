@@ -326,6 +326,36 @@ def test_no_supported_chain_is_lost(facts: set[Any]) -> None:
 # --- what is left out
 
 
+@pytest.mark.parametrize(
+    ("text", "types", "declared"),
+    [
+        (
+            "",
+            {"near": ("Place", "Place"), "beside": ("Place", "Place")},
+            ["beside(Place, Place)", "near(Place, Place)"],
+        ),
+        (
+            "given near(Place, Place)",
+            {"near": ("Place", "Place"), "beside": ("Place", "Place")},
+            ["beside(Place, Place)"],
+        ),
+        ("", {"near": ("Place", "Place")}, ["near(Place, Place)"]),
+        ("", {}, []),
+    ],
+)
+def test_a_mined_rule_brings_the_declarations_it_needs(
+    text: str, types: dict[str, tuple[str, ...]], declared: list[str]
+) -> None:
+    """What the library does not declare is given with the types of the facts, if they have types at all places."""
+    facts = [(name, (f"a{number}", f"b{number}")) for number in range(20) for name in ("near", "beside")]
+    with stored(facts, types) as kb:
+        found = mine(kb, hapax.parse_rules(text), MiningOptions(examples=0)).rules
+    rule = next(item for item in found if item.rule.conclusion.atom.predicate == "beside")
+
+    assert sorted(f"{each.name}({', '.join(each.argument_types)})" for each in rule.signatures) == declared
+    assert all(each.kind.value == "given" for each in rule.signatures)
+
+
 def test_rules_that_say_nothing_new_are_left_out() -> None:
     """A conclusion among the premises, mirrored by `symmetric` too, special cases, and rules of the library are left out."""
     pairs = [(f"a{number}", f"b{number}") for number in range(20)]
