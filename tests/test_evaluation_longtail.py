@@ -93,13 +93,13 @@ class ByDifference(ByNumber):
 
 
 def test_rare_pairs_are_those_of_the_commoner_names() -> None:
-    """As in a search, the measure of pairs divides the half of the statements with the commoner names."""
+    """The measure of pairs divides the half of the statements with the commoner names; pairs judge what a search by it found."""
     store = KnowledgeBase()
-    store.start_run(RunRecord("run", "search", {}, "run", "2026-01-01"))
+    store.start_run(RunRecord("run", "search", {"likelihood": "model", "measure": "pair"}, "run", "2026-01-01"))
     store.add_statements(
         StatementRecord(
             "soup",
-            Distribution.HEAD,
+            Distribution.LONG_TAIL if number % 3 else Distribution.HEAD,
             "run",
             (("D", f"dish {number}"), ("S", f"sauce {number + number % 3}")),
             f"dish {number} has sauce {number + number % 3}",
@@ -115,6 +115,10 @@ def test_rare_pairs_are_those_of_the_commoner_names() -> None:
     sizes = {size.measure: size for size in found.sizes if size.ranker == "numbers"}
     assert (sizes["pair"].head, sizes["pair"].long_tail) == (2, 2)
     assert (sizes["prior"].head, sizes["prior"].long_tail) == (4, 4)
+    stored = {split.judged_by: split for split in found.judged if (split.ranker, split.judge) == ("as stored", "twin")}
+    assert set(stored) == {Measure.SPAN, Measure.PAIR}
+    # The names of the head are nearer to each other, which their own numbers do not show.
+    assert stored[Measure.PAIR].auc.value > stored[Measure.SPAN].auc.value
 
 
 def test_a_circular_judge_is_marked(kb: KnowledgeBase) -> None:

@@ -31,7 +31,7 @@ from hapax.evaluation.shared.estimates import (
 )
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
-from hapax.kb.records import Distribution
+from hapax.kb.records import Distribution, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.circularity import is_circular
@@ -184,12 +184,14 @@ class _Scorer:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The ends of each rule by one ranker and measure; the searches' own have no ranker's identity."""
+    """The ends of each rule by one ranker and measure; the searches' own have no measure, and an identity if known."""
 
     ranker: str
     measure: str
     identity: ModelIdentity | None
     by_rule: Mapping[str, Ends]
+    is_of_pairs: bool = False
+    """True if the ends were cut by pair rarity."""
 
 
 def study(
@@ -209,19 +211,21 @@ def study(
     pools = _pools(kb, rules)
     names = _distinct_names([model.identity for model in models])
     scorers = [_scorer(model, name, pools, journal or Journal(kb)) for model, name in zip(models, names, strict=True)]
-    searched = _searched_by(kb, [scorer.identity for scorer in scorers])
-    splits = [_Split(STORED, "", searched, {pool.rule: _stored_ends(pool) for pool in pools})]
+    search = _latest_ranked_search(kb)
+    ranker = None if search is None else _ranker_of(search, [scorer.identity for scorer in scorers])
+    by_pairs = search is not None and search.settings.get("measure") == Measure.PAIR
+    splits = [_Split(STORED, "", ranker, {pool.rule: _stored_ends(pool) for pool in pools}, by_pairs)]
     for scorer in scorers:
         for measure in scorer.measures:
             made = {pool.rule: _ends(pool, scorer, measure, seed) for pool in pools}
-            splits.append(_Split(scorer.name, measure, scorer.identity, made))
+            splits.append(_Split(scorer.name, measure, scorer.identity, made, measure == Measure.PAIR))
     sizes = [_size(split, pools) for split in splits]
     judged = []
     for split in splits:
         for scorer in scorers:
             # Pair rarity is another thing than name rarity, so it is judged by pairs, too.
-            is_of_pairs = split.measure == Measure.PAIR and Measure.PAIR in scorer.measures
-            for measure in dict.fromkeys([scorer.judged_by, *([Measure.PAIR] if is_of_pairs else [])]):
+            tells_pairs = split.is_of_pairs and Measure.PAIR in scorer.measures
+            for measure in dict.fromkeys([scorer.judged_by, *([Measure.PAIR] if tells_pairs else [])]):
                 judged.append(_judged(split, pools, scorer, measure))
     statements = sum(len(pool.values) for pool in pools)
     return LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
@@ -251,13 +255,16 @@ def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
     return pools
 
 
-def _searched_by(kb: KnowledgeBase, known: Sequence[ModelIdentity]) -> ModelIdentity | None:
-    """The ranker of the latest search, with what is known of its teachers; None if no model ranked."""
+def _latest_ranked_search(kb: KnowledgeBase) -> RunRecord | None:
+    """The latest search; None if no model ranked any."""
     searches = [run for run in kb.runs() if run.command == "search" and run.settings.get("likelihood") == "model"]
-    if not searches:
-        return None
-    _, latest = max(enumerate(searches), key=lambda entry: (entry[1].started, entry[0]))
-    name = models_of(latest).get(LIKELIHOOD, "").partition("@")[0]
+    # Two runs can start in one second, so their numbers decide.
+    return max(enumerate(searches), key=lambda entry: (entry[1].started, entry[0]))[1] if searches else None
+
+
+def _ranker_of(search: RunRecord, known: Sequence[ModelIdentity]) -> ModelIdentity:
+    """The ranker of a search, with what is known of its teachers."""
+    name = models_of(search).get(LIKELIHOOD, "").partition("@")[0]
     return next((identity for identity in known if identity.name == name), ModelIdentity(name))
 
 
