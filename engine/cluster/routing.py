@@ -13,7 +13,7 @@ from hapax.kb.records import CallRecord
 from hapax.llm_oracle.budget import ACCOUNT
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood, TokenReserving
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import lists_names
+from hapax.llm_oracle.measures import Measure, lists_names, measures_of
 from hapax.llm_oracle.protocols import (
     CRITIC,
     EVALUATOR,
@@ -27,7 +27,6 @@ from hapax.llm_oracle.protocols import (
     ModelIdentity,
     Models,
     PopularityModel,
-    SpanLikelihoodModel,
     SpannedText,
     Stream,
     Usage,
@@ -163,6 +162,10 @@ class RoutedLikelihood(Routed):
 class RoutedSpanLikelihood(RoutedLikelihood):
     """A ranker or evaluator of the workers that also scores the values in a text."""
 
+    def __init__(self, identity: ModelIdentity, owners: Owners, role: str, words_are_independent: bool) -> None:
+        super().__init__(identity, owners, role)
+        self.words_are_independent = words_are_independent
+
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
         return in_request_order(self.stream(texts), len(texts))
 
@@ -183,8 +186,10 @@ def _routed_likelihood(model: Any, owners: Owners, role: str) -> RoutedLikelihoo
     inner = getattr(model, "model", model)
     if isinstance(inner, PopularityModel):
         return RoutedPopularity(model.identity, owners, role, lists_names(inner))
-    is_spanned = isinstance(inner, SpanLikelihoodModel)
-    return (RoutedSpanLikelihood if is_spanned else RoutedLikelihood)(model.identity, owners, role)
+    able = measures_of(model)
+    if Measure.SPAN in able:
+        return RoutedSpanLikelihood(model.identity, owners, role, words_are_independent=Measure.PAIR not in able)
+    return RoutedLikelihood(model.identity, owners, role)
 
 
 def routed(models: Models, owners: Owners) -> Models:
