@@ -135,6 +135,14 @@ def evaluate_long_tail(
 
 
 @extras_named()
+def draw_long_tail(evaluation: Evaluation[LongTailStudy], folder: Path) -> None:
+    """Write the AUC of every split by every judge as PNG, SVG and CSV files."""
+    from hapax.evaluation.link.longtail_figure import write_long_tail_figure
+
+    write_long_tail_figure(evaluation.value, folder)
+
+
+@extras_named()
 def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[LikelihoodModel]:
     """The models of these strings in the role of the evaluator, each once, for `LikelihoodOptions`."""
     from hapax.evaluation.link.likelihood.run import open_evaluators as open_by_name

@@ -166,12 +166,20 @@ def likelihood(
     show_default=True,
     help="Model that ranks and judges (repeatable), such as smollm2 or counts:FOLDER; two or more.",
 )
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the figure: PNG, SVG and CSV."
+)
 @with_opening
 @with_budget
 @with_queue
 @with_json
 def long_tail(
-    database: str, paths: tuple[Path, ...], chosen: tuple[str, ...], judges: tuple[str, ...], **options: Any
+    database: str,
+    paths: tuple[Path, ...],
+    chosen: tuple[str, ...],
+    judges: tuple[str, ...],
+    out: Path | None,
+    **options: Any,
 ) -> None:
     """Tell which measure of likelihood finds the long tail: every judge against every ranker and measure.
 
@@ -180,7 +188,7 @@ def long_tail(
 
     \b
     hapax evaluate long-tail
-    hapax evaluate long-tail --judge embedded --judge frequency --judge smollm2
+    hapax evaluate long-tail --judge embedded --judge frequency --judge smollm2 --out figures
     """
     with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
@@ -191,6 +199,8 @@ def long_tail(
         with err.status("Measuring"):
             evaluation = evaluations.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=journal)
     print_result(evaluation.result, options["as_json"])
+    if out is not None:
+        evaluations.draw_long_tail(evaluation, out)
 
 
 @evaluate.command()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from hapax import Distribution, evaluate_long_tail
+from hapax.api.evaluations import draw_long_tail
 from hapax.evaluation.link.longtail import LongTailStudy, is_circular, study
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import RunRecord, StatementRecord
@@ -140,6 +143,21 @@ def test_the_shipped_model_names_its_teacher() -> None:
 
     embedded = checkpoint_identity(EMBEDDED_FOLDER, "embedded", "", "float32")
     assert is_circular(ModelIdentity("frequency"), embedded)
+
+
+def test_the_figure_shows_every_judgement(kb: KnowledgeBase, tmp_path: Path) -> None:
+    """The figure has a cell for each split and judge, whose AUC is in the CSV, and is the same when drawn again."""
+    pupil = ByNumber("pupil", taught_by=("numbers",))
+    found = evaluate_long_tail(kb, [ByNumber(), pupil])
+    draw_long_tail(found, tmp_path / "first")
+    draw_long_tail(found, tmp_path / "second")
+
+    rows = list(csv.DictReader((tmp_path / "first" / "long-tail.csv").open(encoding="utf-8")))
+    judgements = [(split.ranker, split.judge, str(split.circular)) for split in found.value.judged]
+    assert [(row["ranked by"], row["judge"], row["circular"]) for row in rows] == judgements
+    drawn = (tmp_path / "first" / "long-tail.svg").read_text("utf-8")
+    assert all(f">{text}</text>" in drawn for text in ("numbers span", "pupil prior", "1.00"))
+    assert drawn == (tmp_path / "second" / "long-tail.svg").read_text("utf-8")
 
 
 def test_one_model_cannot_judge_itself(kb: KnowledgeBase) -> None:
