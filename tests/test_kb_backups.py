@@ -89,7 +89,7 @@ def test_a_damaged_knowledge_base_has_no_backup(tmp_path: Path) -> None:
 
 
 def test_a_restored_backup_keeps_what_was_there(tmp_path: Path) -> None:
-    """Restoring replaces the file, keeps the earlier one beside it, and leaves the backup."""
+    """Restoring replaces the file, keeps each earlier one beside it by number, and leaves the backup."""
     database = filled(tmp_path / "kb.db", "mill")
     hapax.backup(database, tmp_path / "copy.db")
     filled(database, "crane")
@@ -101,6 +101,8 @@ def test_a_restored_backup_keeps_what_was_there(tmp_path: Path) -> None:
     assert things(database) == {"mill"}
     assert things(tmp_path / "kb-before-restore-1.db") == {"mill", "crane"}
     assert things(tmp_path / "copy.db") == {"mill"}
+    assert hapax.restore_backup(tmp_path / "copy.db", database) == tmp_path / "kb-before-restore-2.db"
+    assert things(tmp_path / "kb-before-restore-2.db") == {"mill"}
     assert hapax.restore_backup(tmp_path / "copy.db", tmp_path / "new.db") is None
     assert things(tmp_path / "new.db") == {"mill"}
 
