@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,6 @@ from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy
 from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import measures_of
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
 from hapax.llm_oracle.registry import OpeningOptions
 
@@ -95,22 +93,6 @@ def test_a_chain_of_critics_decides_alike_on_workers(tmp_path: Path) -> None:
     assert sources > 0
     assert any(judge.startswith("simulated") for judge in judges)
     assert sum(differences(tmp_path / "alone.db", tmp_path / "spread.db").values()) == 0
-
-
-class Unlocated(FrequencyLikelihood):
-    """A ranker that does not tell where in a text its tokens are, as with a slow tokenizer."""
-
-    locates_tokens = False
-
-
-@pytest.mark.parametrize("ranker", [FrequencyLikelihood(), Unlocated()], ids=["independent words", "no places"])
-def test_the_ranker_of_the_workers_gives_the_measures_of_the_opened_one(tmp_path: Path, ranker: Any) -> None:
-    """What a ranker cannot measure in one process, it does not measure on workers."""
-    job, _ = chain_job(tmp_path, "alone")
-    with job.kb:
-        models = replace(job.models, likelihood=ranker)
-
-    assert measures_of(routed(models, Threads(1)).likelihood) == measures_of(ranker)
 
 
 def test_walks_that_fail_cost_time_alone(undisturbed: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, measures_of
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, Models, SpannedText
 from hapax.llm_oracle.scripted import ScriptedModel
@@ -207,8 +208,15 @@ def test_pair_rarity_is_asked_of_common_names() -> None:
     assert (made.ends.head, made.ends.long_tail, made.rarer_names) == (("paris",), ("rome",), 2)
 
 
-def test_routed_models_have_the_measures_of_the_opened_ones() -> None:
-    """A search on a cluster can rank by what the workers' model gives."""
+class Unlocated(ByAlphabet):
+    """A ranker that does not tell where in a text its tokens are, as with a slow tokenizer."""
+
+    locates_tokens = False
+
+
+@pytest.mark.parametrize("ranker", [ByAlphabet(), FrequencyLikelihood(), Unlocated(), Plain()])
+def test_routed_models_have_the_measures_of_the_opened_ones(ranker: Any) -> None:
+    """A search on a cluster ranks by what the workers' model gives, and by nothing else."""
 
     class Owners:
         count = 1
@@ -216,8 +224,6 @@ def test_routed_models_have_the_measures_of_the_opened_ones() -> None:
         def begin(self, *_: Any) -> Any:
             raise AssertionError
 
-    opened = replace(models(ByAlphabet()), evaluator=Plain())
-    there = routed(opened, Owners())
+    opened = replace(models(ByAlphabet()), likelihood=ranker)
 
-    assert measures_of(there.likelihood) == frozenset(Measure)
-    assert Measure.SPAN not in measures_of(there.evaluator)
+    assert measures_of(routed(opened, Owners()).likelihood) == measures_of(ranker)
