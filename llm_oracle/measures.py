@@ -92,7 +92,8 @@ def measures_of(model: Any) -> frozenset[Measure]:
         # Where words are independent, no names go together.
         return frozenset(Measure) - ({Measure.PAIR} if getattr(inner, "words_are_independent", False) else set())
     of_texts = frozenset(Measure) - OF_NAMES
-    return of_texts | {Measure.PAIR} if isinstance(inner, PairModel) else of_texts
+    # The similarity of words is no log-likelihood, from which that of the words on their own could be subtracted.
+    return of_texts - {Measure.SLOR} | {Measure.PAIR} if isinstance(inner, PairModel) else of_texts
 
 
 def counts_names(model: Any) -> bool:

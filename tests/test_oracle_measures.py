@@ -21,7 +21,7 @@ from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.backends.huggingface import HuggingFaceLikelihood
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import NEUTRAL_FRAME, Measure, RankedText, measured, mentions
+from hapax.llm_oracle.measures import NEUTRAL_FRAME, Measure, RankedText, measured, measures_of, mentions
 from hapax.llm_oracle.pair_frames import pair_frames
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
 
@@ -308,9 +308,22 @@ def test_rare_names_are_no_common_pair() -> None:
     assert never.scores[Measure.PAIR] == pytest.approx(-math.log(21))
 
 
+class Similar:
+    """A model that tells how similar two names are, as word vectors do, and not the likelihood of a name in a text."""
+
+    identity = ModelIdentity("similar")
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return [LogLikelihood(0.0, 1) for _ in texts]
+
+    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        return [0.0 for _ in pairs]
+
+
 def test_a_measure_that_a_model_lacks_is_named() -> None:
-    """A popularity model has no likelihood of a sentence, a word list no pairs; the error lists what a model has."""
+    """A popularity model has no likelihood of a sentence, a word list no pairs, word vectors no likelihood of words."""
     with pytest.raises(HapaxError, match=r"table does not give the measure paper\. Its measures are span, prior, pair"):
         measured(ByCount(), [SENTENCE], [Measure.PAPER])
     with pytest.raises(HapaxError, match=r"frequency does not give the measure pair\. .* slor, span, prior; choose"):
         measured(FrequencyLikelihood(), [SENTENCE], [Measure.PAIR])
+    assert measures_of(Similar()) == {Measure.PAPER, Measure.TOTAL, Measure.PAIR}
