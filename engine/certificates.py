@@ -50,7 +50,7 @@ ALTERNATIVES = (0.0, 0.125, 0.25, 0.5)
 """Shares of false values, as parts of the permitted one, against which the repeatable test compares."""
 
 BEGINNING = 0.75
-"""Share of the labels at most with which a test begins: with so many others it may still go on."""
+"""Largest share of the labels that a test may need to begin; with the others it goes on to laxer thresholds."""
 
 SPARE = 1.2
 """Labels to expect at the only beginning, as a multiple of the least that can pass: a draw may bring fewer."""

@@ -54,9 +54,10 @@ def pair_frames(statements: Sequence[tuple[SpannedText, Sequence[str]]]) -> Mapp
     frames = {}
     for text, names in statements:
         pairs = []
-        for (place, other), (_, name) in permutations(enumerate(names), 2):
-            others = [another for another in drawn[_around(text), place] if another not in (other, name)][:OTHERS]
-            pairs.append(PairFrame(name, _beside(other, name), tuple(_beside(another, name) for another in others)))
+        for (place, partner), (_, name) in permutations(enumerate(names), 2):
+            others = [drawn_name for drawn_name in drawn[_around(text), place] if drawn_name not in (partner, name)]
+            beside_others = tuple(_beside(drawn_name, name) for drawn_name in others[:OTHERS])
+            pairs.append(PairFrame(name, _beside(partner, name), beside_others))
         frames[text] = tuple(pairs)
     return frames
 
@@ -73,7 +74,7 @@ def _content_hash(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _beside(other: str, name: str) -> SpannedText:
+def _beside(partner: str, name: str) -> SpannedText:
     before, between, after = SENTENCE.split("{}")
-    start = len(begun := START + before + other + between)
+    start = len(begun := START + before + partner + between)
     return SpannedText(begun + name + after, ((start, start + len(name)),))

@@ -515,7 +515,7 @@ def test_a_slip_in_a_keyword_names_the_keyword(keyword: str, data: st.DataObject
     "text", ["orcale", "orcale & eats(Dog X)", "orcale(Dog X)", "colour red -> blue", 'imprt "a.rules"', "gven/2"]
 )
 def test_a_word_that_no_name_follows_is_no_keyword(text: str) -> None:
-    """What does not go on as a declaration does, or is like no keyword, is a faulty rule, not a misspelt keyword."""
+    """A word that does not go on as a declaration does, or is like no keyword, begins a faulty rule: it is no misspelt keyword."""
     faults = parse_statements("a.rules", text)
 
     assert len(faults) == 1

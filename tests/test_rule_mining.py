@@ -346,7 +346,7 @@ def test_no_supported_chain_is_lost(facts: set[Any]) -> None:
 def test_a_mined_rule_brings_the_declarations_it_needs(
     text: str, types: dict[str, tuple[str, ...]], declared: list[str]
 ) -> None:
-    """What the library does not declare is given with the types of the facts, if they have types at all places."""
+    """A predicate that the library does not declare is given with the types of the facts, if they have types at all places."""
     facts = [(name, (f"a{number}", f"b{number}")) for number in range(20) for name in ("near", "beside")]
     with stored(facts, types) as kb:
         found = mine(kb, hapax.parse_rules(text), MiningOptions(examples=0)).rules
