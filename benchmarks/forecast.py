@@ -37,6 +37,7 @@ DEVELOPED = 24
 class ForecastBenchmark:
     """Settings of the comparison. `facts`: mean number of right values of a question in the world.
 
+    `by_names`: word frequency ranks, by names, instead of the simulated model by whole sentences.
     `drawn`: seed by which the rules are drawn at random from those outside the development set; None: the rule set.
     """
 
@@ -45,6 +46,7 @@ class ForecastBenchmark:
     worlds: tuple[int, ...] = (1,)
     beam: int = 200
     facts: float = FACTS
+    by_names: bool = False
 
 
 def rules_of(library: Library, rule_set: str) -> list[Rule]:
@@ -72,7 +74,8 @@ def compared(bench: ForecastBenchmark) -> dict[str, Any]:
     worlds = []
     for seed in bench.worlds:
         model = simulated(library, seed, bench.facts)
-        models = Models(model, model, model, FrequencyLikelihood())
+        frequency = FrequencyLikelihood()
+        models = Models(model, model, *((frequency, model) if bench.by_names else (model, frequency)))
         settings = SearchSettings(beam=bench.beam)
         with KnowledgeBase() as kb:
             estimate = plan_run(library, rules, kb, models, settings)
@@ -110,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--worlds", type=int, nargs="+", default=[1], help="seeds of simulated worlds (default: 1)")
     parser.add_argument("--beam", type=int, default=200, help="(default: %(default)s)")
     parser.add_argument("--facts", type=float, default=FACTS, help="right values of a question (default: %(default)s)")
+    parser.add_argument("--by-names", action="store_true", help="word frequency ranks, by the names alone")
     parser.add_argument("-o", "--output", type=Path, help="write the figures to this file, as JSON")
     chosen = vars(parser.parse_args(arguments))
     output = chosen.pop("output")

@@ -563,13 +563,13 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
 
 
 def _has_disjoint_ends(run: RunRecord) -> bool:
-    # Runs of older versions have overlapping ends and do not say so.
     return run.settings.get("ends") == "disjoint"
 
 
 def _ranking_measure(run: RunRecord) -> str:
     """The measure under which the scores are stored that ranked a run's beams."""
-    return str(run.settings.get("measure") or Measure.PAPER) if _has_disjoint_ends(run) else "log_likelihood"
+    # Runs by LINK's measure and ends, as all of older versions were, do not say which ends they have.
+    return str(run.settings.get("measure") or Measure.PAPER) if "ends" in run.settings else "log_likelihood"
 
 
 def _quote(text: object) -> str:

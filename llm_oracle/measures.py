@@ -123,6 +123,16 @@ def chosen_measure(model: Any, wanted: Measure | None) -> Measure:
     return wanted
 
 
+def kept_measures(model: Any, wanted: Measure) -> list[Measure]:
+    """The measures that a search keeps of its complete statements: all that come from one pass over their sentences
+    and names, so that a search by another of them asks the ranker nothing.
+
+    `pair` is among them only where it is wanted, because it has many further texts scored (`pair_frames.py`).
+    """
+    able = measures_of(model)
+    return [measure for measure in Measure if measure in able and (measure == wanted or measure is not Measure.PAIR)]
+
+
 def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure]) -> list[TextMeasures | None]:
     """The measures of each text by a likelihood model or a popularity model; None for a text that the model refused.
 
@@ -221,7 +231,7 @@ def _pair_gains(
             continue
         gains = []
         for pair in pairs:
-            anyway = [scores[other] for other in pair.beside_others if other in scores]
+            anyway = [scores[text] for text in pair.beside_others if text in scores]
             base = math.fsum(anyway) / len(anyway) if anyway else priors[pair.name].spans[0][0]
             gains.append(scores[pair.beside] - base)
         found[text] = math.fsum(gains) / len(gains) if gains else 0.0

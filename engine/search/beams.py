@@ -486,7 +486,7 @@ class RuleSearch:
     ) -> None:
         """Keep each distribution's share of its beams. Beams whose text has no score are dropped.
 
-        `measures`: all measures of the texts, for disjoint ends.
+        `measures`: measures of the texts, for disjoint ends (`kept_measures`).
         """
         # The budget left these texts without a score.
         pool = [beam for beam in self.beams if texts[beam] in scores]

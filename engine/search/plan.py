@@ -41,8 +41,9 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.calls import TokenReserving
 from hapax.llm_oracle.journal import PROBE, Journal, ReadOnlyCallStore
-from hapax.llm_oracle.measures import Measure, TextMeasures, measures_of
+from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, kept_measures
 from hapax.llm_oracle.pace import ServerPace
+from hapax.llm_oracle.pair_frames import OTHERS
 from hapax.llm_oracle.profile_probing import PROBED_TOKENS, PROBED_VALUES
 from hapax.llm_oracle.profiles import PROFILES
 from hapax.llm_oracle.protocols import (
@@ -351,6 +352,7 @@ class _Common:
     asked: set[Inquiry] = field(default_factory=set)
     claims: set[Atom] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
 
 
 class _RuleEstimator:
@@ -593,18 +595,8 @@ class _RuleEstimator:
         if ranks and self.settings.likelihood == "model":
             texts = search.texts()
             measures = self._known_measures(texts)
-            parts = set(chain.from_iterable(map(ranked_parts, set(texts.values()))))
-            missing = {part for part in parts if part not in measures}
-            ranked = ranked_literals(self.plan.rule, self.oracle.library, search.names, self.settings.compat)
-            if ranked:
-                expected = self.rows.keys(set().union(*map(_names, ranked)))
-            else:
-                # A single value is ranked by its type claim, which all rules with this type share.
-                expected = self.common.shared.more(("text", step.variable.data_type), self.rows.distinct_of(step))
-            counts.texts = Range(
-                len(missing - self.common.texts) + round(expected), pool if self.unknown else len(missing)
-            )
-            self.common.texts |= missing
+            missing = {part: ranked for part, ranked in search.ranked_texts(texts).items() if part not in measures}
+            counts.texts = self._texts_to_score(step, missing, pool)
             self.unknown = self.unknown or bool(missing)
             if not missing and not self.rows.together:
                 joined = joined_measures(texts.values(), measures)
@@ -631,14 +623,55 @@ class _RuleEstimator:
 
     def _known_measures(self, texts: Mapping[Beam, str]) -> dict[str, TextMeasures]:
         """The measures of the texts' parts that the journal has, as the search will rank by them."""
-        wanted = Measure(self.settings.measure or Measure.PAPER)
-        if not self.settings.has_disjoint_ends:
+        if self.settings.is_ranked_by_mean:
             parts = set(chain.from_iterable(map(ranked_parts, set(texts.values()))))
             scores = self.oracle.log_likelihoods(parts)
             return {part: TextMeasures({Measure.PAPER: score}, 0) for part, score in scores.items()}
-        own = measures_of(self.oracle.models.likelihood)
-        measures = [measure for measure in Measure if measure in own] if self.search.divides else [wanted]
-        return self.oracle.measures(self.search.ranked_texts(texts).values(), measures)
+        return self.oracle.measures(self.search.ranked_texts(texts).values(), self._measures)
+
+    @property
+    def _measures(self) -> list[Measure]:
+        """The measures that the search asks of its ranker at this step, as it will rank by them."""
+        wanted = Measure(self.settings.measure or Measure.PAPER)
+        return kept_measures(self.oracle.models.likelihood, wanted) if self.search.divides else [wanted]
+
+    def _texts_to_score(self, step: SearchStep, missing: Mapping[str, RankedText], pool: int) -> Range:
+        """The texts that the ranker has to score: sentences, names on their own, and names beside others.
+
+        `missing`: the known sentences without a measure. `pool`: upper limit of the number of beams.
+        """
+        ranked = ranked_literals(self.plan.rule, self.oracle.library, self.search.names, self.settings.compat)
+        variables = set().union(*map(_names, ranked)) if ranked else {step.variable.name}
+        beams = pool if self.unknown else len(missing)
+        measures, texts = set(self._measures), Range()
+        if measures - {Measure.PRIOR, Measure.PAIR}:
+            new = missing.keys() - self.common.texts
+            self.common.texts |= new
+            if ranked:
+                expected = self.rows.keys(variables)
+            else:
+                # A single value is ranked by its type claim, which all rules with this type share.
+                expected = self.common.shared.more(("text", step.variable.data_type), self.rows.distinct_of(step))
+            texts += Range(len(new) + round(expected), beams)
+        if Measure.PRIOR in measures:
+            names = set(chain.from_iterable(text.values for text in missing.values())) - self.common.names
+            self.common.names |= names
+            types = {step.variable.name: step.variable.data_type for step in self.plan.steps}
+            expected_names = {name: self.rows.distinct.get(name, 0.0) for name in variables & types.keys()}
+            # A name is scored once, whatever is said of it.
+            expected = sum(
+                self.common.shared.more(("name", types[name]), expected_names[name]) for name in expected_names
+            )
+            texts += Range(len(names) + round(expected), beams * len(variables))
+            if Measure.PAIR in measures:
+                partners = len(variables) - 1
+                pairs = (len(missing) + self.rows.keys(variables)) * len(variables) * partners
+                distinct = len(names) + sum(expected_names.values())
+                texts += Range(
+                    round(pairs + OTHERS * min(pairs, distinct * partners)),
+                    beams * len(variables) * partners * (1 + OTHERS),
+                )
+        return texts
 
 
 @dataclass

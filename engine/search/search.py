@@ -61,7 +61,7 @@ from hapax.kb.running import RunFiles
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
-from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, chosen_measure, counts_names, measures_of
+from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, chosen_measure, counts_names, kept_measures
 from hapax.llm_oracle.protocols import KNOWLEDGE, Critic, Models
 from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
@@ -496,7 +496,7 @@ class _SearchRun:
         texts = {
             rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked and ranker != "none"
         }
-        measures = self._measures(texts) if ranker == "model" and self.job.settings.has_disjoint_ends else {}
+        measures = self._measures(texts) if ranker == "model" and not self.job.settings.is_ranked_by_mean else {}
         batch: dict[str, None] = {}
         for rule_search, by_beam in texts.items():
             if rule_search not in measures:
@@ -518,11 +518,10 @@ class _SearchRun:
                 rule_search.advance_unranked()
 
     def _measures(self, texts: Mapping[RuleSearch, Mapping[Beam, str]]) -> dict[RuleSearch, dict[str, TextMeasures]]:
-        """The ranker's measures of the texts: all that it gives where ends are cut, elsewhere the one that ranks."""
-        wanted = Measure(self.job.settings.measure or Measure.PAPER)
-        able = measures_of(self.oracle.models.likelihood)
+        """The ranker's measures of the texts: those that are kept where ends are cut, elsewhere the one that ranks."""
+        ranker, wanted = self.oracle.models.likelihood, Measure(self.job.settings.measure or Measure.PAPER)
         found: dict[RuleSearch, dict[str, TextMeasures]] = {}
-        for divides, measures in ((True, [measure for measure in Measure if measure in able]), (False, [wanted])):
+        for divides, measures in ((True, kept_measures(ranker, wanted)), (False, [wanted])):
             parts = {search: search.ranked_texts(own) for search, own in texts.items() if search.divides == divides}
             batch: dict[str, RankedText] = {}
             for own in parts.values():

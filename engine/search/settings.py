@@ -163,6 +163,11 @@ class SearchSettings:
         return (self.ends or ("overlapping" if self.compat else "disjoint")) == "disjoint"
 
     @property
+    def is_ranked_by_mean(self) -> bool:
+        """True if beams are ranked by the mean per token of their whole texts, with LINK's measure and ends."""
+        return not self.has_disjoint_ends and self.wanted_measure in (None, Measure.PAPER)
+
+    @property
     def share(self) -> float:
         """Share of the substitutions at each end."""
         return self.keep_share if self.keep_share is not None else END_SHARE if self.has_disjoint_ends else KEEP_SHARE
@@ -247,10 +252,11 @@ class SearchSettings:
             del settings["profile"]
         if self.answer_tokens == ANSWER_TOKENS:
             del settings["answer_tokens"]
-        # Not stored: overlapping ends, which runs of older versions had.
+        # Not stored: LINK's measure with LINK's ends, as runs of older versions had them. Those that store another
+        # measure of overlapping ends, but not the ends, were ranked by LINK's measure all the same.
         del settings["ends"]
-        if self.has_disjoint_ends:
-            settings["ends"] = "disjoint"
+        if not self.is_ranked_by_mean:
+            settings["ends"] = "disjoint" if self.has_disjoint_ends else "overlapping"
         if self.wanted_measure in (None, Measure.PAPER):
             del settings["measure"]
         return settings
