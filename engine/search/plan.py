@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, permutations
 from math import ceil
 
 from hapax.engine.inference.derive import relevant_library
@@ -664,14 +664,20 @@ class _RuleEstimator:
             )
             texts += Range(len(names) + round(expected), beams * len(variables))
             if Measure.PAIR in measures:
-                partners = len(variables) - 1
-                pairs = (len(missing) + self.rows.keys(variables)) * len(variables) * partners
-                distinct = len(names) + sum(expected_names.values())
-                texts += Range(
-                    round(pairs + OTHERS * min(pairs, distinct * partners)),
-                    beams * len(variables) * partners * (1 + OTHERS),
+                pairs = list(permutations(expected_names, 2))
+                expected = sum(
+                    self.common.shared.more(("pair", types[partner], types[name]), self._expected_pairs(partner, name))
+                    for partner, name in pairs
                 )
+                texts += Range(len(missing) * len(pairs) + round(expected), beams * len(pairs) * (1 + OTHERS))
         return texts
+
+    def _expected_pairs(self, partner: str, name: str) -> float:
+        """Sentences with values of a variable beside those of its partner in the statements, and beside other ones."""
+        beside = self.rows.keys((partner, name))
+        names, partners = self.rows.distinct.get(name, 0.0), self.rows.distinct.get(partner, 0.0)
+        # No more than all values beside all others: with few values, one statement's pair is another one's comparison.
+        return min(beside + OTHERS * min(beside, names), names * partners)
 
 
 @dataclass
