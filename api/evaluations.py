@@ -446,9 +446,7 @@ def resolve_schemas(
         from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
 
         with Reasoner(least=least) as reasoner:
-            answers = answer_all(
-                items, lambda item: reasoner.resolve(item.text, item.options, item.pronoun, item.pronoun_start)
-            )
+            answers = answer_all(items, reasoner.resolved)
         return Evaluation(answers, rules_result(answers))
     # One Prolog process for all sentences.
     with _referee(theories) as referee:
@@ -457,6 +455,25 @@ def resolve_schemas(
         else:
             answers = _mapped_answers(items, referee, mapper, kb, opening)
     return Evaluation(answers, rules_result(answers))
+
+
+@extras_named()
+def resolve_schema_pairs(items: Sequence[WinogradItem], method: str = "reasoner") -> Evaluation[list[RuleAnswer]]:
+    """Resolve the two sentences of each schema together, which mean different options, by what is known of both.
+
+    `method`: `reasoner`, or `reasoner:0.9` with the probability of a pair below which there is no answer. Sentences
+    without a partner are answered as by `resolve_schemas`.
+    """
+    from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
+    from hapax.evaluation.winograd.theories.measure import rules_result
+    from hapax.evaluation.winograd.theories.pairing import answer_pairs
+
+    name, least = _named_method(method, None, None)
+    if name != "reasoner":
+        raise HapaxError(f"{name!r} has no probabilities to add. Use the method 'reasoner'.")
+    with Reasoner(least=least) as reasoner:
+        answers = answer_pairs(items, reasoner.resolved, reasoner.least)
+    return Evaluation(answers, rules_result(answers, pair_consistent=True))
 
 
 def _mapped_answers(

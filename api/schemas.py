@@ -272,14 +272,20 @@ def measure_robustness(
 
 @extras_named()
 def combine_proofs(
-    kb: KnowledgeBase, items: Sequence[WinogradItem], method: str = "reasoner", *, model: str | None = None
+    kb: KnowledgeBase,
+    items: Sequence[WinogradItem],
+    method: str = "reasoner",
+    *,
+    model: str | None = None,
+    pair_consistent: bool = False,
 ) -> Evaluation[list[RiskCurve]]:
     """Accuracy and risk at each coverage of models alone, and with the proofs of `method` where there are some.
 
     The models' answers are those that `ask_schemas` stored in the knowledge base; `method` is one of
-    `resolve_schemas`. `model`: only runs of models whose names begin so. Raises HapaxError if nothing was asked.
+    `resolve_schemas`. `model`: only runs of models whose names begin so. `pair_consistent`: proofs are those of
+    `resolve_schema_pairs`. Raises HapaxError if nothing was asked.
     """
-    from hapax.api.evaluations import resolve_schemas
+    from hapax.api.evaluations import resolve_schema_pairs, resolve_schemas
     from hapax.evaluation.winograd.hybrid import combined, hybrid_result
     from hapax.evaluation.winograd.runs import stored_runs
     from hapax.evaluation.winograd.tables import shortened
@@ -299,12 +305,14 @@ def combine_proofs(
     asked: set[str] = set()
     for run in runs:
         asked.update(answer.item for answer in run.answers)
-    resolved = resolve_schemas([item for item in items if item.id in asked], method=method).value
+    wanted = [item for item in items if item.id in asked]
+    resolved = (resolve_schema_pairs if pair_consistent else resolve_schemas)(wanted, method=method).value
     proofs: dict[str, int] = {}
     for answer in resolved:
         if answer.resolution.answer is not None:
             proofs[answer.item.id] = answer.resolution.answer
-    curves = combined(items, proofs, shortened(runs), method)
+    named = f"{method}, pair-consistent" if pair_consistent else method
+    curves = combined(items, proofs, shortened(runs), named)
     return Evaluation(curves, hybrid_result(curves))
 
 

@@ -50,6 +50,12 @@ with_least = click.option(
     help="Least probability at which the reasoner answers: higher answers less, and more of it rightly.",
 )
 
+with_pair_consistent = click.option(
+    "--pair-consistent",
+    is_flag=True,
+    help="For the reasoner: give the two sentences of a pair different answers, by what it knows of both.",
+)
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
@@ -65,6 +71,7 @@ with_least = click.option(
 @with_skip_leaked
 @with_method
 @with_least
+@with_pair_consistent
 @with_theories
 @with_opening
 @with_budget
@@ -92,13 +99,17 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     if unknown:
         raise click.UsageError(f"There is no item {unknown[0]!r}. Use --json to list all items.")
     if item_ids:
-        items = [item for item in items if item.id in item_ids]
+        # With their partners, which have a say in pair-consistent answers.
+        pairs = {item.pair for item in items if item.id in item_ids and options["pair_consistent"]}
+        items = [item for item in items if item.id in item_ids or item.pair in pairs]
     evaluation = _resolved(items, options)
     # For programs, the result contains the proofs of all items.
     if options["as_json"] or not item_ids:
         print_result(evaluation.result, options["as_json"])
         return
     for answer in evaluation.value:
+        if answer.item.id not in item_ids:
+            continue
         out.print(escape(f"{answer.item.id}  {answer.item.text}"), soft_wrap=True)
         for line in answer.resolution.lines(answer.item.options):
             out.print(escape(f"  {line}"), soft_wrap=True)
@@ -116,6 +127,7 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     show_default=True,
     help="Method that proves answers; the reasoner needs the extra `english`.",
 )
+@with_pair_consistent
 @with_skip_faulty
 @with_skip_leaked
 @with_database
@@ -133,6 +145,7 @@ def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_
     """
     from hapax.api import schemas
 
+    _check_pair_consistent(options)
     items = _read_items(paths, sources, options)
     with open_kb(database, read_only=True, begun_by="hapax evaluate winograd ask") as kb:
         evaluation = schemas.combine_proofs(kb, items, **options)
@@ -147,13 +160,21 @@ def _read_items(paths: tuple[Path, ...], sources: tuple[str, ...], options: dict
     return [item for item in items if not sources or item.source in sources]
 
 
+def _check_pair_consistent(options: dict[str, Any]) -> None:
+    if options["pair_consistent"] and options["method"] != "reasoner":
+        raise click.UsageError("--pair-consistent is for --method reasoner, which estimates probabilities.")
+
+
 def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[list[RuleAnswer]]:
     """Resolve all items, by the patterns or by the model of --mapper through the journal."""
     if options["method"] == "reasoner" and (options["mapper"] or options["folder"]):
         raise click.UsageError("--method reasoner takes neither --mapper nor --theories.")
+    _check_pair_consistent(options)
     method = _method(options)
     # Only a model's answers are stored.
     if options["mapper"] is None:
+        if options["pair_consistent"]:
+            return evaluations.resolve_schema_pairs(items, method)
         return evaluations.resolve_schemas(items, options["folder"], method=method)
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         read_schemas,
         report_votes,
         resolve_pronoun,
+        resolve_schema_pairs,
         resolve_schemas,
     )
     from hapax.api.expansion import (
@@ -243,6 +244,7 @@ _HOMES = {
         "read_schemas",
         "report_votes",
         "resolve_pronoun",
+        "resolve_schema_pairs",
         "resolve_schemas",
     ),
     "hapax.api.expansion": (
@@ -545,6 +547,7 @@ __all__ = [
     "report",
     "report_votes",
     "resolve_pronoun",
+    "resolve_schema_pairs",
     "resolve_schemas",
     "restore",
     "restore_backup",

@@ -17,7 +17,7 @@ from hapax.engine.inference.derive import RuleInstance
 from hapax.engine.inference.proof import proof_text
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
-from hapax.evaluation.winograd.data import BLANK, STAND_IN
+from hapax.evaluation.winograd.data import BLANK, STAND_IN, WinogradItem
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, ParsedEvent, is_pronoun
 from hapax.evaluation.winograd.reasoner.kinds import SUBJECT_PRONOUNS, Abstraction, EntityType
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
@@ -156,15 +156,28 @@ class Reasoner:
         difference = first.support - second.support
         signs = self.weights.signs((first.evidence, second.evidence), stated.is_earlier)
         sureness = self.weights.sureness(signs)
-        if not first.evidence and not second.evidence:
-            return Resolution(None, judgement, Lack.NOT_PROVED, steps=stated.steps)
-        if difference == 0 or sureness < self.least:
-            return Resolution(None, judgement, Lack.NO_MARGIN, steps=stated.steps, probability=sureness)
-        # The losing reading may have no proof; the winning one always has, unless all its rules weigh against it.
         number = int(difference < 0)
+        open_answer = Resolution(
+            None,
+            judgement,
+            Lack.NOT_PROVED,
+            steps=stated.steps,
+            probability=sureness if first.evidence or second.evidence else None,
+            preferred=number if difference else None,
+            barred=(stated.atoms[0] is None, stated.atoms[1] is None),
+        )
+        if open_answer.probability is None:
+            return open_answer
+        if not difference or sureness < self.least:
+            return replace(open_answer, lack=Lack.NO_MARGIN)
+        # The losing reading may have no proof; the winning one always has, unless all its rules weigh against it.
         if judgement.proofs[number] is None:
-            return Resolution(None, judgement, Lack.NOT_PROVED, steps=stated.steps, probability=sureness)
-        return Resolution(number, judgement, steps=stated.steps, probability=sureness)
+            return open_answer
+        return replace(open_answer, answer=number, lack=None)
+
+    def resolved(self, item: WinogradItem) -> Resolution:
+        """Resolve the pronoun of an item."""
+        return self.resolve(item.text, item.options, item.pronoun, item.pronoun_start)
 
     def stated(self, text: str, options: tuple[str, str], pronoun: str, start: int | None) -> StatedSentence | None:
         """The statements of a sentence about either candidate; None if an option or the pronoun is not found in it."""

@@ -208,8 +208,11 @@ def rule_use(answers: Sequence[RuleAnswer]) -> list[RuleUse]:
     return sorted(uses, key=lambda use: (use.families, use.rule))
 
 
-def rules_result(answers: Sequence[RuleAnswer]) -> ExperimentResult:
-    """Figures by source, wrong answers and uncovered families; for programs also every answer."""
+def rules_result(answers: Sequence[RuleAnswer], *, pair_consistent: bool = False) -> ExperimentResult:
+    """Figures by source, wrong answers and uncovered families; for programs also every answer.
+
+    `pair_consistent`: the answers are those of `answer_pairs`, and the result says so.
+    """
     by_source, missing = figures(answers), uncovered(answers)
     tables = [ResultTable("", COLUMNS, [(source.source, *map(percent, source.shares)) for source in by_source])]
     wrong_rows = []
@@ -237,13 +240,17 @@ def rules_result(answers: Sequence[RuleAnswer]) -> ExperimentResult:
         for name, estimate in zip(COLUMNS[1:], source.shares, strict=True):
             shares[name.replace(" ", "_")] = estimate if estimate.count else None  # no cases, no share
         source_figures.append({"source": source.source, **shares})
+    notes = ["Accuracies are shares of the answered items or pairs."]
+    if pair_consistent:
+        notes.append("Pair-consistent: the sentences of a pair have different answers, by what is known of both.")
     for_programs = {
+        "pair_consistent": pair_consistent,
         "figures": source_figures,
         "rules": [asdict(use) for use in uses],
         "uncovered": [{**asdict(family), "example": family.example.text} for family in missing],
         "answers": [_answer_json(answer) for answer in answers],
     }
-    return ExperimentResult(tables, for_programs, notes=["Accuracies are shares of the answered items or pairs."])
+    return ExperimentResult(tables, for_programs, notes=notes)
 
 
 def _answer_json(answer: RuleAnswer) -> dict[str, Any]:
@@ -253,6 +260,7 @@ def _answer_json(answer: RuleAnswer) -> dict[str, Any]:
         "source": answer.item.source,
         "answer": answer.resolution.answer,
         "label": answer.item.answer,
+        "probability": answer.resolution.probability,
         "lack": None if answer.resolution.lack is None else _reason(answer.resolution),
         "roles": None if judged is None else judged.roles,
         "stated": None if judged is None else judged.assumed,

@@ -86,6 +86,12 @@ class Resolution:
     probability: float | None = None
     """Estimated probability of the better reading, where a method weighs its proofs."""
 
+    preferred: int | None = None
+    """The better reading, whether it is surely enough the right one or not, where a method weighs its proofs."""
+
+    barred: tuple[bool, bool] = (False, False)
+    """The candidates that do not agree with the pronoun, where a method knows."""
+
     def lines(self, options: tuple[str, str]) -> list[str]:
         """The resolution in words: abstraction, assumptions, the two attempts to prove, and the answer."""
         if self.judgement is None:
@@ -99,7 +105,8 @@ class Resolution:
             lines += [f"  {line}" for line in (proof or "no proof").splitlines()]
         end = f"no answer: {self.lack}" if self.answer is None else f"the pronoun is {options[self.answer]}"
         if self.probability is not None:
-            end = f"{end} (probability {self.probability:.2f})"
+            detail = f", {self.detail}" if self.detail else ""
+            end = f"{end} (probability {self.probability:.2f}{detail})"
         return [*lines, end]
 
 
