@@ -97,6 +97,24 @@ def test_the_sentences_of_a_pair_can_be_answered_together(tmp_path: Path) -> Non
     assert runs[1].margins == {"vans:0": pytest.approx(1.75), "vans:1": pytest.approx(1.75)}
 
 
+def test_sentences_with_different_options_are_answered_one_by_one(tmp_path: Path) -> None:
+    """Rows without a common pair of options, as in PDP, are no schema, so neither answer depends on the other."""
+    _, model = vans(tmp_path)
+    path, database = tmp_path / "neighbours.jsonl", str(tmp_path / "w.db")
+    rows = [
+        {"text": f"{HEAD}fast.", "pronoun": "it", "options": ["The van", "The bus"], "label": 0, "pair": "a"},
+        {"text": f"{HEAD}slow.", "pronoun": "it", "options": ["The bus", "The van"], "label": 0, "pair": "a"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    words = ("ask", str(path), "-m", model, "--method", "likelihood", "--pair-consistent", "--db", database)
+    assert invoke("evaluate", "winograd", *words).exit_code == 0
+
+    with KnowledgeBase(tmp_path / "w.db") as kb:
+        (run,) = stored_runs(kb)
+    # The van is likelier in both sentences.
+    assert [answer.strict for answer in run.answers] == [0, 1]
+
+
 def test_pair_consistency_needs_a_score(tmp_path: Path) -> None:
     """`--pair-consistent` without a method that scores is refused with the methods that do."""
     path, model = vans(tmp_path)

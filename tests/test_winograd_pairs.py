@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,14 @@ def test_a_sentence_without_a_partner_is_answered_by_itself() -> None:
 
     assert answer.resolution == own
     assert answer.kept
+
+
+def test_sentences_with_different_options_are_no_schema() -> None:
+    """Neighbours in a set without schemas, such as PDP, have answers that say nothing of each other."""
+    neighbour = replace(PAIR[1], options=("The bee", "the crumb"))
+    answers = answer_pairs([PAIR[0], neighbour], lambda _: resolved(0, 0.9), least=0.8)
+
+    assert [answer.resolution.answer for answer in answers] == [0, 0]
 
 
 def test_the_answer_follows_its_entity_when_both_sentences_are_exchanged() -> None:

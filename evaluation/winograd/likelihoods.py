@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hapax.evaluation.winograd.asking import ROLE, Ask, AskSettings, PairAnswer
-from hapax.evaluation.winograd.data import Pair, WinogradItem, in_place_of, pronoun_place
+from hapax.evaluation.winograd.data import Pair, WinogradItem, in_place_of, is_schema, pronoun_place
 from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
@@ -134,7 +134,7 @@ def _answer(pair: Pair, preferences: Sequence[_Preference], calls: tuple[str, ..
     `consistent`: the sentences of a pair mean different options, so the two ways of answering both are compared.
     """
     margins = [preference.margin for preference in preferences]
-    if consistent and all(preference.scores for preference in preferences):
+    if consistent and is_schema(pair) and all(preference.scores for preference in preferences):
         joint = (margins[0] - margins[1]) / 2  # nats that (second, first) is ahead of (first, second), by sentence
         margins = [joint, -joint]
     chosen = [None if not margin else int(margin > 0) for margin in margins]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from hapax.evaluation.winograd.data import WinogradItem, pairs_of
+from hapax.evaluation.winograd.data import WinogradItem, is_schema, pairs_of
 from hapax.evaluation.winograd.theories.measure import Resolve, RuleAnswer, exchanged
 from hapax.evaluation.winograd.theories.proving import Lack, Resolution
 
@@ -21,7 +21,7 @@ def answer_pairs(items: Iterable[WinogradItem], resolve: Resolve, least: float) 
     """Resolve every item together with the other one of its pair, and answered pairs again with entities exchanged.
 
     `resolve` gives the probability of the better reading, answered or not. `least`: the least probability at which a
-    pair is answered. Items without a partner have the answers of `resolve`.
+    pair is answered. Items without a partner that has the same options have the answers of `resolve`.
     """
     items = list(items)
     resolutions = pair_consistent(items, [resolve(item) for item in items], least)
@@ -42,7 +42,7 @@ def pair_consistent(
 ) -> Mapping[str, Resolution]:
     """By id of the item, its resolution with different answers to the two sentences of each pair."""
     found = {item.id: resolution for item, resolution in zip(items, resolutions, strict=True)}
-    for pair in pairs_of(items):
+    for pair in filter(is_schema, pairs_of(items)):
         first, second = (found[item.id] for item in pair)
         # Log odds that the pair means its first and its second option, in this order.
         log_odds = _log_odds(first) - _log_odds(second)
