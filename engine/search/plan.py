@@ -641,35 +641,35 @@ class _RuleEstimator:
         `missing`: the known sentences without a measure. `pool`: upper limit of the number of beams.
         """
         ranked = ranked_literals(self.plan.rule, self.oracle.library, self.search.names, self.settings.compat)
-        variables = set().union(*map(_names, ranked)) if ranked else {step.variable.name}
+        named = set().union(*map(_names, ranked)) if ranked else {step.variable.name}
+        # The searched variables whose values are in the sentences, with their types, in the plan's order.
+        types = {step.variable.name: step.variable.data_type for step in self.plan.steps if step.variable.name in named}
         beams = pool if self.unknown else len(missing)
         measures, texts = set(self._measures), Range()
         if measures - {Measure.PRIOR, Measure.PAIR}:
             new = missing.keys() - self.common.texts
             self.common.texts |= new
-            if ranked:
-                expected = self.rows.keys(variables)
-            else:
-                # A single value is ranked by its type claim, which all rules with this type share.
-                expected = self.common.shared.more(("text", step.variable.data_type), self.rows.distinct_of(step))
+            # A single value is ranked by its type claim, which all rules with this type share.
+            single = ("text", step.variable.data_type), self.rows.distinct_of(step)
+            expected = self.rows.keys(named) if ranked else self.common.shared.more(*single)
             texts += Range(len(new) + round(expected), beams)
         if Measure.PRIOR in measures:
             names = set(chain.from_iterable(text.values for text in missing.values())) - self.common.names
             self.common.names |= names
-            types = {step.variable.name: step.variable.data_type for step in self.plan.steps}
-            expected_names = {name: self.rows.distinct.get(name, 0.0) for name in variables & types.keys()}
             # A name is scored once, whatever is said of it.
             expected = sum(
-                self.common.shared.more(("name", types[name]), expected_names[name]) for name in expected_names
+                self.common.shared.more(("name", kind), self.rows.distinct.get(name, 0.0))
+                for name, kind in types.items()
             )
-            texts += Range(len(names) + round(expected), beams * len(variables))
-            if Measure.PAIR in measures:
-                pairs = list(permutations(expected_names, 2))
-                expected = sum(
-                    self.common.shared.more(("pair", types[partner], types[name]), self._expected_pairs(partner, name))
-                    for partner, name in pairs
-                )
-                texts += Range(len(missing) * len(pairs) + round(expected), beams * len(pairs) * (1 + OTHERS))
+            texts += Range(len(names) + round(expected), beams * len(types))
+        # Word vectors compare two names without a text.
+        if {Measure.PAIR, Measure.PRIOR} <= measures:
+            pairs = list(permutations(types, 2))
+            expected = sum(
+                self.common.shared.more(("pair", types[partner], types[name]), self._expected_pairs(partner, name))
+                for partner, name in pairs
+            )
+            texts += Range(len(missing) * len(pairs) + round(expected), beams * len(pairs) * (1 + OTHERS))
         return texts
 
     def _expected_pairs(self, partner: str, name: str) -> float:
