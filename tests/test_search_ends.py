@@ -12,6 +12,7 @@ import hapax
 from hapax.engine.cluster.routing import routed
 from hapax.engine.search.ends import Division, EndSize, pair_pool
 from hapax.engine.search.job import SearchJob
+from hapax.engine.search.plan import plan_run
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
@@ -20,7 +21,7 @@ from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, measures_of
-from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, Models, SpannedText
+from hapax.llm_oracle.protocols import LIKELIHOOD, LogLikelihood, ModelIdentity, Models, SpannedText
 from hapax.llm_oracle.scripted import ScriptedModel
 
 RULES = """
@@ -150,6 +151,30 @@ def test_overlapping_ends_are_ranked_by_the_wanted_measure() -> None:
     )
     assert end(by_default, Distribution.HEAD) == head
     assert end(by_mean, Distribution.HEAD) != head
+
+
+@pytest.mark.parametrize(
+    ("ranker", "measure"),
+    [
+        (ByAlphabet, Measure.PRIOR),
+        (ByAlphabet, Measure.SPAN),
+        (ByAlphabet, Measure.PAIR),
+        (Plain, Measure.PAPER),
+    ],
+)
+def test_the_forecast_of_texts_is_what_the_ranker_scores(ranker: type, measure: Measure) -> None:
+    """Where all answers are known, sentences, names and pairs are counted: every song goes with every land here, so that a
+    name beside another statement's is a statement's own pair."""
+    kb, library = KnowledgeBase(), hapax.parse_rules(RULES)
+    run(Plain(), kb, likelihood="none")
+    wanted = SearchSettings(plan="premise-first", measure=measure)
+    expected = plan_run(library, library.rules, kb, models(ranker()), wanted).roles[LIKELIHOOD].calls
+    scored = run(ranker(), kb, measure=measure).statistics[LIKELIHOOD].calls
+    again = plan_run(library, library.rules, kb, models(ranker()), wanted).roles[LIKELIHOOD].calls
+
+    assert expected.expected == scored
+    assert scored <= expected.most
+    assert again.expected == 0
 
 
 def test_a_search_for_the_long_tail_alone_gives_the_same_long_tail() -> None:
