@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 import hapax
+from hapax.engine.entailment import checks
 from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.closure import EntailmentGraph
 from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges, with_entailments
@@ -367,8 +368,24 @@ def test_rules_without_a_common_predicate_are_not_compared(monkeypatch: pytest.M
     assert len(compared) < 5 * len(library.rules)
 
 
-def test_contrary_conclusions_are_told_up_to_a_limit() -> None:
-    """A rule against more than twenty is told of twenty, and that the others were not looked at."""
+def test_of_rules_that_follow_from_each_other_only_the_first_is_told() -> None:
+    """With paraphrases in their premises either rule makes the other one redundant; without both the conclusion is lost."""
+    library = parse_library(
+        [
+            (
+                "two.rules",
+                "\n".join(f"{word}(Person X, Person Y) & s(Person Y, City C) -> r(Person X, City C)" for word in "pq"),
+            )
+        ]
+    )
+    found = [edge(f"{word}(Person X, Person Y)", f"{back}(Person X, Person Y)") for word, back in ("pq", "qp")]
+
+    assert [(fault.code, fault.place.line) for fault in entailment_faults(library, found)] == [("HPX414", 1)]
+
+
+def test_contrary_conclusions_are_told_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule against more than twenty is told of twenty, and that the others were not looked at; nor are they where the
+    comparisons of a library are used up."""
     rules = "".join(f"p{n}(Person X, Shop A) & s(Shop A, City C) -> can_pay(Person X, Shop A)\n" for n in range(22))
     last = "q(Person X, Shop A) & s(Shop A, City C) -> is_poor(Person X, Shop A)\n"
     library = parse_library([("many.rules", rules + last)])
@@ -376,6 +393,10 @@ def test_contrary_conclusions_are_told_up_to_a_limit() -> None:
     diagnostics = list(entailment_faults(library, found))
 
     assert [diagnostic.code for diagnostic in diagnostics] == ["HPX415"] * 20 + ["HPX303"]
+
+    monkeypatch.setattr(checks, "MAXIMUM_MEETINGS", 5)
+
+    assert [fault.code for fault in entailment_faults(library, found)] == ["HPX415"] * 5 + ["HPX303"]
 
 
 def test_check_tells_the_chain(stored: Path, tmp_path: Path) -> None:
