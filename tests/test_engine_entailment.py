@@ -530,6 +530,20 @@ def test_a_weak_way_back_does_not_silence_a_strong_direction() -> None:
     assert "HPX413" not in codes(0.9)
 
 
+@pytest.mark.parametrize(
+    ("further", "codes"),
+    [("lives_in(Person X, City C)", ["HPX413"]), ("is_old(Person X)", [])],
+)
+def test_a_reversed_rule_about_one_value_is_told_unless_another_premise_is_about_it_alone(
+    further: str, codes: list[str]
+) -> None:
+    """Who is a nurse works; who works and is old may be said to be a nurse for being old, but not for living somewhere."""
+    library = parse_library([("r.rules", f"works(Person X) & {further} -> is_a_nurse(Person X)\n")])
+    found = [edge("is_a_nurse(Person X)", "works(Person X)")]
+
+    assert [fault.code for fault in entailment_faults(library, found)] == codes
+
+
 def test_the_limits_of_entailments_are_options(tmp_path: Path) -> None:
     """`check --db` takes the score and the lead from which on an entailment counts, and refuses them without `--db`."""
     rules = tmp_path / "r.rules"
