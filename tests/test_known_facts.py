@@ -77,6 +77,22 @@ def test_looking_facts_up_gives_what_reading_all_gives(
     assert found[0] == found[1]
 
 
+def test_a_variable_given_twice_has_the_values_that_the_predicate_joins_with_themselves(
+    fresh_kb: KnowledgeBase,
+) -> None:
+    """In a transitive predicate these are the values on a circle, and no others."""
+    library = parse_library([("t", "oracle leads_to(Place, Place)\ntransitive leads_to/2")])
+    rows = [("a", "b"), ("b", "a"), ("b", "c"), ("d", "d")]
+    fresh_kb.add_facts(FactRecord("leads_to", row, ("Place", "Place"), Source.GIVEN) for row in rows)
+    place = Variable("X", "Place")
+
+    assert sorted(KnownFacts(fresh_kb, library).given(Atom("leads_to", (place, place)), "X"), key=str) == [
+        "a",
+        "b",
+        "d",
+    ]
+
+
 def answers(known: KnownFacts) -> list[object]:
     values: list[Value] = ["a", "b", "z", 1, Decimal("2.5")]
     found: list[object] = []
