@@ -13,6 +13,7 @@ RULES = """
 oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow through [2]?"
 given sails(Person, River).
 given dreads(Person, Country).
+given has_length(River, Length).
 @generic none
 flows_through(River R, Country C) & sails(Person P, River R) -> passes(Person P, Country C)
 @generic none
@@ -22,12 +23,13 @@ passes(Person P, Country C) & dreads(Person P, Country C) -> trembles(Person P)
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Rules, and a knowledge base with facts about two rivers and a sailor."""
+    """Rules, and a knowledge base with facts about two rivers, one with a length, and a sailor."""
     (tmp_path / "world.rules").write_text(RULES, "utf-8")
     rules = hapax.load_rules(tmp_path / "world.rules")
     with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
         hapax.add_facts(kb, "flows_through", [("Okavango", "Botswana"), ("Côte d'Or", "France")], rules)
         hapax.add_facts(kb, "sails", [("tom", "Okavango")], rules)
+        hapax.add_facts(kb, "has_length", [("Okavango", 1600)], rules)
     return tmp_path
 
 
@@ -37,6 +39,7 @@ def place(tmp_path: Path) -> Path:
         ("flows_through(okavango, Country)", "No fact has okavango. Did you mean 'Okavango'?"),
         ("flows_through('Cote dOr', Country)", "Did you mean 'Côte d\\'Or'?"),
         ("flows_through(xyzzy, Country)", "No name in the facts is like it."),
+        ("has_length(okavango, Length)", "Did you mean 'Okavango'?"),  # a number is no name
         ("trembles(tom)", "dreads/2 has no facts."),
         ("passes('Tom ', Country)", "Did you mean tom?"),
     ],

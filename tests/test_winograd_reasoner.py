@@ -19,6 +19,7 @@ from hapax.api.evaluations import part_of
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.acquiring import AcquiredRule, induced, judged, proposed, rules_text
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, relation_between
+from hapax.evaluation.winograd.reasoner.kinds import Abstraction
 from hapax.evaluation.winograd.reasoner.learning import HeldOutAnswer, calibrated, observed
 from hapax.evaluation.winograd.reasoner.lexicon import FILE as LEXICON
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses
@@ -147,6 +148,19 @@ def test_a_word_is_listed_as_one_part_of_speech(lexicon: WordClasses) -> None:
 def test_a_common_word_without_a_class_gets_none_from_its_neighbours() -> None:
     """Words that the lexicon lists without a class stay without one, whatever WordNet puts beside them."""
     assert WordClasses().event_classes("go", "go", negative=False) == []
+
+
+@needs_wordnet
+def test_spirits_and_robots_are_beings() -> None:
+    """A vampire may be meant by `she`, and a robot by `he` and `it`; a lamppost only by `it`."""
+    agreements = {}
+    for noun in ("vampire", "robot", "lamppost"):
+        words = f"1 The the _ DT _ 2 det _ _\n2 {noun} {noun} _ NN _ 3 nsubj _ _\n3 fell fall _ VBD _ 0 ROOT _ _\n"
+        parse = ConlluParser(f"# text = The {noun} fell\n{words}").parse(f"The {noun} fell")
+        kind = Abstraction(WordNet(), {}).of(parse, parse[1], range(2))
+        agreements[noun] = [kind.clash(pronoun) is None for pronoun in ("she", "he", "it")]
+
+    assert agreements == {"vampire": [True, True, False], "robot": [True, True, True], "lamppost": [False, False, True]}
 
 
 def test_voice_vanishes() -> None:

@@ -18,6 +18,8 @@ _BEINGS = {
     "administrative district": GROUP,
     "country": GROUP,
     "imaginary being": PERSON,
+    "spiritual being": PERSON,  # vampires, elves and gods
+    "automaton": ANIMAL,  # robots, of which both `he` and `it` are said
     "operator": PERSON,  # drivers are no kind of person in WordNet
 }
 _GENDERS = {"male": "male", "female": "female"}
