@@ -511,6 +511,17 @@ def test_a_slip_in_a_keyword_names_the_keyword(keyword: str, data: st.DataObject
         assert mended == [keyword]
 
 
+def test_a_declaration_that_cannot_be_read_explains_missing_types_of_its_own_predicate_alone() -> None:
+    """It might have typed the variables of `likes`; those of `near`, which nothing declares, are a fault of their own."""
+    broken = 'oracle likes(Person X, Food Y: "[1] likes [2]"\n'
+    rules = "likes(X, Y) -> buys(X, Y)\nnear(P, Person Q) -> sees(P, Person Q)\n"
+
+    with pytest.raises(RulesRejected) as rejected:
+        parse_library([("t", broken + rules)])
+
+    assert [(fault.code, fault.place.line) for fault in rejected.value.diagnostics] == [("HPX001", 1), ("HPX042", 3)]
+
+
 @pytest.mark.parametrize(
     "text", ["orcale", "orcale & eats(Dog X)", "orcale(Dog X)", "colour red -> blue", 'imprt "a.rules"', "gven/2"]
 )
