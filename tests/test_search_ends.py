@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,9 +70,11 @@ class Plain:
         return [LogLikelihood(-float(len(text)), 1) for text in texts]
 
 
-def models(ranker: Any) -> Models:
+def models(ranker: Any, lands: Mapping[str, Sequence[str]] | None = None) -> Models:
+    """Models that know the songs, and by song the lands where it is sung."""
+    sung_in = lands or {song: ["Mali", "Fiji"] for song in SONGS}
     script = {
-        "generate": {"[A] is sung in [B]": SONGS, **{f"{song} is sung in [B]": ["Mali", "Fiji"] for song in SONGS}},
+        "generate": {"[A] is sung in [B]": SONGS, **{f"{song} is sung in [B]": sung_in[song] for song in SONGS}},
         "defaults": {"critic": 0.99, "likelihood": -1.0, "generate": []},
     }
     answering = ScriptedModel(script)
@@ -184,6 +186,30 @@ def test_a_search_for_the_long_tail_alone_gives_the_same_long_tail() -> None:
 
     assert end(alone, Distribution.LONG_TAIL) == end(both, Distribution.LONG_TAIL)
     assert not end(alone, Distribution.HEAD)
+
+
+def test_statements_that_one_value_would_fill_are_counted() -> None:
+    """Ten songs are sung in one land: two of the six at the head stay, as a quarter, and the report has the others."""
+    lands = {song: ["Maland" if place < 10 else f"{song[-1].upper()}land"] for place, song in enumerate(SONGS)}
+    library = hapax.parse_rules(RULES)
+    job = SearchJob(
+        library, library.rules, KnowledgeBase(), models(ByAlphabet(), lands), SearchSettings(plan="premise-first")
+    )
+    (rule,) = search(job).rules
+
+    assert (rule.pool, rule.crowded) == (20, 4)
+
+
+def test_a_reason_says_where_chance_decided() -> None:
+    """Of equal scores some are kept by chance, and the others say so; scores that differ from the last kept do not."""
+    said = set()
+    for ranker in (Plain(), ByAlphabet()):
+        kb = KnowledgeBase()
+        run(ranker, kb, ends="overlapping", keep_share=0.25)
+        left = [item for item in kb.decisions(gate="likelihood") if not item.accepted]
+        said |= {(item.score == item.threshold, "; chance chose among equal scores" in item.reason) for item in left}
+
+    assert said == {(True, True), (False, False)}
 
 
 def test_matched_pairs_are_ids_of_stored_statements() -> None:
