@@ -131,6 +131,15 @@ def test_parts_of_goals_without_a_probability_are_refused(kb: hapax.KnowledgeBas
         )
 
 
+def test_a_goal_may_name_negative_numbers(kb: hapax.KnowledgeBase) -> None:
+    """A sign before a number, in brackets as well, makes it the negative number of a fact."""
+    store(kb, {("edge", ("a", -2)): 0.5})
+    rules, options = hapax.parse_rules(RULES), hapax.QueryOptions(probability=hapax.ProbabilityOptions())
+
+    for goal in ("edge(X, -2)", "edge(X, -(2))"):
+        assert table(hapax.query(goal, rules, kb, options=options)) == pytest.approx({("a",): 0.5})
+
+
 def test_given_and_assumed_facts_are_certain(kb: hapax.KnowledgeBase) -> None:
     """A given fact, an assumption and a fact of a rule file have probability 1."""
     rules = hapax.parse_rules(RULES + 'fact edge("c", "d").\n')

@@ -17,14 +17,14 @@ import hapax
 from hapax.api.browser.judging import Judging
 from hapax.api.kept_rules import kept_rules
 from hapax.engine.certificates import JudgedScore, LabelDraw, Promise, anytime_tail, choose_threshold
-from hapax.engine.judging_draw import cut_of, draw_weights
+from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights
 from hapax.engine.search.scored_facts import AUDIT_QUESTION, labels_of, proposed_atoms
 from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.shared.estimates import mended_share
 from hapax.evaluation.votes.items import ItemSource
 from hapax.evaluation.votes.next_items import NextOptions, judging_pool, next_items
 from hapax.evaluation.votes.questions import SheetKind
-from hapax.kb.records import VoteRecord
+from hapax.kb.records import DrawnItem, VoteRecord
 
 WORLDS = 100
 BROKEN_AT_MOST = int(stats.binom.ppf(0.999, WORLDS, 0.1))
@@ -177,6 +177,24 @@ def test_labels_of_a_reference_do_not_stand_for_unanswered_items(place: Path) ->
     assert (before.judged, math.isnan(before.share.value)) == (0, True)
     assert after.judged == len(pool)
     assert after.share.value == pytest.approx(len(others) / len(pool))
+
+
+@pytest.mark.parametrize(
+    ("is_other", "found"),
+    [
+        (False, {"given out": (0.3, 2.0), "not given out": (None, 2.0), "elsewhere": (None, 1.0)}),
+        (True, {"given out": (NEVER, 1.0), "not given out": (None, 1.0), "elsewhere": (None, 1.0)}),
+    ],
+)
+def test_labels_drawn_by_the_scores_of_another_critic_are_no_sample(
+    is_other: bool, found: dict[str, tuple[float | None, float]]
+) -> None:
+    """A certificate thins the labels that its own critic's draw gave out, leaves out another one's, and counts the rest."""
+    draws = {"given out": 0.3, "not given out": 0.9}
+    items = {item_id: DrawnItem("s", item_id, 0.5, weight=2.0, draw=draw) for item_id, draw in draws.items()}
+    labels = DrawnLabels(reach=0.2, items=items, is_other=is_other)
+
+    assert {item_id: labels.of(item_id) for item_id in found} == found
 
 
 @pytest.mark.parametrize("kind", ["statements", "facts"])
