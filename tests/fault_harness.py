@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -22,7 +23,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -44,6 +45,11 @@ COMMITTING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP"
 
 MANY = " of rows: "
 """Follows a commit in the notes that rows of several statements go into the file by, before their number."""
+
+MOST_DEATHS = 20
+"""How often a command is played anew because its threads made other commits than before."""
+
+WRITTEN_TABLE = re.compile(r"(INSERT|REPLACE)\b.*?\bINTO\s+\S+|UPDATE\s+\S+|DELETE\s+FROM\s+\S+", re.S)
 
 SLOW = 0.03
 """Seconds that a slowed model takes for a batch."""
@@ -107,8 +113,9 @@ class Command:
         return [request for batch in self.batches() for request in batch]
 
     def points(self) -> list[str]:
-        """The commits that the command came to, in order."""
-        return self.file("points").read_text("utf-8").splitlines()
+        """The commits that the command came to, in order, each with the tables that it wrote to."""
+        notes = self.file("points")
+        return notes.read_text("utf-8").splitlines() if notes.exists() else []
 
 
 class Warm:
@@ -188,15 +195,29 @@ class Stage:
             time.sleep(SLOW / 10)
         return command
 
-    def killed(self, number: int, *moments: str) -> list[Command]:
-        """The command up to its death at this commit, each time at another moment, in folders named after them."""
-        dying = []
-        for moment in moments:
-            place = f"{moment}-{number}"
-            death = partial(die_at, self.folder / place / "killed.points", moment, number)
-            dying.append(self.warm.start(self.command(place, "killed", death)))
-        assert [self.warm.wait(one).code for one in dying] == [-signal.SIGKILL] * len(dying), number
-        return dying
+    def killed(self, number: int, points: Sequence[str], *moments: str) -> list[Command]:
+        """The command up to its death at this commit, each time at another moment, in folders named after them.
+
+        Until then it made the commits of `points`: where its threads made others first, or fewer, it is played anew.
+        """
+        deaths: dict[str, Command] = {}
+        for _ in range(MOST_DEATHS):
+            dying = {moment: self._dying(number, moment) for moment in moments if moment not in deaths}
+            for moment, command in dying.items():
+                is_killed = self.warm.wait(command).code == -signal.SIGKILL
+                noted = command.points()
+                if is_killed and noted == list(points[: len(noted)]):
+                    deaths[moment] = command
+            if len(deaths) == len(moments):
+                return [deaths[moment] for moment in moments]
+        raise AssertionError(f"in {MOST_DEATHS} plays the command never came to commit {number} of {points}")
+
+    def _dying(self, number: int, moment: str) -> Command:
+        place = f"{moment}-{number}"
+        if (self.folder / place).exists():
+            shutil.rmtree(self.folder / place)
+        death = partial(die_at, self.folder / place / "killed.points", moment, number)
+        return self.warm.start(self.command(place, "killed", death))
 
     def check_resumed(self, killed: Command, whole: Command, code: int = 0) -> None:
         """Go on from what a killed command left: it ends as the whole one, and no request kept is sent again."""
@@ -223,7 +244,7 @@ class Stage:
         for number, point in enumerate(points, 1):
             rows = int(point.partition(MANY)[2] or 1)
             amidst = [f"within-{row}" for row in range(1, rows if at_every_row else min(rows, 2))]
-            before, after, *_ = self.killed(number, "before", "after", *amidst)
+            before, after, *_ = self.killed(number, points, "before", "after", *amidst)
             if number > 1:
                 assert is_same(self.database(f"after-{number - 1}"), self.database(f"before-{number}")), number
             for moment in amidst:
@@ -302,6 +323,7 @@ class _Points:
     at: Callable[[str, int], None]
     count: int = 0
     rows: int = 0
+    tables: list[str] = field(default_factory=list)
     open_point: bool = False
 
     def begins(self, statement: str, connection: sqlite3.Connection) -> None:
@@ -309,18 +331,30 @@ class _Points:
         self.ended()
         writes = statement.startswith(COMMITTING)
         if statement.startswith("BEGIN"):
-            self.rows = 0
+            self._clear()
         elif writes and connection.in_transaction:
             self.rows += 1
+            self._note_table(statement)
             if self.rows > 1:  # the rows before this one are written
                 self.at(f"within-{self.rows - 1}", self.count + 1)
         elif writes or statement == "COMMIT":
             self.at("before", self.count + 1)
             self.count += 1
             self.open_point = True
+            self._note_table(statement)
             with self.notes.open("a", encoding="utf-8") as stream:
-                stream.write(statement.split(maxsplit=1)[0] + (f"{MANY}{self.rows}" if self.rows > 1 else "") + "\n")
-            self.rows = 0
+                stream.write(", ".join(self.tables) + (f"{MANY}{self.rows}" if self.rows > 1 else "") + "\n")
+            self._clear()
+
+    def _note_table(self, statement: str) -> None:
+        words = WRITTEN_TABLE.match(statement)
+        changed = words[0] if words else statement.split(maxsplit=1)[0]
+        if changed not in self.tables:
+            self.tables.append(changed)
+
+    def _clear(self) -> None:
+        self.rows = 0
+        self.tables = []
 
     def ended(self) -> None:
         """The statement that commits is over."""
