@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 import hapax
 from hapax.engine.search.account import (
     EXAMPLE_WIDTH,
+    DistributionCut,
     DroppedLines,
     GateLoss,
     PremiseLoss,
     StepAccount,
+    cut_text,
     equal_scores,
     question_account,
     shortage,
@@ -309,6 +311,191 @@ def test_an_account_without_steps_says_nothing() -> None:
     """A rule whose search recorded nothing has no shortage, and a ranker of no text is not blamed."""
     assert shortage([]) is None
     assert equal_scores([]) is None
+
+
+FIRST = StepAccount(1, "Dish D", "model", questions=1, calls=1)
+SECOND = StepAccount(2, "Dish D", "model")
+REMARKS = {"is a remark": DroppedLines(2, "")}
+CUT_OFF = {"is cut off": DroppedLines(2, "pi"), "is a remark": DroppedLines(1, "")}
+REPEAT = {"repeats line N": DroppedLines(1, "pizza")}
+BY_CRITIC = GateLoss(1, 0.4, 0.85)
+BY_TYPE = GateLoss(1, 0.8, 0.85)
+JUDGED_AGAIN = "stored answers are judged again without a call."
+PREMISE_FIRST = "Search with --plan premise-first, which asks for lists where this order needs one right answer."
+WHY_NOT = "Choose another model with --knowledge; `hapax why-not` shows its replies."
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (
+            replace(FIRST, calls=2),
+            "the replies of 2 calls have no line. Raise --calls, or choose another model with --knowledge.",
+        ),
+        (
+            replace(FIRST, lines=1, dropped=REPEAT),
+            "1 line repeats a value that the question has, and no other line came. "
+            "Raise --temperature, or choose another model with --knowledge.",
+        ),
+        (
+            replace(FIRST, lines=3, unjudged=2, losses={"critic": BY_CRITIC}),
+            "the budget left its values unjudged. Run the same command with a higher budget.",
+        ),
+        (
+            replace(FIRST, lines=2, dropped=REPEAT, unjudged=1),
+            "the budget left its values unjudged. Run the same command with a higher budget.",
+        ),
+        (
+            replace(FIRST, lines=2, unjudged=1, losses={"critic": BY_CRITIC}),
+            "1 of 1 value was rejected by the critic gate (highest P(yes) 0.40, threshold 0.85). "
+            f"Search with --fact-threshold 0.4; {JUDGED_AGAIN}",
+        ),
+        (
+            replace(FIRST, lines=4, dropped=CUT_OFF, losses={"type": BY_TYPE}),
+            '3 of 4 lines hold no value (2 times: is cut off, as in "pi"). '
+            "Ask for fewer values in a call with --values.",
+        ),
+        (
+            replace(FIRST, lines=4, dropped=REMARKS, losses={"type": replace(BY_TYPE, count=2)}),
+            "2 of 2 values were rejected by the type gate (highest P(yes) 0.80, threshold 0.85). "
+            f"Search with --type-threshold 0.8; {JUDGED_AGAIN}",
+        ),
+        (
+            replace(FIRST, lines=2, dropped=REMARKS, listable=True),
+            f"2 of 2 lines hold no value (2 times: is a remark). {PREMISE_FIRST}",
+        ),
+        (replace(FIRST, lines=2, dropped=REMARKS), f"2 of 2 lines hold no value (2 times: is a remark). {WHY_NOT}"),
+        (
+            replace(FIRST, lines=2, losses={"agreement": GateLoss(1), "type": BY_TYPE}),
+            "1 of 2 values was rejected by the type gate (highest P(yes) 0.80, threshold 0.85). "
+            f"Search with --type-threshold 0.8; {JUDGED_AGAIN}",
+        ),
+        (
+            replace(FIRST, lines=1, losses={"agreement": GateLoss(1)}),
+            "1 value was rejected because samples of one question differ. "
+            "Lower --temperature, or choose another model with --knowledge.",
+        ),
+        (
+            replace(FIRST, lines=2, losses={"agreement": GateLoss(2)}, listable=True),
+            f"2 values were rejected because samples of one question differ. {PREMISE_FIRST}",
+        ),
+        (
+            replace(FIRST, lines=4, dropped=REPEAT, losses={"type": BY_TYPE, "critic": GateLoss(2, 0.3, 0.85)}),
+            "2 of 3 values were rejected by the critic gate (highest P(yes) 0.30, threshold 0.85). "
+            f"Search with --fact-threshold 0.3; {JUDGED_AGAIN}",
+        ),
+        (
+            replace(FIRST, lines=1, losses={"critic": GateLoss(1, 0.29, 0.85)}),
+            "1 of 1 value was rejected by the critic gate (highest P(yes) 0.29, threshold 0.85). "
+            "Look at the values with `hapax why-not`, and choose another model with --knowledge or --critic.",
+        ),
+        (
+            replace(FIRST, lines=1, losses={"consistency": GateLoss(1)}),
+            "1 of 1 value was rejected by the consistency gate. Choose another model with --knowledge.",
+        ),
+        (
+            replace(SECOND, origin="given"),
+            "No fact gives it a value. Add facts to a rule file, or with `hapax import`.",
+        ),
+        (
+            replace(SECOND, origin="derived"),
+            "No fact gives it a value. Look for the premise that fails with `hapax why-not`.",
+        ),
+        (replace(SECOND, origin="computed"), "No fact gives it a value. Check the equation that computes it."),
+        (
+            replace(SECOND, extended=1, kept=1),
+            "1 substitution went through all steps, but Prolog derives no statement from them. "
+            "Run `hapax why-not` on a conclusion that should hold.",
+        ),
+        (
+            replace(SECOND, extended=3, unranked=2, failed={"p": PremiseLoss(1, "given")}),
+            "the likelihood model scored none of 3 substitutions. "
+            "Choose another model with --likelihood; `hapax stats` shows what this one refused.",
+        ),
+        (
+            replace(SECOND, extended=1, unranked=0),
+            "the likelihood model scored none of 1 substitution. "
+            "Choose another model with --likelihood; `hapax stats` shows what this one refused.",
+        ),
+        (
+            replace(
+                SECOND,
+                extended=4,
+                unranked=2,
+                failed={"q": PremiseLoss(1, "given"), "p": PremiseLoss(2, "critic", 0.8)},
+            ),
+            "2 of 4 substitutions fail p; the highest P(yes) is 0.80. "
+            f"Search with --fact-threshold 0.8; {JUDGED_AGAIN}",
+        ),
+        (
+            replace(SECOND, extended=1, failed={"q": PremiseLoss(1, "given")}),
+            "1 of 1 substitution fails q. Add facts with `hapax import`, or look at the premise with `hapax why-not`.",
+        ),
+        (
+            replace(SECOND, extended=1, failed={"q": PremiseLoss(1, "computed", 0.8)}),
+            "1 of 1 substitution fails q. Raise --calls, --values or --beam for more values to compare.",
+        ),
+        (
+            replace(SECOND, extended=1, failed={"q": PremiseLoss(1, "critic")}),
+            "1 of 1 substitution fails q. Raise --calls or --beam for more values, "
+            "or look at the premise with `hapax why-not`.",
+        ),
+    ],
+)
+def test_the_last_step_tells_its_commonest_loss_and_a_remedy(step: StepAccount, words: str) -> None:
+    """Where values ran out is told by the last step: most of its lines, values or substitutions, and what helps."""
+    before = StepAccount(1, "Person X", "given", extended=1, kept=1)
+
+    assert str(shortage([before, step])) == f"Step {step.step}, Dish D: {words}"
+
+
+def test_a_compatible_search_has_to_be_left_for_another_threshold() -> None:
+    """A threshold is no option of a search with --compat, so the remedy leaves that out."""
+    lost = replace(FIRST, lines=1, losses={"critic": BY_CRITIC})
+
+    assert str(shortage([lost], "released")).endswith("Search with no --compat and --fact-threshold 0.4.")
+
+
+def test_a_step_tells_each_loss_with_its_number() -> None:
+    """A step in words counts questions, lines, values and substitutions, and leaves out what did not happen."""
+    step = replace(
+        FIRST,
+        questions=2,
+        lines=9,
+        dropped={**CUT_OFF, **REPEAT},
+        unjudged=1,
+        losses={"type": BY_TYPE, "consistency": GateLoss(1)},
+        accepted=2,
+        given=1,
+        extended=6,
+        failed={"p": PremiseLoss(1, "critic"), "q": PremiseLoss(2, "given")},
+        unranked=1,
+        cut=1,
+        kept=1,
+    )
+
+    assert step_text(step) == (
+        'step 1, Dish D: 2 questions, 1 call, 9 different lines, 3 dropped (2 times: is cut off, as in "pi"), 1 repeat, '
+        "1 not judged within the budget, 1 rejected by the type gate (highest P(yes) 0.80, threshold 0.85), "
+        "1 rejected by the consistency gate, 2 accepted values, 1 given value; 6 substitutions, 1 fails p, 2 fail q, "
+        "1 without a likelihood, 1 cut, 1 kept"
+    )
+    assert step_text(replace(SECOND, origin="given", extended=1, kept=1)) == (
+        "step 2, Dish D: values are given; 1 substitution, 0 cut, 1 kept"
+    )
+    assert (step.judged, step.rejected, step.failed_count) == (4, 2, 3)
+
+
+def test_a_cut_tells_the_width_of_each_distribution() -> None:
+    """The cut of a step counts the values before and after it; without a model they are the first that came."""
+    cuts = {"head": DistributionCut(7_836, 200, -2.5), "long_tail": DistributionCut(7_836, 200, -9.0)}
+    ranked = replace(SECOND, cut=7_436, kept=400, cuts=cuts)
+
+    assert cut_text(ranked) == "step 2, Dish D: 7,836 values ranked, 400 kept (head 200, long tail 200)"
+    assert cut_text(replace(ranked, cuts={"random": DistributionCut(9, 4)}, cut=5, kept=4)) == (
+        "step 2, Dish D: the first of 9 values, 4 kept"
+    )
+    assert cut_text(replace(ranked, cut=0)) == ""
 
 
 # --- thresholds as options --------------------------------------------------------------------------------------------

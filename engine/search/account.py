@@ -271,7 +271,7 @@ def step_text(row: StepAccount) -> str:
         parts[0] += f"values are {row.origin}"
     text = ", ".join(parts) + f"; {counted(row.extended, 'substitution')}"
     for premise, failed in row.failed.items():
-        text += f", {failed.count} fail {premise}"
+        text += f", {counted(failed.count, 'fails', 'fail')} {premise}"
     if row.unranked:
         text += f", {row.unranked} without a likelihood"
     return f"{text}, {row.cut} cut, {row.kept} kept"
@@ -372,10 +372,12 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
         reason, lines = row.commonest_drop
         remedy = next((text for word, text in _DROP_REMEDIES.items() if word in reason), "")
         remedy = remedy or (_LIST_REMEDY if row.listable else "")
-        fact = f"{row.dropped_count} of {counted(row.lines, 'line')} hold no value ({_drop_text(reason, lines)})."
+        part = _part(row.dropped_count, row.lines, "line", "holds", "hold")
+        fact = f"{part} no value ({_drop_text(reason, lines)})."
         return Shortage(fact, remedy or "Choose another model with --knowledge; `hapax why-not` shows its replies.")
     if row.repeated and not (row.losses or row.unjudged):
-        return Shortage(f"all of {counted(row.lines, 'line')} repeat values that the question has.", _REPEAT_REMEDY)
+        repeated = counted(row.lines, "line repeats a value", "lines repeat values")
+        return Shortage(f"{repeated} that the question has, and no other line came.", _REPEAT_REMEDY)
     if gate is None or row.unjudged > count:
         return Shortage("the budget left its values unjudged.", "Run the same command with a higher budget.")
     loss = row.losses[gate]
@@ -383,8 +385,14 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
         fact = f"{counted(loss.count, 'value was', 'values were')} rejected because samples of one question differ."
         differing = "Lower --temperature, or choose another model with --knowledge."
         return Shortage(fact, _LIST_REMEDY if row.listable else differing)
-    fact = f"{loss.count} of {counted(row.judged, 'value')} were rejected by the {gate} gate{_score_text(loss)}."
+    part = _part(loss.count, row.judged, "value", "was", "were")
+    fact = f"{part} rejected by the {gate} gate{_score_text(loss)}."
     return Shortage(fact, _threshold_remedy(gate, loss.highest, compat))
+
+
+def _part(count: int, total: int, noun: str, verb: str, plural: str) -> str:
+    """`1 of 3 lines holds`."""
+    return f"{count} of {counted(total, noun)} {verb if count == 1 else plural}"
 
 
 def _is_repeat(reason: str) -> bool:
@@ -397,7 +405,7 @@ def _lost_substitutions(row: StepAccount, compat: str | None) -> Shortage:
         fact = f"the likelihood model scored none of {counted(row.extended, 'substitution')}."
         return Shortage(fact, "Choose another model with --likelihood; `hapax stats` shows what this one refused.")
     premise, loss = max(row.failed.items(), key=lambda failed: failed[1].count)
-    fact = f"{loss.count} of {counted(row.extended, 'substitution')} fail {premise}"
+    fact = f"{_part(loss.count, row.extended, 'substitution', 'fails', 'fail')} {premise}"
     if loss.gate == CRITIC.name and loss.highest is not None:
         remedy = _threshold_remedy(loss.gate, loss.highest, compat)
         return Shortage(f"{fact}; the highest P(yes) is {loss.highest:.2f}.", remedy)
