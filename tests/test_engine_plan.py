@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from random_cases import cases
 from test_engine_search import ALLERGY, HARMLESS, OLDER, RECURSIVE, SMALL, library_of
 
+import hapax
 from hapax.engine.search.expectation import KEYED, LARGE, OPEN, ExpectedBeams, Experience, type_size
 from hapax.engine.search.gates import PARSER, GateCount
 from hapax.engine.search.inquiry import QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.plan import Range, plan_run, with_probes
-from hapax.engine.search.search import search
+from hapax.engine.search.plan import Range, RoleEstimate, RunEstimate, plan_run, with_probes
+from hapax.engine.search.search import DEMAND, search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library
@@ -72,6 +73,35 @@ fights(Person X, Pest A) & is_welcome_against(Animal B, Pest A) -> should_keep(P
 
 @name feed
 fights(Person X, Pest A) & feeds_on(Bird B, Pest A) -> should_keep(Person X, Bird B).
+"""
+
+
+BOXES = """
+given weighs(Box, Gram)
+oracle is_printed_on(Label, Box): "[1] is printed on [2]" / "[1] is not printed on [2]" / "?".
+
+@name heavy
+@generic none
+weighs(Box A, Gram G) & K = G / 1000 & K > 1 -> is_heavy(Box A, Kilogram K).
+
+@name labelled
+@generic none
+is_printed_on(Label A, Box B) & is_numbered(Label A, Number M) & N = M + 1 -> precedes(Box B, Number N).
+"""
+
+REPAIRS = """
+oracle is_part_of(Part, Part): "[1] is part of [2]" / "[1] is not part of [2]" / "?".
+given repairs(Person, Part)
+given works_on(Person, Part)
+
+@name part
+is_part_of(Part A, Part B) -> belongs_to(Part A, Part B).
+
+@name repair
+repairs(Person X, Part A) & belongs_to(Part A, Part B) -> can_work_on(Person X, Part B).
+
+@name novice
+repairs(Person X, Part A) & works_on(Person X, Part B) & not belongs_to(Part A, Part B) -> is_new_to(Person X, Part B).
 """
 
 
@@ -276,6 +306,88 @@ def test_money_needs_every_price():
     assert priced.cost is not None
     assert 0 < priced.cost[0] <= priced.cost[1]
     assert unpriced.cost is None
+
+
+def test_a_plan_over_given_facts_and_equations_is_exact():
+    """Where given facts and arithmetic decide every step, expected and highest figures are what the search then does."""
+    library = library_of(BOXES)
+    _, _, models = prepared(BOXES)
+    with KnowledgeBase() as kb:
+        hapax.add_facts(kb, "weighs", [("crate", 2000), ("bag", 900), ("trunk", 1500)], library)
+        estimate = plan_run(library, [library.rule("heavy")], kb, models, SETTINGS)
+        report = search(SearchJob(library, [library.rule("heavy")], kb, models, SETTINGS))
+
+    (rule,) = estimate.rules
+    both, nothing = Range(2, 2), Range()
+    assert rule.order == ("A", "G", "K")
+    assert [step.values for step in rule.steps] == [both] * 3
+    assert [step.questions for step in rule.steps] == [step.claims for step in rule.steps] == [nothing] * 3
+    assert [step.texts for step in rule.steps] == [nothing, nothing, Range(6, 6)]  # two statements and their names
+    assert rule.statements == both
+    assert {role: spent.calls for role, spent in report.statistics.items()} == {"likelihood": 6}
+
+
+@pytest.mark.parametrize("computed", [0, 1000])
+def test_a_computed_value_follows_each_value_before_it(computed):
+    """An equation gives each partial substitution one value, whether its other values are known or expected."""
+    library = library_of(BOXES)
+    _, _, models = prepared(BOXES)
+    with KnowledgeBase() as kb:
+        hapax.add_facts(kb, "weighs", [(f"box {number}", 5000) for number in range(computed)], library)
+        settings = SearchSettings(beam=None, likelihood="none", calls_per_question=2, values_per_call=15)
+        (rule,) = plan_run(library, [library.rule("labelled")], kb, models, settings).rules
+
+    before, after = rule.steps[-2:]
+    assert after.variable == "N"
+    assert after.values == before.values
+    assert rule.statements.expected == before.values.expected > 0
+
+
+def test_the_demand_loop_limits_what_a_derived_premise_may_ask():
+    """In each goal of 200 atoms the loop asks 20,000 questions at most, and checks as many facts."""
+    library = library_of(REPAIRS)
+    _, _, models = prepared(REPAIRS)
+    settings = replace(SETTINGS, calls_per_question=2, values_per_call=15)
+    with KnowledgeBase() as kb:
+        found, denied = plan_run(library, [library.rule("repair"), library.rule("novice")], kb, models, settings).rules
+
+    first, second = found.steps
+    assert first.questions.most == DEMAND.questions == 20_000
+    assert first.calls.most == 2 * 20_000  # two calls a question
+    assert first.claims.most == 2 * 30 * 20_000 + DEMAND.verifications  # a type and a fact for each of 30 values
+    assert first.values.most == 30 * 20_000
+    assert second.values.most == 2 * settings.beam * 30 * 20_000  # both ends are kept
+    # 480 pairs of both values need three goals; the value before them has questions of its own.
+    assert denied.steps[1].values.most == 2 * settings.beam * 30 == 480
+    assert denied.steps[1].questions.most == 2 * settings.beam + 3 * 20_000
+    assert denied.steps[1].claims.most == 2 * 480 + 3 * (2 * 30 * 20_000 + 20_000)
+    # Half of the expected pairs pass the premise.
+    assert denied.steps[1].values.expected == 240
+
+
+def test_a_premise_with_stored_verdicts_costs_no_claim():
+    """A fact that is judged already is not asked again: it passes by its threshold, and a denied premise by a sure no."""
+    library = library_of(PESTS)
+    with KnowledgeBase() as kb:
+        _, _, models = prepared(PESTS)
+        first = plan_run(library, [library.rule("drive_away")], kb, models, SETTINGS)
+        search(SearchJob(library, [library.rule("drive_away")], kb, models, SETTINGS))
+        again = plan_run(library, [library.rule("drive_away")], kb, models, SETTINGS)
+
+    assert first.roles["critic"].calls.expected > 0
+    assert again.roles["critic"].calls == Range()
+
+
+def test_the_time_of_a_run_is_that_of_its_roles():
+    """Roles are asked one after the other, so their times add up; one whose pace is unknown adds nothing."""
+    roles = {
+        "knowledge": RoleEstimate("big", seconds=(10.0, 20.0)),
+        "critic": RoleEstimate("small", seconds=(1.0, 4.0)),
+        "likelihood": RoleEstimate("small"),
+    }
+
+    assert RunEstimate((), roles).seconds == (11.0, 24.0)
+    assert RunEstimate(()).seconds == (0, 0)
 
 
 def test_a_rule_that_would_be_skipped_costs_nothing():
