@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 import hapax
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.search.decidable import DecidableFacts, open_parts
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
 from hapax.kb.store import KnowledgeBase
 
 RULES = """
@@ -44,3 +51,87 @@ def test_what_an_earlier_step_tested_is_left_out() -> None:
     """A new value that no such premise mentions brings nothing to test."""
     assert parts_after("A", "C", "N") == ["was_first_made_in(Tool A, Year M) & M > 1900 & N > M"]
     assert parts_after("A", "M", "C") == ["is_sold_in(Tool A, City C)"]
+
+
+JOINS = """
+given holds(Number, Number)
+given links(Number, Number, Number)
+computed doubles(Number X, Number Y) := Y = 2 * X
+@name joined
+@generic none
+{premise} -> found(Number A)
+"""
+PREMISES = [
+    "holds(A, B) & holds(B, C) & C > A",
+    "holds(A, B) & not holds(B, A)",
+    "holds(A, B) & C = A + B & holds(C, D) & D != 2",
+    "holds(A, B) & Number C = B + 1 & D = C * 2 & holds(B, D)",
+    "links(A, B, B) & not links(B, A, 1)",
+    "links(A, B, C) & doubles(B, C)",
+    "links(A, B, C) & not doubles(B, C) & holds(C, B)",
+    "holds(A, A) & A > 1",
+    "links(A, 2, B) & holds(B, 3)",
+]
+REACHES = """
+given holds(Number, Number)
+@name reaching
+holds(Number A, Number B) -> reaches(Number A, Number B)
+@name through
+@generic none
+reaches(Number A, Number B) -> found(Number A)
+"""
+NUMBERS = st.integers(0, 4)
+
+
+@given(
+    premise=st.sampled_from(PREMISES),
+    pairs=st.lists(st.tuples(NUMBERS, NUMBERS), max_size=12, unique=True),
+    triples=st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=12, unique=True),
+)
+def test_a_part_passes_where_prolog_derives_the_conclusion(
+    prolog: PrologSession, premise: str, pairs: list[tuple[int, ...]], triples: list[tuple[int, ...]]
+) -> None:
+    """The test of a value agrees with Prolog on joins, equations, negations and computed predicates over given facts."""
+    library = hapax.parse_rules(JOINS.format(premise=re.sub(r"([(]|, )(?=[A-D])", r"\1Number ", premise)))
+    with KnowledgeBase() as kb:
+        hapax.add_facts(kb, "holds", pairs, library)
+        hapax.add_facts(kb, "links", triples, library)
+        facts = DecidableFacts(KnownFacts(kb, library), library, lambda _: None)
+        tests = [PartTest(part, facts, library) for part in open_parts(library.rule("joined"), ["A"], facts, library)]
+        derived = run_query(Theory(library, kb), "found(X)", session=prolog).rows
+
+        passing = [number for number in range(5) if all(test.passes({"A": number}, Lookups()) for test in tests)]
+    assert [(number,) for number in passing] == [tuple(row) for row in derived]
+
+
+def test_a_part_without_lookups_left_passes() -> None:
+    """A test that would look up too many rows decides nothing, and each answer that it has is kept."""
+    library = hapax.parse_rules(JOINS.format(premise="holds(Number A, Number B) & holds(Number B, Number C) & C > 9"))
+    with KnowledgeBase() as kb:
+        hapax.add_facts(kb, "holds", [(1, number) for number in range(2, 8)] + [(2, 3)], library)
+        facts = DecidableFacts(KnownFacts(kb, library), library, lambda _: None)
+        (part,) = open_parts(library.rule("joined"), ["A"], facts, library)
+
+        enough, few = Lookups(), Lookups(4)
+        assert not PartTest(part, facts, library).passes({"A": 1}, enough)
+        limited = PartTest(part, facts, library)
+        assert limited.passes({"A": 1}, few)
+        assert few.left <= 0
+        assert limited.passes({"A": 1}, Lookups())  # as before
+        assert not PartTest(part, facts, library).passes({"A": 9}, Lookups(2))
+
+
+def test_a_table_that_is_too_large_is_no_table() -> None:
+    """A predicate whose rows cannot all be derived has no values and no size, and its premises are left to later steps."""
+    library = hapax.parse_rules(REACHES)
+    literal = library.rule("through").literals[0]
+    with KnowledgeBase() as kb:
+        facts = DecidableFacts(KnownFacts(kb, library), library, lambda _: None)
+
+        assert facts.needs_no_model(literal)
+        assert not facts.is_tabled(literal)
+        assert (facts.values(literal, literal.atom, "B"), list(facts.rows(literal, (), ())), facts.size(literal)) == (
+            [],
+            [],
+            0,
+        )
