@@ -17,8 +17,23 @@ from click.testing import Result
 
 import hapax
 from hapax.api.browser.pages import statement_page
-from hapax.engine.search.certifying import stored_certificates
-from hapax.engine.search.score_maps import ScoreMap, ScoreMaps, fact_probabilities
+from hapax.engine.search.certified_groups import MUCH_SHIFT
+from hapax.engine.search.certifying import (
+    DENIALS,
+    STATEMENTS,
+    UNPROMISED,
+    Certificates,
+    certificate_lines,
+    stored_certificates,
+)
+from hapax.engine.search.score_maps import (
+    ScoreMap,
+    ScoreMaps,
+    chained_critics,
+    denial_probabilities,
+    fact_probabilities,
+    last_critic,
+)
 from hapax.engine.search.scored_facts import proposed_atoms
 from hapax.evaluation.calibration.fitting import (
     LabelledScore,
@@ -30,7 +45,18 @@ from hapax.evaluation.calibration.fitting import (
     with_shifts,
 )
 from hapax.evaluation.calibration.labels import LabelReader
-from hapax.kb.records import AtomPattern, CalibrationRecord, Candidate, FactLabel, FactRecord, Question, Source
+from hapax.kb.records import (
+    AtomPattern,
+    CalibrationRecord,
+    Candidate,
+    CertificateRecord,
+    DenialRecord,
+    FactLabel,
+    FactRecord,
+    Question,
+    RunRecord,
+    Source,
+)
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.embedded.atlas import load_atlas
 from hapax.llm_oracle.prompts import sentence
@@ -147,6 +173,102 @@ def test_a_stored_fact_has_a_calibrated_probability() -> None:
 
         assert probability(FactRecord("p", ("a", "b"), ("A", "B"), Source.GIVEN)) == 1.0
         assert probability(FactRecord("p", ("a", "b"), ("A", "B"), Source.MODEL, 0.7)) == 0.7
+
+
+def test_the_probability_of_a_fact_is_that_of_its_run(tmp_path: Path) -> None:
+    """The map of the critic that judged in a fact's run changes its score, unless the run or a source gave it."""
+    fitted = best_map(timid(300)).map
+    scored = fitted.probability(0.05, "p/2")
+    settings = {
+        "by_critic": {"models": ["k@1", "a@1"]},
+        "by_chain": {"models": ["k@1", "table,a@2; 1"]},
+        "by_other": {"models": ["k@1", "b@1"]},
+        "calibrated": {"models": ["k@1", "a@1"], "calibrated": True},
+    }
+    with hapax.KnowledgeBase() as kb:
+        kb.set_calibration(CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026"))
+        for run, stored in settings.items():
+            kb.start_run(RunRecord.now(run, "search", stored))
+        of_fact, of_denial = fact_probabilities(kb), denial_probabilities(kb)
+
+    fact = FactRecord("p", ("a", "b"), ("A", "B"), Source.MODEL, 0.05)
+    facts = {run: of_fact(replace(fact, run_id=run)) for run in settings}
+    denials = {run: of_denial(DenialRecord("p", ("a", "b"), 0.05, run)) for run in settings}
+    assert facts == denials
+    assert facts == {"by_critic": scored, "by_chain": scored, "by_other": 0.05, "calibrated": 0.05}
+    assert of_fact(fact) == 0.05  # no run is known
+    assert of_fact(replace(fact, run_id="by_critic", basis="a table")) == 0.05
+    assert of_fact(replace(fact, run_id="by_critic", probability=None)) is None
+
+
+def test_a_chain_of_critics_is_told_apart_by_its_revisions() -> None:
+    """Each name of a chain has its revision; where a name has a comma of its own, only the last critic is known."""
+    assert chained_critics("table,a@2; 1") == ["table@2", "a@1"]
+    assert chained_critics("table,a@; 1") == ["table", "a@1"]
+    assert chained_critics("a@1") == ["a@1"]
+    assert chained_critics("a,b@1") == [last_critic("a,b@1")]
+    assert last_critic("table,a@2; 1") == "a@1"
+
+
+PROMISED = CertificateRecord(
+    fact_group="all facts",
+    precision=0.95,
+    confidence=0.9,
+    method="learn-then-test",
+    basis={},
+    threshold=0.8,
+    labels=60,
+    false=1,
+    bound=0.046,
+    accepted=30,
+    pool=40,
+    sample="",
+    shift=None,
+    reason="",
+    created="2026",
+)
+
+
+def test_the_limits_of_a_promise_are_those_of_its_groups() -> None:
+    """A fact needs the threshold of its predicate or of all facts; a denial one less the threshold of the denials."""
+    by_predicate = replace(PROMISED, fact_group="p/2", threshold=0.7)
+    denials = replace(PROMISED, fact_group=DENIALS, threshold=0.6)
+    refused = replace(PROMISED, fact_group="q/2", threshold=None, reason="too few labels")
+
+    assert Certificates((PROMISED,)).threshold("p/2") == 0.8
+    promise = Certificates((refused, by_predicate, denials))
+    assert promise.threshold("p/2") == 0.7
+    assert promise.threshold("q/2") == promise.threshold("r/2") == UNPROMISED == 1.0
+    assert promise.denial_limit() == pytest.approx(0.4)
+    assert Certificates((PROMISED, replace(denials, threshold=None))).denial_limit() == -1.0
+    assert Certificates(()).threshold("p/2") == UNPROMISED
+
+
+def test_a_promise_in_words_has_its_threshold_bound_and_labels() -> None:
+    """A line says what is promised and by how many labels, or why nothing is and what is kept then."""
+    groups = ("p/2", DENIALS, f"{STATEMENTS}: older_tool")
+    refused = [replace(PROMISED, fact_group=group, threshold=None, reason="too few labels") for group in groups]
+    denied = replace(PROMISED, fact_group=DENIALS, threshold=0.6)
+    alike = replace(PROMISED, shift=0.5 + MUCH_SHIFT, labels=1, false=0)
+    shifted = replace(PROMISED, fact_group=f"{STATEMENTS}: older_tool", shift=0.49 - MUCH_SHIFT)
+
+    assert certificate_lines(refused) == [
+        "p/2: nothing is promised, and no model's value accepted: too few labels",
+        f"{DENIALS}: nothing is promised, and no atom is denied: too few labels",
+        f"{STATEMENTS}: older_tool: nothing is promised, and none is kept: too few labels",
+    ]
+    of_accepted = "at least 0.95 of the accepted are true, with confidence 0.9"
+    assert certificate_lines([PROMISED, denied, alike, shifted]) == [
+        f"all facts: {of_accepted}. Threshold 0.8, which 75% of 40 proposed facts reach; "
+        "1 of 60 labels there false, bound 0.046 (learn-then-test).",
+        f"{DENIALS}: at least 0.95 of the denied are false, with confidence 0.9. P(yes) at most 0.4, "
+        "which 75% of 40 proposed facts reach; 1 of 60 labels there false, bound 0.046 (learn-then-test).",
+        f"all facts: {of_accepted}. Threshold 0.8, which 75% of 40 proposed facts reach; "
+        "0 of 1 label there false, bound 0.046 (learn-then-test).",
+        f"{STATEMENTS}: older_tool: {of_accepted}. Threshold 0.8, which 75% of 40 statements reach; "
+        "1 of 60 labels there false, bound 0.046 (learn-then-test). The labelled statements differ from the others in "
+        "their scores (AUC 0.39, 0.5 if alike): the promise holds for statements like the labelled ones.",
+    ]
 
 
 @pytest.fixture
