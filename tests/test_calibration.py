@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -179,7 +180,7 @@ def test_the_probability_of_a_fact_is_that_of_its_run(tmp_path: Path) -> None:
     """The map of the critic that judged in a fact's run changes its score, unless the run or a source gave it."""
     fitted = best_map(timid(300)).map
     scored = fitted.probability(0.05, "p/2")
-    settings = {
+    settings: dict[str, dict[str, Any]] = {
         "by_critic": {"models": ["k@1", "a@1"]},
         "by_chain": {"models": ["k@1", "table,a@2; 1"]},
         "by_other": {"models": ["k@1", "b@1"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from hapax.engine.certificates import (
     choose_by_group,
     choose_threshold,
     least_labels,
+    score_shift,
     upper_bound,
 )
+from hapax.engine.search.certified_groups import ScoredValue, end_lines, ends_of, refuse_without_promise
 from hapax.grammar.errors import HapaxError
 
 WORLDS = 1000
@@ -220,3 +223,103 @@ def test_a_promise_is_a_share(number: float) -> None:
     """A precision outside 0 to 1 is refused."""
     with pytest.raises(HapaxError, match="between 0 and 1"):
         Promise(precision=number)
+
+
+def test_a_score_shift_is_the_chance_that_a_labelled_value_scores_higher() -> None:
+    """Ties count half, and without values on both sides nothing is known."""
+    assert score_shift([1.0, 2.0], [1.0, 3.0]) == (0.5 + 1) / 4
+    assert score_shift([4.0], [1.0, 2.0]) == 1.0
+    assert score_shift([], [1.0]) is score_shift([1.0], []) is None
+
+
+def test_values_are_counted_at_each_end_where_they_occur() -> None:
+    """A value at both ends counts at both, and one below the threshold only in the pool."""
+    values = [
+        ScoredValue("a", 0.9, True, ends=("head",)),
+        ScoredValue("b", 0.8, False, ends=("head", "long_tail")),
+        ScoredValue("c", 0.7, True, ends=("long_tail",)),
+        ScoredValue("d", 0.95, None, ends=("long_tail",)),
+        ScoredValue("e", 0.8, None),
+    ]
+    choice = ThresholdChoice(0.8, 2, 1, 0.5, 2, 5)
+
+    counts = ends_of(values, choice, Promise(0.95, 0.9))
+    none = ends_of(values, replace(choice, threshold=None), Promise(0.95, 0.9))
+
+    assert counts == {
+        "head": {
+            "pool": 2,
+            "labelled": 2,
+            "accepted": 2,
+            "labels": 2,
+            "false": 1,
+            "bound": round(upper_bound(1, 2, 0.9), 4),
+            "shift": None,
+        },
+        "long_tail": {
+            "pool": 3,
+            "labelled": 2,
+            "accepted": 2,
+            "labels": 1,
+            "false": 1,
+            "bound": round(upper_bound(1, 1, 0.9), 4),
+            "shift": 0.0,
+        },
+        "neither end": {
+            "pool": 1,
+            "labelled": 0,
+            "accepted": 1,
+            "labels": 0,
+            "false": 0,
+            "bound": round(upper_bound(0, 0, 0.9), 4),
+            "shift": None,
+        },
+    }
+    assert {(end["accepted"], end["labels"], end["false"]) for end in none.values()} == {(0, 0, 0)}
+
+
+def test_the_ends_of_a_promise_tell_where_labels_are_lacking() -> None:
+    """Each end has its counts; one with a much smaller part of the labels than of the accepted values is named."""
+    head = {"accepted": 30, "labels": 28, "false": 1, "bound": 0.1234, "shift": None}
+    tail = {"accepted": 20, "labels": 14, "false": 0, "bound": 0.2, "shift": 0.61}
+
+    assert end_lines({"head": head, "long_tail": {**tail, "accepted": 0}}) == ""
+    assert end_lines({"head": head, "long_tail": tail}) == (
+        " By end: head: 30 accepted, 28 labels, 1 false, bound 0.123; long tail: 20 accepted, 14 labels, 0 false, "
+        "bound 0.200, labels differ in score (AUC 0.61)."
+    )
+    assert end_lines({"head": head, "long_tail": {**tail, "labels": 0, "shift": 0.6}}) == (
+        " By end: head: 30 accepted, 28 labels, 1 false, bound 0.123; long tail: 20 accepted, 0 labels. "
+        "long tail has a smaller part of the labels than of the accepted: the promise leans on the other labels. "
+        "Label more of it."
+    )
+    three = {end: {**tail, "labels": labels} for end, labels in (("head", 8), ("long_tail", 1), ("neither end", 1))}
+    assert "long tail and neither end have a smaller part" in end_lines(three)
+    without_labels = end_lines({"head": {**head, "labels": 0}, "long_tail": {**tail, "labels": 0}})
+    assert "smaller part" not in without_labels
+
+
+def test_a_refused_promise_tells_the_reason_of_each_group() -> None:
+    """The error lists the groups with what would help; where one has a threshold there is no error."""
+    refused = ThresholdChoice(None, 3, 1, 0.5, 0, 9, "1 of 3 labels is false", 40)
+    hopeless = replace(refused, more_labels=None)
+
+    with pytest.raises(HapaxError) as error:
+        refuse_without_promise({"p/2": refused, "q/2": hopeless}, Promise(0.95, 0.9), "Label more.")
+    refuse_without_promise({"p/2": refused, "q/2": replace(refused, threshold=0.5)}, Promise(), "Label more.")
+
+    assert str(error.value) == (
+        "Nothing can be promised: that at least 0.95 of the accepted are true, with confidence 0.9.\n"
+        "p/2: 1 of 3 labels is false; about 40 more labels would do if values stay as true as the labelled ones.\n"
+        "q/2: 1 of 3 labels is false; by these labels no number of further ones would do.\n"
+        "Label more."
+    )
+
+
+def test_the_units_of_a_promise_are_shares() -> None:
+    """A promise is told as a share with its confidence, or as an expectation by conformal risk control."""
+    assert str(Promise(0.95, method="conformal")) == (
+        "in an average question at most 0.05 of the accepted values are false, in expectation"
+    )
+    assert Promise(0.75, 0.9).risk == 0.25
+    assert Promise(0.75, 0.75).error == 0.25

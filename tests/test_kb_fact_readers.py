@@ -9,7 +9,7 @@ import pytest
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.exchange import import_facts
-from hapax.kb.intake import FactsRejected
+from hapax.kb.intake import FactsRejected, short, some
 from hapax.kb.store import KnowledgeBase
 
 PAGE = Path(__file__).parent.parent / "docs" / "knowledge-base.md"
@@ -90,3 +90,9 @@ def test_an_unknown_ending_is_refused(tmp_path: Path, fresh_kb: KnowledgeBase) -
     """A file that nobody reads is an error that names the endings."""
     with pytest.raises(HapaxError, match="imported from csv or jsonl, not from 'xyz'"):
         import_facts(fresh_kb, tmp_path / "facts.xyz")
+
+
+def test_messages_shorten_long_values_and_lists() -> None:
+    """A message shows 40 characters of a value and the first five of many names, and says that there are more."""
+    assert (short("x" * 38), short("x" * 39)) == (repr("x" * 38), "'" + "x" * 36 + "...")
+    assert (some("abcde"), some("abcdef"), some("abc", most=2)) == ("a, b, c, d, e", "a, b, c, d, e ...", "a, b ...")
