@@ -130,6 +130,8 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
     for rule in report.rules:
         if rule.reason:
             err.print(escape(f"{rule.rule} was left to Prolog: {rule.reason}."))
+        if rule.left_out:
+            err.print(escape(f"{rule.rule} was left out: {rule.left_out}."))
         if rule.anew:
             err.print(escape(f"{rule.rule} was derived anew, not from the changes alone: {rule.anew}."))
     err.print(f"{counted(report.facts, 'new fact')} read in {report.seconds_reading:.2f} s")

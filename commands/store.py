@@ -48,7 +48,8 @@ def stats(database: str, as_json: bool) -> None:
         out.print(f"\n{statements} of {counted(len(contents.derived), 'rule')}, stored by hapax derive.")
     if contents.outdated:
         names = escape(", ".join(contents.outdated))
-        out.print(f"Facts have changed since {names} was derived: run `hapax derive` again.", soft_wrap=True)
+        were = "was" if len(contents.outdated) == 1 else "were"
+        out.print(f"Facts have changed since {names} {were} derived: run `hapax derive` again.", soft_wrap=True)
     if contents.withdrawn.facts:
         fallen = counted(contents.withdrawn.statements, "stored statement")
         tail = f", so {fallen} no longer hold" if contents.withdrawn.statements else ""
@@ -308,6 +309,8 @@ def merge(path: Path, database: str, as_json: bool) -> None:
     for name, count in report.added.items():
         # Names of tables are plurals.
         click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
+    if not (report.added or report.replaced):
+        click.echo(f"nothing added: {database} has everything in {path}")
     for conflict in report.conflicts:
         err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
     print_texts("no longer holds", report.fallen)

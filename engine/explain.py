@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
@@ -147,7 +148,7 @@ def why(
     proof = prove(worded, atom, session)
     if proof is None:
         unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
-        raise HapaxError(f"{atom} does not hold.{unknown} Run `hapax why-not '{text.strip()}'` to see why.")
+        raise HapaxError(f"{atom} does not hold.{unknown} Run `hapax why-not {shlex.quote(text.strip())}` to see why.")
     story = _Explainer(worded).proof(proof)
     if probability is None:
         return story
@@ -588,7 +589,7 @@ def why_not(theory: Theory, text: str, session: PrologSession | None = None) -> 
     worded, atom = worded_atom(text, theory)
     with open_session(session) as prolog:
         if prove(worded, atom, prolog) is not None:
-            raise HapaxError(f"{atom} holds. Run `hapax why '{text.strip()}'` to see why.")
+            raise HapaxError(f"{atom} holds. Run `hapax why {shlex.quote(text.strip())}` to see why.")
         reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom, prolog)]
     if not theory.library.knows(atom.indicator):
         reasons.append(Story(_unknown(atom), "rule"))

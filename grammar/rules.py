@@ -205,8 +205,12 @@ class Rule:
     @property
     def generic_text(self) -> str:
         """The generic variables with their types, and the convention that chose them."""
-        names = ", ".join(str(variable) for variable in self.variables if variable.name in self.generic)
-        return f"{names or 'none'} ({self.generic_by})"
+        return f"{self.generic_names or 'none'} ({self.generic_by})"
+
+    @property
+    def generic_names(self) -> str:
+        """The generic variables with their types."""
+        return ", ".join(str(variable) for variable in self.variables if variable.name in self.generic)
 
     @property
     def unbound(self) -> tuple[Variable, ...]:

@@ -181,6 +181,10 @@ def rescued(connection: sqlite3.Connection, path: Path) -> Path:
 
 
 def _check_path(path: Path, read_only: bool) -> None:
+    if str(path) == ":memory:":  # which SQLite takes for no file
+        raise HapaxError(
+            f"{path}: this is no file. Name a file; `hapax.KnowledgeBase()` is a knowledge base in memory."
+        )
     try:
         # For its errors alone: a loop of symbolic links is a RuntimeError here (Python 3.11), and `exists` hides it.
         path.resolve()

@@ -953,3 +953,19 @@ def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> No
     assert sorted(found) == sorted(kept)
     assert len(kept) > 5
     assert "-- twice calculates decimals" in text
+
+
+def test_a_rule_whose_values_only_hypotheses_could_give_is_left_out(fresh_kb: KnowledgeBase) -> None:
+    """What is only assumed about a generic person gives no variable a value: no statement has an empty slot."""
+    library = parse_library([("ruins.rules", "conquered(Person X, City A) -> is_lord_of(Person X, City A)")])
+    hapax.add_facts(fresh_kb, "conquered", [("Alexander", "Tyre")], library)
+
+    for _ in range(2):  # the second time nothing has changed
+        (rule,) = derive_all(fresh_kb, library, library.rules).rules
+
+        assert (rule.statements, rule.reason, rule.anew) == (0, "", "")
+        assert rule.left_out == (
+            "no fact gives A a value, because only what is assumed about Person X mentions it. "
+            "Search the rule, or write `@generic none` before it"
+        )
+    assert list(read_statements(fresh_kb, library, library.rules[0])) == []

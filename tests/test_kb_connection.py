@@ -42,6 +42,7 @@ def test_what_is_no_knowledge_base_is_told(tmp_path):
     for path, message in (
         (text, "the file is not an SQLite database"),
         (tmp_path, "this is a folder"),
+        (Path(":memory:"), "this is no file"),
         (tmp_path / "no" / "x.db", "its folder does not exist"),
         (database_file, "belongs to another program"),
     ):

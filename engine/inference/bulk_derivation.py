@@ -70,6 +70,7 @@ from hapax.grammar.terms import (
     Literal,
     Substitution,
     Value,
+    variable_names,
 )
 from hapax.grammar.words import counted
 from hapax.kb import system
@@ -96,7 +97,7 @@ class DerivedRule:
     """The result of a rule. `reason`: why it was left to Prolog, where SQL was tried first.
 
     `anew`: why all its statements were derived, although those stored were up to date before facts changed; empty if
-    only what the change affects was derived, or if there were none.
+    only what the change affects was derived, or if there were none. `left_out`: why the rule has no statements.
     """
 
     rule: str
@@ -105,6 +106,7 @@ class DerivedRule:
     seconds: float
     reason: str = ""
     anew: str = ""
+    left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -934,7 +936,12 @@ class _RuleDeriver:
         """Bring the stored statements of a rule up to date with changes of facts, where that is possible."""
         self.deadline.begin_rule()
         stored = self.relations.derivations().get(rule.name)
-        if stored is None or stored.stale or stored.fingerprint != _fingerprint(self.kb, self.library, rule):
+        if (
+            stored is None
+            or stored.stale
+            or _open_variables(rule)
+            or stored.fingerprint != _fingerprint(self.kb, self.library, rule)
+        ):
             return
         # Statements of Prolog name no rows that could be followed.
         if stored.engine == "prolog":
@@ -976,6 +983,10 @@ class _RuleDeriver:
         """Derive a rule and store its statements. Raises HapaxError if `sql_only` and SQL cannot decide the rule."""
         if rule.name in self.maintained:
             return self.maintained[rule.name]
+        if opened := _open_variables(rule):
+            # Without a row, in place of those that an earlier version stored with empty slots.
+            self.relations.new_instances(rule.name, "sql", _fingerprint(self.kb, self.library, rule), _columns(rule))
+            return DerivedRule(rule.name, 0, "sql", 0.0, left_out=_left_out(rule, opened))
         self.deadline.begin_rule()
         began = time.perf_counter()
         reason, anew = "", self.anew.get(rule.name, "")
@@ -1029,6 +1040,19 @@ class _RuleDeriver:
         )
         # Rows that differ only in values that are left out are one statement.
         return self.relations.fill_rows(derivation, dict.fromkeys(values))
+
+
+def _open_variables(rule: Rule) -> list[str]:
+    """Names of the searched variables that only hypotheses mention: no fact gives them a value."""
+    constrained = variable_names(_constraints(rule))
+    return [variable.name for variable in rule.searched if variable.name not in constrained]
+
+
+def _left_out(rule: Rule, names: Sequence[str]) -> str:
+    return (
+        f"no fact gives {' or '.join(names)} a value, because only what is assumed about {rule.generic_names} mentions "
+        f"{'it' if len(names) == 1 else 'them'}. Search the rule, or write `@generic none` before it"
+    )
 
 
 def _stored(cell: AnswerCell) -> Value | None:
