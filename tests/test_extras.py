@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hapax.engine import doctor
 from hapax.grammar.extras import EXTRAS, ExtraMissing, extras_named
 
 ROOT = Path(__file__).parent.parent
@@ -68,3 +69,18 @@ def test_any_other_missing_module_passes() -> None:
     """A module that no extra installs stays an import error: it is a defect, not a choice."""
     with pytest.raises(ModuleNotFoundError, match="nothing"), extras_named():
         raise ModuleNotFoundError("No module named 'nothing'", name="nothing")
+
+
+def test_a_missing_extra_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doctor lists each extra, says how a missing one is installed, and is content without it."""
+    monkeypatch.setattr(
+        doctor, "missing_of", lambda extra: "" if extra == "serve" else f"pip install hapax-kb[{extra}]"
+    )
+
+    extras = [finding for finding in doctor.examine() if finding.name.startswith("extra ")]
+
+    assert [finding.name for finding in extras] == [f"extra {extra}" for extra in EXTRAS]
+    for finding in extras:
+        remedy = "" if finding.name == "extra serve" else f"pip install hapax-kb[{finding.name.removeprefix('extra ')}]"
+        found = "" if remedy else "installed"
+        assert (finding.optional, finding.ok, finding.found, finding.remedy) == (True, not remedy, found, remedy)

@@ -80,3 +80,31 @@ def test_a_hard_comparison_is_given_up() -> None:
     first, second = library.rules
 
     assert not subsumes(first, second, library)
+
+
+SUMS = "p(Year X, Year Y) & X < {} -> c(Year X, Year Y)"
+
+
+@pytest.mark.parametrize(
+    ("general", "special", "is_general"),
+    [
+        ("Y + 1", "Y + 1", True),
+        ("Y + 1", "Y - 1", True),
+        ("Y - 1", "Y + 1", False),
+        ("Y + 1", "Y + 2", False),
+        ("Y + 1", "X + 1", False),
+        ("Y + 1", "Y", True),
+        ("Y", "Y + 1", False),
+        ("2 * (Y + 1)", "2 * (Y + 1)", True),
+        ("2 * (Y + 1)", "2 * (Y - 1)", True),
+        ("Y * Y", "Y * Y", True),
+        ("Y * Y", "Y / Y", False),
+        ("Y * Y", "Y * X", False),
+    ],
+)
+def test_arithmetic_has_to_say_as_much(general: str, special: str, is_general: bool) -> None:
+    """A limit is as general as another that lies below it for all values; what is not linear has to be the same."""
+    library = parse_library([("t", f"{TYPES}{SUMS.format(general)}\n{SUMS.format(special)}")])
+    first, second = library.rules
+
+    assert subsumes(first, second, library) is is_general

@@ -381,3 +381,27 @@ def test_a_stream_without_a_name_is_named_in_faults():
     """Faults of standard input and the like still have a place."""
     with pytest.raises(FactsRejected, match=r"^<stream>:1: "):
         imported("1,2\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("tea", "tea"),
+        (1876, "1876"),
+        (Decimal("2.5"), "2.5"),
+        (-3, "-3"),
+        ("1876", '"1876"'),
+        ("=1+1", '"=1+1"'),
+        ("+1", '"+1"'),
+        ("-x", '"-x"'),
+        ("@cmd", '"@cmd"'),
+        ("", '""'),
+        ("two\nlines", '"two\\nlines"'),
+        ('"quoted"', '"\\"quoted\\""'),
+    ],
+)
+def test_a_cell_is_read_back_and_is_no_formula(value, cell):
+    """A value is written as it is where it comes back the same and no spreadsheet takes it for a formula; else as JSON."""
+    assert cell_text(value) == cell
+    assert parse_cell(cell) == value
+    assert type(parse_cell(cell)) is type(value)

@@ -240,3 +240,27 @@ def test_a_declaration_reads_the_facts_that_can_break_it(
 
     assert conflict.text == 'far("p7", "p9") and road("p7", "p8") and road("p8", "p9")'
     assert sum(read) < 20
+
+
+def test_an_atom_that_declarations_conclude_from_given_facts_is_true(fresh_kb: KnowledgeBase) -> None:
+    """Given facts, what follows from them by declarations, withdrawals and reflexive atoms need no model."""
+    library = parse_library([("t.rules", RULES + "irreflexive road/2\ngiven owns(Person, Thing)\n")])
+    fresh_kb.add_facts(
+        FactRecord(name, pair, ("Place", "Place"), Source.GIVEN)
+        for name, pair in (("borders", ("c", "d")), ("road", ("a", "b")), ("owns", ("ann", "loom")))
+    )
+    fresh_kb.withdraw((fact.id for fact in fresh_kb.facts("road")), "closed", "user")
+    known = KnownFacts(fresh_kb, library)
+    truths = {
+        ("borders", "c", "d"): 1.0,
+        ("borders", "d", "a"): 1.0,
+        ("borders", "d", "e"): None,
+        ("road", "a", "b"): 0.0,
+        ("road", "b", "b"): 0.0,
+        ("road", "b", "c"): None,
+        ("owns", "ann", "loom"): 1.0,
+        ("owns", "ann", "ship"): 0.0,
+    }
+
+    for (name, *values), truth in truths.items():
+        assert known.truth(Atom(name, tuple(map(Constant, values)))) == truth, (name, values)

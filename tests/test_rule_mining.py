@@ -616,3 +616,17 @@ def test_premises_are_matched_from_the_head_outwards() -> None:
     assert list(ways_to_match(chain)) == [(0, 1), (1, 0)]
     assert list(ways_to_match(labelled)) == [(2, 0, 1), (2, 1, 0)]
     assert list(ways_to_match(both)) == [(0, 2, 1)]
+
+
+def test_mined_rules_that_a_person_changed_are_not_overwritten(place: Path) -> None:
+    """A file that was written or changed by hand stays as it is, and the error says how to go on."""
+    written = "# my own rules\nis_red(Thing A) -> is_warm(Thing A)\n"
+    Path("mined.rules").write_text(written, "utf-8")
+
+    refused = invoke(*MINE, "-o", "mined.rules", "--review", "accept-all")
+
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "error: mined.rules was written or changed by hand and is not overwritten. Name another file with -o.\n"
+    )
+    assert Path("mined.rules").read_text("utf-8") == written

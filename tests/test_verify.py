@@ -13,6 +13,7 @@ from cli_fixture import invoke
 import hapax
 from hapax.api.kept_rules import keep_rules
 from hapax.kb.records import AtomPattern, CallRecord, Candidate, FactRecord, Question, Source
+from hapax.kb.roots import Roots, RunRoot
 from hapax.kb.store import KnowledgeBase
 
 QUESTION = Question((AtomPattern("is_in", (None, "paella")),), "Ingredient")
@@ -248,3 +249,17 @@ def test_a_rewritten_rule_is_no_damage(proved: Path) -> None:
 
     assert result.exit_code == 0, result.output
     assert "Rewritten since" in result.output
+
+
+def test_the_text_of_a_seal_gives_its_roots_back() -> None:
+    """A run may have any name; a changed line or another first line is refused."""
+    roots = Roots((RunRoot("a run, named twice", 3, "ab" * 32), RunRoot("", 0, "cd" * 32)))
+
+    assert Roots.read(roots.text) == roots
+    for text in (
+        roots.text.replace(" 3 ", " 4 "),
+        roots.text.replace("seal 1", "seal 2"),
+        roots.text.replace("run ", "row ", 1),
+    ):
+        with pytest.raises(ValueError, match=r"seal|root"):
+            Roots.read(text)
