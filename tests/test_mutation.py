@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,29 @@ def test_tests_that_reach_the_time_limit_kill_nothing(tmp_path: Path, monkeypatc
 
     assert Workplace(tmp_path, 0.5).outcome(mutant, ["test_signs.py"]) == "timed out"
     assert (tmp_path / "kb" / "signs.py").read_text("utf-8") == SOURCE
+
+
+FORKED = """
+from tools.forked_mutants import forked_outcomes
+from tools.mutation import all_mutants
+
+WORDS = "tests/test_grammar_words.py::test_only_one_is_singular"
+names = [f"{WORDS}[0-words0-0 calls]", f"{WORDS}[1.0-words2-1 second]"]
+of_counted = [mutant for mutant in all_mutants(["grammar"]) if mutant.path.name == "words.py"]
+constant = next(mutant for mutant in all_mutants(["grammar"]) if mutant.text == "MAXIMUM_IMPORTS = 1000")
+outcomes = forked_outcomes([*of_counted, constant], lambda _: names, 60, 2, ["tests/test_grammar_words.py"])
+print("OUTCOMES", *outcomes, sep="\\n")
+"""
+
+
+def test_mutants_of_functions_are_tested_in_forks() -> None:
+    """A fork has the changed function and the original has not; a constant outside functions has no outcome there."""
+    run = subprocess.run([sys.executable, "-c", FORKED], cwd=mutation.ROOT, capture_output=True, text=True, check=True)
+
+    words = "tests/test_grammar_words.py::test_only_one_is_singular"
+    assert run.stdout.partition("OUTCOMES\n")[2].splitlines() == [
+        "survived",  # 0 looks the same in the notation of floats
+        f"killed by {words}[1.0-words2-1 second]",
+        f"killed by {words}[0-words0-0 calls]",
+        "None",
+    ]

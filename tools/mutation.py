@@ -8,8 +8,10 @@ Neither mutmut nor cosmic-ray draws a sample or selects tests for each mutant.
 By default the nearest test files run: those that import the mutated module or have its name. More precise, and
 faster for a large sample, is a record of the tests that execute each line:
 
-    python -m tools.mutation --record build/mutation.coverage
-    python -m tools.mutation --count 60 --seed 1 --recorded build/mutation.coverage
+    python -m tools.mutation --record build/mutation.coverage --jobs 2
+    python -m tools.mutation --count 60 --seed 1 --recorded build/mutation.coverage --jobs 2
+
+With a record, mutants inside functions are tested in forks of one process (`forked_mutants.py`).
 """
 
 from __future__ import annotations
@@ -29,12 +31,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count
 from pathlib import Path
 from queue import Queue
 
 from hapax.evaluation.shared.results import markdown_table
+from tools.forked_mutants import TIMED_OUT, forked_outcomes
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("grammar", "kb", "engine")
@@ -44,11 +47,8 @@ SWAPS: Mapping[type, type] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult,
     ast.Break: ast.Continue, ast.Continue: ast.Break,
 }  # fmt: skip
-MOST_TESTS = 400
+MOST_TESTS = 200
 """Most recorded tests that run for a mutant."""
-
-TIMED_OUT = "timed out"
-"""Outcome of a mutant whose tests reached the time limit."""
 
 Site = tuple[ast.AST, str, Callable[[], None]]
 """A node, the change in words, and the function that makes it."""
@@ -67,12 +67,21 @@ class Mutant:
     change: str
 
     @property
+    def tree(self) -> ast.Module:
+        """The syntax tree of the changed module."""
+        tree = ast.parse((ROOT / self.path).read_text("utf-8"))
+        before = set(ast.walk(tree))
+        node, _, apply = list(sites(tree))[self.number]
+        apply()
+        for new in set(ast.walk(tree)) - before:
+            if "lineno" in new._attributes:
+                ast.copy_location(new, node)
+        return ast.fix_missing_locations(tree)
+
+    @property
     def source(self) -> str:
         """The text of the changed module."""
-        tree = ast.parse((ROOT / self.path).read_text("utf-8"))
-        _, _, apply = list(sites(tree))[self.number]
-        apply()
-        return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+        return ast.unparse(self.tree) + "\n"
 
 
 def sites(node: ast.AST) -> Iterator[Site]:
@@ -194,15 +203,20 @@ def _words(module: str) -> set[str]:
 
 def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
     """The tests that execute the line of a mutant, according to a record, those in the nearest files first."""
-    from coverage import CoverageData
-
-    data = CoverageData(str(record))
-    data.read()
-    contexts = data.contexts_by_lineno(str(ROOT / mutant.path)).get(mutant.line, [])
+    contexts = _recorded_contexts(record, mutant.path).get(mutant.line, [])
     tests = {context.rpartition("|")[0] for context in contexts if "::" in context}
     nearest = {file: place for place, file in enumerate(nearest_tests(mutant.path, sys.maxsize))}
     # A line that hundreds of tests execute is held by those about its module; the others only pass over it.
     return sorted(tests, key=lambda test: (nearest.get(test.partition("::")[0], len(nearest)), test))[:MOST_TESTS]
+
+
+@cache
+def _recorded_contexts(record: Path, path: Path) -> Mapping[int, Sequence[str]]:
+    from coverage import CoverageData
+
+    data = CoverageData(str(record))
+    data.read()
+    return data.contexts_by_lineno(str(ROOT / path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +304,14 @@ def record_tests(record: Path, rooms: Sequence[str], jobs: int) -> int:
 def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[str]:
     """The outcome of each mutant, in order."""
     places: Queue[Workplace] = Queue()
+    forked: dict[Mutant, str | None] = {}
+    if options.recorded is not None:
+        tests = partial(recorded_tests, options.recorded)
+        forked = dict(zip(mutants, forked_outcomes(mutants, tests, options.seconds, options.jobs), strict=True))
 
     def work(mutant: Mutant) -> str:
+        if outcome := forked.get(mutant):
+            return outcome
         recorded = [] if options.recorded is None else recorded_tests(options.recorded, mutant)
         tests = recorded or nearest_tests(mutant.path, options.files)
         place = places.get()
