@@ -48,7 +48,7 @@ class Replay:
 
     def damages(self) -> Iterator[Damage]:
         """Statements whose proof is missing, unreadable or does not follow, each once with its first such step."""
-        checker = _StepChecker(self.kb, self.library)
+        checker = StepChecker(self.kb, self.library)
         misfits: dict[tuple[str, str], list[Damage]] = {}
         for key, identity, rule, run, premise, conclusion, substitution, text in self._rows():
             self.statements += 1
@@ -79,7 +79,7 @@ class Replay:
             batch = self.kb.query(f"{select} WHERE key > ? ORDER BY key LIMIT {BATCH}", (batch[-1][0],))
 
 
-class _StepChecker:
+class StepChecker:
     """Compares steps with facts and rules. `fitting`: (run, rule) of steps that fit their rule."""
 
     def __init__(self, kb: KnowledgeBase, library: Library | None) -> None:
