@@ -17,6 +17,7 @@ from hapax.engine.entailment.closure import EntailmentGraph
 from hapax.engine.entailment.graph import Edge, edges, store_edges, stored_edge
 from hapax.engine.entailment.lookup import StoredEdges, edges_into, edges_out_of
 from hapax.evaluation.entailment.graph_import import graph_node
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
 
@@ -267,3 +268,34 @@ def test_look_ups_use_the_index() -> None:
         plans = [str(kb.query(f"EXPLAIN QUERY PLAN {sql}")) for sql in seen if "entails" in sql]
     assert "entails_by_hypothesis" in plans[0]
     assert "entails_by_premise" in plans[1]
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis"),
+    [
+        ("shop_in(Person X, Shop Y)", "go_to(Person X, Shop Y)"),
+        ("shop_in(Person A, Shop B)", "go_to(Person A, Shop B)"),
+        ("shop_in(Person B, Shop A)", "go_to(Person B, Shop A)"),
+        ("is_red(Thing A)", "is_warm(Thing A)"),
+    ],
+)
+def test_a_stored_entailment_is_read_as_it_is_written(premise: str, hypothesis: str) -> None:
+    """With the names and quotes of any file, atoms read from a stored fact are those that the parser makes of them."""
+    edge = stored_edge((premise, hypothesis, 0.25))
+
+    assert edge == Edge.of(premise, hypothesis, 0.25)
+    assert [term.name for term in edge.premise.variables] == ["A", "B"][: len(edge.premise.arguments)]
+    assert edge.score == 0.25
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.5])
+def test_a_stored_entailment_with_another_score_is_refused(score: float) -> None:
+    """A score is a probability."""
+    with pytest.raises(HapaxError, match="score"):
+        stored_edge(("shop_in(Person A, Shop B)", "go_to(Person A, Shop B)", score))
+
+
+def test_a_stored_entailment_needs_three_arguments() -> None:
+    """The error says how many there are, and what to do."""
+    with pytest.raises(HapaxError, match=r"A fact of entails has 1 argument, not 3\. Retract it\."):
+        stored_edge(("shop_in(Person A, Shop B)",))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
 
@@ -57,7 +58,7 @@ def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
 
     Raises HapaxError for a part that has no probability, such as a list of all answers.
     """
-    reader = _GoalReader(library)
+    reader = _GoalReader(library, uses=Counter(_names(goal.term)))
     reader.note_types(goal.term)
     head = Atom(GOAL, tuple(map(reader.variable, goal.variables)))
     reader.conclude(head, goal.term)
@@ -66,9 +67,10 @@ def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
 
 @dataclass
 class _GoalReader:
-    """Turns a goal into rules. Each negation becomes the negation of a predicate of its own."""
+    """Turns a goal into rules. `uses`: how often each variable occurs in the goal."""
 
     library: Library
+    uses: Mapping[str, int]
     rules: list[Rule] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=lambda: count(1))
@@ -123,11 +125,12 @@ class _GoalReader:
 
     def negation(self, inner: GoalTerm) -> Literal:
         """The negation of an atom, or of a new predicate if the goal is not an atom or binds variables of its own."""
-        if isinstance(inner, Compound) and self.library.knows(inner.indicator):
-            atom = self.atom(inner)
-            if not any(variable.name.startswith("_") for variable in atom.variables):
-                return Literal(atom, negated=True)
-        names = (name for name in dict.fromkeys(_names(inner)) if not name.startswith("_"))
+        # A variable that occurs nowhere else is the negation's own: `\+ fell_in(C, N)` says that C fell in no year.
+        uses = Counter(_names(inner))
+        own = {name for name, times in uses.items() if name.startswith("_") or times == self.uses[name]}
+        if isinstance(inner, Compound) and self.library.knows(inner.indicator) and not own:
+            return Literal(self.atom(inner), negated=True)
+        names = (name for name in uses if name not in own)
         head = Atom(f"{GOAL}, negation {next(self._numbers)}", tuple(map(self.variable, names)))
         self.conclude(head, inner)
         return Literal(head, negated=True)
