@@ -164,3 +164,18 @@ def test_a_name_given_twice_is_reported_with_both_places() -> None:
     assert (fault.code, str(fault.place)) == ("HPX053", "two.rules:1:1")
     assert list(map(str, fault.related)) == ["one.rules:2:1"]
     assert "see also one.rules:2:1" in str(fault)
+
+
+def test_giving_up_on_contraries_tells_the_reason() -> None:
+    """The note says whether one rule has too many opposites, or the rules have too many pairs."""
+    (rule,) = parse_library([("t", "@name last\np(A X) -> cannot_q(A X)")]).rules
+
+    enough = pair_checks.contraries_given_up(rule, pair_checks.CONTRARIES_SHOWN)
+    pairs = pair_checks.contraries_given_up(rule, pair_checks.CONTRARIES_SHOWN - 1)
+
+    assert enough.message == (
+        f"rule last concludes the opposite of more than {pair_checks.CONTRARIES_SHOWN} rules; the rest were not compared"
+    )
+    assert enough.remedy == "Fix the reported ones, then check again"
+    assert pairs.message.startswith("from rule last on, opposite conclusions were not looked for: ")
+    assert pairs.remedy == "Check fewer rules together"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, Severity
 from hapax.grammar.parser import parse_library
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, Tolerance
 
 LIBRARY = parse_library(
     [
@@ -77,3 +79,29 @@ def test_diagnostics_read_as_one_line() -> None:
     fault = Diagnostic("HPX100", Severity.WARNING, Place("a", 1, 2), "it is so", "Do that.", (Place("b", 3, 4),))
 
     assert str(fault) == "a:1:2: warning HPX100: it is so. Do that. (see also b:3:4)"
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "values", "agree"),
+    [
+        ("2", ("a", "a"), True),
+        ("2", ("a", "b"), False),
+        ("2", ("1", 1), False),
+        ("2", (1, 3), True),
+        ("2", (1, 4, 2), False),
+        ("2", (1, Decimal("3.01")), False),
+        ("5%", (95, 100), True),
+        ("5%", (-100, -95), True),
+        ("5%", (94, 100, 97), False),
+        ("0%", ("a", "a", "a"), True),
+        ("0%", ("a", "a", 1), False),
+    ],
+)
+def test_values_agree_within_a_tolerance(tolerance: str, values: tuple[str | int | Decimal, ...], agree: bool) -> None:
+    """Numbers agree up to the difference, or the percentage of the larger one; texts only if they are equal."""
+    parsed = Tolerance.parsed(tolerance)
+
+    assert str(parsed) == tolerance
+    assert parsed.covers_all(values) is agree
+    if len(values) == 2:
+        assert parsed.covers(*values) is parsed.covers(*reversed(values)) is agree

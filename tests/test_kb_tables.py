@@ -290,6 +290,21 @@ def test_a_faulty_mapping_is_an_error_with_an_example(content: str | bytes) -> N
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_faulty_mapping_names_each_place() -> None:
+    """The message has the place of each fault, what stands there, and what to write instead."""
+    content = 'delimiter: "\\n"\nfacts: [{predicate: Lies at, columns: [a]}, {columns: [b]}]'
+    with pytest.raises(HapaxError) as error:
+        TableMapping.read(written("m.yaml", content))
+
+    assert str(error.value) == (
+        "m.yaml: facts.0.predicate: 'Lies at' is not a predicate name; write a name like is_allergic_to; "
+        "facts.1.predicate: Field required; "
+        "delimiter: '\\n' cannot separate cells; write a character such as ; or \\t. "
+        "Write, for example: facts: [{predicate: lies_at, columns: [airport, elevation]}]"
+    )
+
+
+@pytest.mark.usefixtures("folder")
 def test_imports_use_the_kept_rules() -> None:
     """`import --rules` keeps the rules; later imports are checked against them, and an unknown predicate only warns."""
     good = written("good.csv", "airport,elevation\nHeathrow,83\n")

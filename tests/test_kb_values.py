@@ -149,3 +149,12 @@ def test_an_identity_speaks_of_content_alone():
     model_fact = FactRecord("is_old", ("Ur",), ("City",), Source.MODEL, 0.9, "c", "r")
 
     assert given_fact.id == model_fact.id
+
+
+def test_a_tree_without_decimals_has_none() -> None:
+    """A server's request or response is kept as it is: a decimal is refused there, and written as a map elsewhere."""
+    assert values.encode_tree({"b": Decimal("1.50"), "a": "\ud800é"}) == '{"a":"\\ud800\\u00e9","b":{"decimal":"1.50"}}'
+    assert values.encode_tree({"a": "é"}, decimals=False) == '{"a":"é"}'
+    for text in ("plain", "\ud800"):
+        with pytest.raises(values.ValueRefused, match="JSON cannot represent it"):
+            values.encode_tree([text, Decimal(1)], decimals=False)

@@ -16,7 +16,17 @@ from hapax.api.kept_rules import keep_rules
 from hapax.engine.inference.proof import By, Proof
 from hapax.engine.inference.replay import StepChecker, StepFault
 from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
-from hapax.kb.records import AtomPattern, CallRecord, Candidate, DenialRecord, FactRecord, Question, Source
+from hapax.kb.records import (
+    AtomPattern,
+    CallRecord,
+    Candidate,
+    DenialRecord,
+    FactRecord,
+    Question,
+    RuleRecord,
+    RunRecord,
+    Source,
+)
 from hapax.kb.roots import Roots, RunRoot
 from hapax.kb.rows import BINDINGS, TREE
 from hapax.kb.store import KnowledgeBase
@@ -368,3 +378,29 @@ def test_a_proof_without_a_premise_or_of_another_conclusion_does_not_follow(fres
     assert reason("tours(X, Lille)", STEPS, "Bruges") == 'tours(Person X, "Lille") is not what rule tour concludes'
     with pytest.raises(StepFault, match="it has no proof"):
         checker.misfit("tour", "run", BINDINGS.encode(()), None)
+
+
+def test_a_step_may_fit_any_rule_of_its_name(fresh_kb: KnowledgeBase) -> None:
+    """A rule that was changed since is known by the text that its search stored; only one search makes that certain."""
+    old, new = hapax.parse_rules(TOUR), hapax.parse_rules(TOUR.replace("N * 2", "N * 3"))
+    fresh_kb.add_facts([BORDERS])
+    fresh_kb.add_denials([DenialRecord("is_closed", ("Lille",), 0.05)])
+    fresh_kb.add_rules([RuleRecord.of(old.rule("tour"))])
+    fresh_kb.start_run(RunRecord.now("first", "search", {"rules": ["tour", "walk"]}))
+    fresh_kb.start_run(RunRecord.now("second", "search", {"rules": ["walk"]}))
+    fresh_kb.start_run(RunRecord.now("third", "calibrate", {"rules": ["ride"]}))
+    checker = StepChecker(fresh_kb, new)
+
+    def misfit(total: int, factor: int) -> tuple[tuple[str, str], str] | None:
+        last = replace(TWICE, goal=product(1, factor, total))
+        proof = Proof(literal("tours(X, Lille)"), By.RULE, "tour", (*STEPS[:4], last))
+        values = BINDINGS.encode((("A", "Ghent"), ("B", "Lille"), ("N", 1), ("M", total)))
+        return checker.misfit("tour", "first", values, TREE.encode(proof.to_json()))
+
+    assert misfit(2, 2) is None  # as stored
+    assert misfit(3, 3) is None  # as the library has it
+    found = misfit(4, 4)
+    assert found is not None
+    assert found[0] == ("first", "tour")
+    assert "M = N * 2" in found[1]  # the reason of the text that was stored
+    assert [checker.is_certain(rule) for rule in ("tour", "walk", "ride")] == [True, False, False]

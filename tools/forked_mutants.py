@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import CodeType, FunctionType
 from typing import Any, NoReturn, Protocol
 
@@ -55,9 +56,10 @@ def forked_outcomes(
 
     `seconds`: time limit for the tests of a mutant. `collected`: the folders or files of tests.
     """
-    plugin = _ForkingPlugin(mutants, tests, seconds, jobs)
     options = ["-q", "--no-header", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov"]
-    pytest.main([*options, *collected], plugins=[plugin])
+    with TemporaryDirectory(prefix="mutants-") as folder:
+        plugin = _ForkingPlugin(mutants, tests, seconds, jobs, folder)
+        pytest.main([*options, *collected], plugins=[plugin])
     return plugin.outcomes
 
 
@@ -82,9 +84,11 @@ class _ForkingPlugin:
         tests: Callable[[FunctionMutant], Sequence[str]],
         seconds: float,
         jobs: int,
+        folder: str,
     ) -> None:
         self.outcomes: list[str | None] = [None] * len(mutants)
         self._mutants, self._tests, self._seconds, self._jobs = mutants, tests, seconds, jobs
+        self._folder = folder
         self._items: dict[str, pytest.Item] = {}
         self._sound: set[str] = set()
         self._unsound: set[str] = set()
@@ -166,6 +170,7 @@ class _ForkingPlugin:
             silence = os.open(os.devnull, os.O_RDWR)
             for descriptor in range(3):
                 os.dup2(silence, descriptor)
+            os.chdir(self._folder)  # a mutant may write files of any name
             gc.unfreeze()
             if mutant is not None and not _change(mutant):
                 self._end({"unchanged": True})
