@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hapax.engine.certificates import Promise
 from hapax.engine.search.beams import RuleSearch, substitution_subject
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
@@ -15,6 +16,7 @@ from hapax.engine.search.progress import ProgressCounter
 from hapax.engine.search.report import PackedStatements, Unanswerable
 from hapax.engine.search.search import search, unanswerable
 from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.thresholds import CriticRule
 from hapax.evaluation.link.ablation import Experiment, ablation
 from hapax.evaluation.link.judging import GroundTruth
 from hapax.grammar.dependencies import plan
@@ -23,6 +25,7 @@ from hapax.grammar.parser import parse_library
 from hapax.grammar.terms import Constant
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.answers import MOST_LINES
 from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import ModelIdentity, Models
@@ -637,14 +640,66 @@ def test_given_facts_feed_the_search():
     assert "knowledge" not in report.statistics
 
 
-def test_settings_refuse_what_makes_no_search():
-    """Nonsense is refused with a remedy."""
-    with pytest.raises(HapaxError, match="whole number from 1"):
-        SearchSettings(beam=0)
-    with pytest.raises(HapaxError, match="share"):
-        SearchSettings(keep_share=1.5)
-    with pytest.raises(HapaxError, match="head, long_tail or both"):
-        SearchSettings(distributions=())
+LIMITS = (
+    *((name, 1) for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together")),
+    ("values_per_call", MOST_LINES),
+    ("temperature", 0),
+    ("keep_share", 0.01),
+    ("keep_share", 0.5),
+)
+
+
+@pytest.mark.parametrize(("name", "limit"), LIMITS)
+def test_settings_reach_to_their_limits(name, limit):
+    """The least and the greatest number of each setting make a search."""
+    assert getattr(SearchSettings(**{name: limit}), name) == limit
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *(
+            ({name: 0}, f"{name} is 0. Set it to a whole number from 1.")
+            for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together")
+        ),
+        ({"values_per_call": MOST_LINES + 1}, "values of a reply are read. Set it to at most that"),
+        ({"temperature": -0.1}, "temperature is -0.1. Set it to a number from 0."),
+        ({"temperature": math.nan}, "temperature is nan. Set it to a number from 0."),
+        ({"temperature": math.inf}, "temperature is inf. Set it to a number from 0."),
+        ({"keep_share": 0.0}, "keep_share is 0. Set it above 0 and at most to 1."),
+        ({"keep_share": 1.5}, "keep_share is 1.5. Set it above 0 and at most to 1."),
+        ({"keep_share": 0.51}, "ends that share nothing have half of the statements each at most"),
+        ({"distributions": ()}, "There is no distribution to search. Set distributions to head, long_tail or both."),
+        ({"profile": "none of these"}, "none of these"),
+        ({"measure": "weight"}, "measure is 'weight'. Choose paper or"),
+        ({"compat": "paper", "measure": "slor"}, "compat paper ranks by LINK's own measure."),
+        ({"compat": "paper", "ends": "disjoint"}, "compat paper has LINK's own ends."),
+        ({"compat": "paper", "fact_threshold": CriticRule(0.5)}, "compat paper has LINK's own thresholds."),
+        ({"compat": "paper", "type_threshold": CriticRule(0.5)}, "compat paper has LINK's own thresholds."),
+        ({"compat": "released", "calibrated": True}, "compat released compares raw scores."),
+        ({"compat": "paper", "promise": Promise()}, "compat paper compares raw scores."),
+        ({"compat": "paper", "statement_promise": Promise()}, "compat paper compares raw scores."),
+        ({"promise": Promise(), "fact_threshold": CriticRule(0.5)}, "A promise has its own thresholds of facts."),
+        ({"promise": Promise(), "critic": False}, "Without a critic nothing can be promised."),
+        ({"statement_promise": Promise(), "critic": False}, "Without a critic nothing can be promised."),
+        ({"fact_threshold": CriticRule(0.5), "threshold_cap": 0.9}, "There are two caps of the fact threshold."),
+        ({"likelihood": "most"}, "likelihood"),
+        ({"ends": "both"}, "ends"),
+    ],
+)
+def test_settings_refuse_what_makes_no_search(given, message):
+    """Nonsense, and options that exclude each other, are refused with a remedy."""
+    with pytest.raises(HapaxError) as error:
+        SearchSettings(**given)
+
+    assert message in str(error.value)
+
+
+def test_options_of_a_compatible_search_that_change_nothing_are_allowed():
+    """LINK's own measure and overlapping ends are what a compatible search has anyway."""
+    assert SearchSettings(compat="paper", measure="paper", ends="overlapping").compat == "paper"
+    assert SearchSettings(statement_promise=Promise(), fact_threshold=CriticRule(0.5)).critic
+    assert SearchSettings(ends="overlapping", keep_share=1.0).keep_share == 1.0
 
 
 def test_subjects_are_canonical():
