@@ -21,9 +21,11 @@ from hapax.engine.search.account import (
     DroppedLines,
     GateLoss,
     PremiseLoss,
+    QuestionAccount,
     StepAccount,
     cut_text,
     equal_scores,
+    excerpt,
     question_account,
     shortage,
     step_text,
@@ -484,6 +486,43 @@ def test_a_step_tells_each_loss_with_its_number() -> None:
         "step 2, Dish D: values are given; 1 substitution, 0 cut, 1 kept"
     )
     assert (step.judged, step.rejected, step.failed_count) == (4, 2, 3)
+
+
+def test_losses_of_a_step_add_up_and_are_stored() -> None:
+    """Failures of one premise are one entry, a premise without failures is none, and a stored step is the same."""
+    step = replace(SECOND, failed={})
+    step.fail("p", PremiseLoss(2, "critic", 0.4))
+    step.fail("p", PremiseLoss(1, "critic", 0.5))
+    step.fail("q", PremiseLoss(0, "given"))
+    step.add(QuestionAccount(calls=2, lines=3))
+
+    assert step.failed == {"p": PremiseLoss(3, "critic", 0.5)}
+    assert step.loss("type") == GateLoss(0)
+    assert (step.questions, step.calls, step.lines) == (1, 2, 3)
+    stored = step.to_json()
+    assert StepAccount.from_json(stored) == step
+    del stored["listable"]  # as earlier versions stored it
+    assert StepAccount.from_json(stored) == step
+
+
+def test_a_loss_is_told_with_its_score_only_where_it_has_a_threshold() -> None:
+    """A gate that compares no score has none in the line of its step."""
+    for highest, threshold in ((0.5, None), (None, 0.5), (None, None)):
+        text = step_text(replace(FIRST, lines=1, losses={"type": GateLoss(1, highest, threshold)}))
+        assert "1 rejected by the type gate, 0 accepted values" in text
+
+
+def test_equally_many_unranked_and_failed_substitutions_tell_the_failure() -> None:
+    """The premise is named unless the likelihood model left more substitutions without a score."""
+    lost = replace(SECOND, extended=2, unranked=1, failed={"p": PremiseLoss(1, "given")})
+
+    assert "1 of 2 substitutions fails p" in str(shortage([lost]))
+
+
+def test_an_example_is_cut_at_its_width() -> None:
+    """A line of 60 characters is shown whole; of a longer one the first 59 with a sign that there is more."""
+    assert excerpt("x" * EXAMPLE_WIDTH) == "x" * EXAMPLE_WIDTH
+    assert excerpt("x" * (EXAMPLE_WIDTH + 1)) == "x" * (EXAMPLE_WIDTH - 1) + "…"
 
 
 def test_a_cut_tells_the_width_of_each_distribution() -> None:
