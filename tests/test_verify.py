@@ -226,6 +226,18 @@ def test_a_stored_third_has_all_its_digits(tmp_path: Path, third: str, faults: i
     assert len(wrong_proofs(path)) == faults
 
 
+def test_every_damaged_proof_is_listed(proved: Path) -> None:
+    """One damaged proof hides no other, and all are counted as replayed."""
+    with closing(sqlite3.connect(proved)) as connection, connection:
+        connection.execute("""UPDATE proofs SET proof = replace(proof, '{"steps":', '{"step":')""")
+        statements = {identity for (identity,) in connection.execute("SELECT id FROM statements")}
+    result = json.loads(invoke("verify", "--db", proved, "--json").stdout)
+
+    assert len(statements) > 1
+    assert {damage["row"] for damage in result["damages"] if damage["table"] == "proofs"} == statements
+    assert result["proofs"] == len(statements)
+
+
 def test_a_missing_proof_is_named(proved: Path) -> None:
     """A statement whose proof was deleted is listed."""
     change(proved, "DELETE FROM proofs WHERE key = (SELECT min(key) FROM proofs)")
