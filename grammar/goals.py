@@ -146,7 +146,7 @@ def allowed_goal(
     """The goal, and diagnostics for everything in it that is not allowed."""
     checker = _GoalChecker(library, elsewhere)
     term = checker.goal(term)
-    names = (name for name in _answered(term) if not name.startswith("_"))
+    names = (name for name in answered_names(term) if not name.startswith("_"))
     return Goal(term, tuple(dict.fromkeys(names))), tuple(checker.diagnostics)
 
 
@@ -320,7 +320,7 @@ def _compounds(term: GoalTerm) -> Iterator[Compound]:
         yield from _compounds(part)
 
 
-def _answered(term: GoalTerm) -> Iterator[str]:
+def answered_names(term: GoalTerm) -> Iterator[str]:
     """Names of the variables that a solution can bind: not those in findall, forall or a negation, or before `^`."""
     if isinstance(term, GoalVariable):
         yield term.name
@@ -333,14 +333,14 @@ def _answered(term: GoalTerm) -> Iterator[str]:
         parts = parts[2:]  # only the result
     elif indicator in ("setof/3", "bagof/3"):
         # Free variables of the goal are bound, except those of the template and those before `^`.
-        hidden, inner = set(_answered(parts[0])), parts[1]
+        hidden, inner = set(answered_names(parts[0])), parts[1]
         while isinstance(inner, Compound) and inner.indicator == "^/2":
-            hidden.update(_answered(inner.arguments[0]))
+            hidden.update(answered_names(inner.arguments[0]))
             inner = inner.arguments[1]
-        yield from (name for name in _answered(inner) if name not in hidden)
+        yield from (name for name in answered_names(inner) if name not in hidden)
         parts = parts[2:]
     for part in parts:
-        yield from _answered(part)
+        yield from answered_names(part)
 
 
 def _parts(term: GoalTerm) -> tuple[GoalTerm, ...]:

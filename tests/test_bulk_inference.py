@@ -956,7 +956,7 @@ def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> No
 
 
 def test_a_rule_whose_values_only_hypotheses_could_give_is_left_out(fresh_kb: KnowledgeBase) -> None:
-    """What is only assumed about a generic person gives no variable a value: no statement has an empty slot."""
+    """Assumptions about a generic person give no variable a value, so that no statement has an empty slot."""
     library = parse_library([("ruins.rules", "conquered(Person X, City A) -> is_lord_of(Person X, City A)")])
     hapax.add_facts(fresh_kb, "conquered", [("Alexander", "Tyre")], library)
 

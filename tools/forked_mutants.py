@@ -203,7 +203,9 @@ class _ForkingPlugin:
 def _change(mutant: FunctionMutant) -> bool:
     """Give each function that the mutant changes its new code; False if that is not possible."""
     file = ROOT / mutant.path
-    functions = [thing for thing in gc.get_objects() if isinstance(thing, FunctionType) and _is_in(thing, file)]
+    functions = [
+        function for function in gc.get_objects() if isinstance(function, FunctionType) and _is_in(function, file)
+    ]
     if not functions:
         return False
     name = functions[0].__code__.co_filename

@@ -983,10 +983,10 @@ class _RuleDeriver:
         """Derive a rule and store its statements. Raises HapaxError if `sql_only` and SQL cannot decide the rule."""
         if rule.name in self.maintained:
             return self.maintained[rule.name]
-        if opened := _open_variables(rule):
+        if names := _open_variables(rule):
             # Without a row, in place of those that an earlier version stored with empty slots.
             self.relations.new_instances(rule.name, "sql", _fingerprint(self.kb, self.library, rule), _columns(rule))
-            return DerivedRule(rule.name, 0, "sql", 0.0, left_out=_left_out(rule, opened))
+            return DerivedRule(rule.name, 0, "sql", 0.0, left_out=_left_out(rule, names))
         self.deadline.begin_rule()
         began = time.perf_counter()
         reason, anew = "", self.anew.get(rule.name, "")

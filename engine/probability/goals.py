@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
 
 from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable
+from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable, answered_names
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
     Arithmetic,
@@ -58,7 +57,7 @@ def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
 
     Raises HapaxError for a part that has no probability, such as a list of all answers.
     """
-    reader = _GoalReader(library, uses=Counter(_names(goal.term)))
+    reader = _GoalReader(library, _bound(goal.term))
     reader.note_types(goal.term)
     head = Atom(GOAL, tuple(map(reader.variable, goal.variables)))
     reader.conclude(head, goal.term)
@@ -67,10 +66,10 @@ def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
 
 @dataclass
 class _GoalReader:
-    """Turns a goal into rules. `uses`: how often each variable occurs in the goal."""
+    """Turns a goal into rules. `bound`: the variables to which the goal, or the negation at work, gives values."""
 
     library: Library
-    uses: Mapping[str, int]
+    bound: frozenset[str]
     rules: list[Rule] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=lambda: count(1))
@@ -125,14 +124,15 @@ class _GoalReader:
 
     def negation(self, inner: GoalTerm) -> Literal:
         """The negation of an atom, or of a new predicate if the goal is not an atom or binds variables of its own."""
-        # A variable that occurs nowhere else is the negation's own: `\+ fell_in(C, N)` says that C fell in no year.
-        uses = Counter(_names(inner))
-        own = {name for name, times in uses.items() if name.startswith("_") or times == self.uses[name]}
-        if isinstance(inner, Compound) and self.library.knows(inner.indicator) and not own:
+        # Any other variable is the negation's own: `\+ fell_in(C, N)` says that C fell in no year.
+        outer, names = self.bound, list(dict.fromkeys(_names(inner)))
+        shared = [name for name in names if name in outer]
+        if isinstance(inner, Compound) and self.library.knows(inner.indicator) and shared == names:
             return Literal(self.atom(inner), negated=True)
-        names = (name for name in uses if name not in own)
-        head = Atom(f"{GOAL}, negation {next(self._numbers)}", tuple(map(self.variable, names)))
+        head = Atom(f"{GOAL}, negation {next(self._numbers)}", tuple(map(self.variable, shared)))
+        self.bound = outer | _bound(inner)
         self.conclude(head, inner)
+        self.bound = outer
         return Literal(head, negated=True)
 
     def atom(self, term: Compound) -> Atom:
@@ -156,6 +156,11 @@ class _GoalReader:
             if isinstance(inner, Constant) and not isinstance(inner.value, str):
                 return Constant(-inner.value)
         raise _no_probability(term.indicator if isinstance(term, Compound) else "a list")
+
+
+def _bound(term: GoalTerm) -> frozenset[str]:
+    """Names of the variables to which a part of a goal gives values."""
+    return frozenset(answered_names(term)) - {"_"}
 
 
 def _names(term: GoalTerm) -> list[str]:
