@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from cli_fixture import invoke
+from golden_fixture import GOLDEN, compared
 from rich.text import Text
 
 from hapax.api.operations import explain_fault, explained_codes
@@ -35,9 +35,6 @@ from hapax.kb.records import Distribution, FactRecord, Source, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CriticScore
 from hapax.llm_oracle.scripted import ScriptedModel
-
-GOLDEN = Path(__file__).parent / "golden"
-"""Renewed by HAPAX_RENEW_GOLDEN=1; read the differences before they are committed."""
 
 FILE = "example.rules"
 FACTS: dict[str, list[FactRecord]] = {
@@ -107,15 +104,6 @@ def printed(diagnostics: list[Diagnostic], sources: dict[str, str]) -> str:
     for diagnostic in diagnostics:
         lines += [str(diagnostic), *(Text.from_markup(line).plain for line in excerpts.of(diagnostic))]
     return "\n".join(lines) + "\n"
-
-
-def compared(code: str, text: str) -> None:
-    path = GOLDEN / f"{code}.txt"
-    assert text.strip()
-    if os.environ.get("HAPAX_RENEW_GOLDEN"):
-        GOLDEN.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("code", RULES)
@@ -223,7 +211,7 @@ def test_every_code_has_a_golden_file() -> None:
     """A new code cannot be forgotten, and no golden file outlives its code."""
     codes = {entry.code for entry in (*FORM_HINTS, *GOAL_HINTS, *FAULTS, *KB_FAULTS, *MODEL_FAULTS)}
 
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == codes
+    assert {path.stem for path in GOLDEN.glob("HPX*.txt")} == codes
 
 
 @pytest.mark.parametrize("code", sorted(RULES.keys() - {TOO_MANY.code}))

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
-from hapax.grammar.satisfiable import contradiction
+from hapax.grammar.satisfiable import contradiction, divides_by_zero
 from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Variable
 
 HEAD = """functional born_in(Author, Year)
+functional lies(Year, Year)
 functional weighs(Animal, Kilograms)
 type Kilograms < Number
 computed is_before(Year A, Year B) := A < B
@@ -43,6 +44,16 @@ ATOMS = "p(Author X, Year A, Year B, Year C) & q(Author X, Number M, Number N, K
         ("knows(Author X, Year A) & not knows(Author X, Year A)", 2),
         ("can_read(Author X, Year A) & cannot_read(Author X, Year A)", 2),
         ("A = B & knows(Author X, Year A) & not knows(Author X, Year B)", 3),
+        ("(N + 3) / 2 > 3 & N < 3", 2),
+        ("N / 2 < 5 & N > 10", 2),
+        ("N * 2 > 10 & N < 5", 2),
+        ("N * N < 0", 1),
+        ("A + 1 = B & A + 2 = B", 2),
+        ("A = 1815.5", 1),
+        (
+            "lies(Year A, Year C) & lies(Year B, 1815) & born_in(Author X, Year A) & born_in(Author X, Year B) & C < 9",
+            5,
+        ),
     ],
 )
 def test_contradictions_are_found_with_their_core(items: str, core: int) -> None:
@@ -65,6 +76,12 @@ def test_contradictions_are_found_with_their_core(items: str, core: int) -> None
         "born_in(Author X, Year A) & born_in(Author Y, Year B) & A < B",
         "knows(Author X, Year A) & not knows(Author X, Year B)",
         "N / 0 < 3",
+        "2 * N > 9 & N < 5",
+        "(N + 3) / 2 > 3 & N < 4",
+        "6 / N < 1 & N > 7",
+        "N * N < 1",
+        "knows(Author X, Year A) & knows(Author X, Year B) & A < B",
+        "born_in(Author X, Year A) & not born_in(Author X, Year B) & A < B",
     ],
 )
 def test_what_can_hold_is_left_alone(items: str) -> None:
@@ -72,6 +89,25 @@ def test_what_can_hold_is_left_alone(items: str) -> None:
     library = parse_library([("t", f"{HEAD}{ATOMS} & {items} -> r(Author X, Year A)")])
 
     assert contradiction(library.rules[0].premise, library) == ()
+
+
+@pytest.mark.parametrize(
+    ("item", "divides"),
+    [
+        ("M < N + 0", False),
+        ("M < 0 * N - 0", False),
+        ("M < N / 0", True),
+        ("N / (M - M) < M", True),
+        ("M < N / (M - N)", False),
+        ("M < 1 + N / 0", True),
+        ("M < N / 0 - 1", True),
+    ],
+)
+def test_a_division_by_zero_is_found_anywhere_in_a_comparison(item: str, divides: bool) -> None:
+    """A divisor that is zero whatever its variables are is found on both sides and in every part."""
+    library = parse_library([("t", f"{HEAD}{ATOMS} & {item} -> r(Author X, Year A)")])
+
+    assert divides_by_zero(library.rules[0].premise, library) is divides
 
 
 VARIABLES = [Variable(name, "Year") for name in "ABC"]

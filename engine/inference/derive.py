@@ -119,8 +119,10 @@ def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) 
 
 
 def _mentioned(item: Declaration) -> set[str]:
-    """Indicators of the predicates in a declaration's premise."""
-    if not isinstance(item, Constraint | AggregateDeclaration):
+    """Indicators of the predicates without which a declaration says nothing."""
+    if isinstance(item, AggregateDeclaration):
+        return {item.atom.indicator}
+    if not isinstance(item, Constraint):
         return set()
     return {part.atom.indicator for part in item.premise if isinstance(part, Literal)}
 
