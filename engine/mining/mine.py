@@ -384,6 +384,9 @@ class _Miner:
             yield f"not mined, more than two arguments: {_some(self._tables.wider)}"
         if self._tables.clashes:
             yield f"types of rule files that replace different ones of facts: {_some(self._tables.clashes)}"
+        if self._tables.generic:
+            names = _some(self._tables.generic)
+            yield f"conclusions not mined, about generic variables (@generic none has them derived for all): {names}"
         for text, (sampled, facts) in self._sampled.items():
             yield f"screened by {sampled} of {facts} facts: {text}"
         hubs = {text: count for text, count in self._hubs.items() if count}

@@ -80,7 +80,7 @@ class MiningTables:
     """The tables of one mining; close them afterwards. Raises HapaxError for a damaged fact.
 
     `wider`: predicates with more than two arguments, which are left out. `clashes`: those whose facts have other types
-    than the library declares; the library's count.
+    than the library declares; the library's count. `generic`: rules whose conclusions are about nobody in particular.
     """
 
     def __init__(self, kb: KnowledgeBase, sources: MiningSources, check_time: Callable[[], None]) -> None:
@@ -92,6 +92,7 @@ class MiningTables:
         self.predicates: dict[int, MinedPredicate] = {}
         self.wider: tuple[str, ...] = ()
         self.clashes: list[str] = []
+        self.generic: list[str] = []
         self.rejected: set[int] = set()
         self._kinds: dict[str, int] = {}
         tables = self._source_tables(sources.derived)
@@ -161,6 +162,9 @@ class MiningTables:
         for rule in self.library.rules if derived else ():
             stored = relations.derivations().get(rule.name)
             if stored is None or rule.conclusion.negated:
+                continue
+            if rule.generic:
+                self.generic.append(rule.name)
                 continue
             columns = {variable.name: f"v{place}" for place, variable in enumerate(rule.variables, 1)}
             cells = [
