@@ -380,19 +380,20 @@ class _Miner:
             yield f"{counted(follows, 'rule')} left out: a more general or shorter rule says the same"
         if known:
             yield f"{counted(known, 'rule')} left out: the library states as much"
-        if self._tables.wider:
-            yield f"not mined, more than two arguments: {_some(self._tables.wider)}"
-        if self._tables.clashes:
-            yield f"types of rule files that replace different ones of facts: {_some(self._tables.clashes)}"
-        if self._tables.generic:
-            names = _some(self._tables.generic)
-            yield f"conclusions not mined, about generic variables (@generic none has them derived for all): {names}"
+        listed = {
+            "not mined, more than two arguments": self._tables.wider,
+            "types of rule files that replace different ones of facts": self._tables.clashes,
+            "conclusions not mined, about generic variables (@generic none has them derived for all)": (
+                self._tables.generic
+            ),
+        }
+        yield from (f"{fact}: {_some(names)}" for fact, names in listed.items() if names)
         for text, (sampled, facts) in self._sampled.items():
             yield f"screened by {sampled} of {facts} facts: {text}"
         hubs = {text: count for text, count in self._hubs.items() if count}
         if hubs:
-            listed = _some([f"{text} ({count})" for text, count in hubs.items()])
-            yield f"sampled facts left out of the screening because they have too many neighbours: {listed}"
+            crowded = _some([f"{text} ({count})" for text, count in hubs.items()])
+            yield f"sampled facts left out of the screening because they have too many neighbours: {crowded}"
         if self._uncompared:
             yield f"{counted(self._uncompared, 'rule')} not compared with the others: there are too many"
         limit = counted(self._options.seconds, "second")
