@@ -347,7 +347,9 @@ class FactIntake:
     def _fact(self, predicate: object, arguments: object, types: object) -> FactRecord:
         if not isinstance(predicate, str) or not predicate.isidentifier():
             raise ValueError(f"{short(predicate)} is not a predicate name; write a name like is_allergic_to")
-        if not isinstance(arguments, list) or not arguments:
+        if not isinstance(arguments, list):
+            raise ValueError(f"the arguments of {predicate} are {short(arguments)}, not a list; write them as a list")
+        if not arguments:
             raise RowRefused(f"{predicate} has no arguments; write at least one", "short row")
         for position, argument in enumerate(arguments, 1):
             if reason := values.refusal(argument):
@@ -808,7 +810,7 @@ def _checked_types(types: object, indicator: str) -> tuple[str, ...]:
     if not isinstance(types, list | tuple) or not all(isinstance(data_type, str) for data_type in types):
         raise ValueError(f"the types of {indicator} are not a list of texts; leave them out")
     if types and len(types) != int(indicator.rpartition("/")[2]):
-        raise ValueError(f"{indicator} has {len(types)} types; give one for each argument, or none")
+        raise ValueError(f"{indicator} has {counted(len(types), 'type')}; give one for each argument, or none")
     for data_type in types:
         if reason := values.refusal(data_type):
             raise ValueError(f"a type of {indicator}: {reason}")
