@@ -348,7 +348,7 @@ class FactIntake:
         if not isinstance(predicate, str) or not predicate.isidentifier():
             raise ValueError(f"{short(predicate)} is not a predicate name; write a name like is_allergic_to")
         if not isinstance(arguments, list):
-            raise ValueError(f"the arguments of {predicate} are {short(arguments)}, not a list; write them as a list")
+            raise RowRefused(f"the arguments of {predicate} are {short(arguments)}, not a list; write them as a list")
         if not arguments:
             raise RowRefused(f"{predicate} has no arguments; write at least one", "short row")
         for position, argument in enumerate(arguments, 1):

@@ -124,7 +124,7 @@ def sqlite_file(name: str, columns: str, rows: list[tuple[object, ...]]) -> Path
     with sqlite3.connect(name) as connection:
         connection.execute(f"CREATE TABLE airports ({columns})")
         connection.execute("CREATE TABLE other (name)")
-        connection.executemany(f"INSERT INTO airports VALUES ({', '.join('?' * len(rows[0]))})", rows)
+        connection.executemany(f"INSERT INTO airports VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608
     connection.close()
     return Path(name)
 
@@ -185,7 +185,7 @@ def test_data_frames_and_parquet_files_are_imported_as_before() -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     cells = [1, 2.0, 2.5, float("nan"), float("inf"), None, "text", Decimal("1.10"), date(2020, 1, 2), time(3, 4)]
-    cells += [datetime(2020, 1, 2), datetime(2020, 1, 2, 3), True, b"bytes", (1,), "", " blank "]  # noqa: DTZ001
+    cells += [datetime(2020, 1, 2), datetime(2020, 1, 2, 3), True, b"bytes", (1,), "", " blank "]
     mixed = pandas.DataFrame(
         {"airport": [f"a{k}" for k in range(len(cells))], "feet": pandas.Series(cells, dtype=object)}
     )
