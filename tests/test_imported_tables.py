@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -12,12 +13,16 @@ from typing import Any
 
 import pytest
 from golden_fixture import compared
+from kb_contents import contents
 
 import hapax
+from hapax.api.importing import rules_for_facts
 from hapax.grammar.errors import HapaxError
+from hapax.kb.exchange import import_facts
+from hapax.kb.intake import FactNames
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.tables import TableMapping
+from hapax.kb.tables import TableMapping, import_table
 
 RULES = """
 type Feet < Number.
@@ -201,3 +206,93 @@ def test_data_frames_and_parquet_files_are_imported_as_before() -> None:
     told += ["# no mapping\n", outcome(whole)]
 
     compared("imported_frames", "".join(told))
+
+
+CITIES = {"Peking": "Beijing", "Pekin": "Beijing", "Beijing": "Beijing", "Bombay": "Mumbai", "Mumbai": "Mumbai"}
+CITY_RULES = """
+given lies_in(City, Country).
+functional has_people(City, Number).
+given is_port(City).
+"""
+
+
+def test_values_are_stored_under_canonical_names_as_before() -> None:
+    """Renamed values keep what the file has as their basis; unknown ones stay, and the first few are named."""
+    rules = hapax.parse_rules(CITY_RULES)
+    names = FactNames("the atlas", lambda value, data_type: CITIES.get(value) if data_type == "City" else None)
+    rows = "city,country,people\nPeking,China,1\nBeijing,China,1\nBombay,India,2\nRome,Italy,3\nOslo,Norway,\n"
+    table = written(
+        "c.csv", rows + "Paris,France,x\nBern,Swiss,4\nPekin,China,9\n" + "".join(f"City {k},X,{k}\n" for k in range(9))
+    )
+    plain = "predicate,argument1,argument2\nlies_in,Peking,China\nlies_in,Rome,Italy\nis_port,Bombay\nsees,Peking,x\n"
+    facts = written("f.csv", plain + "lies_in,Beijing,China\nhas_people,Bombay,9\nhas_people,Mumbai,8\n")
+    claimed = [FactRecord("has_people", ("Beijing", 7), (), Source.MODEL, 0.9)]
+    several = {
+        "facts": [
+            {"predicate": "lies_in", "columns": ["city", "country"]},
+            {"predicate": "has_people", "columns": ["city", "people"]},
+        ]
+    }
+    told = []
+    for stored in ([], claimed):
+        for skip_faulty in (False, True):
+            for source in (table, facts):
+                with KnowledgeBase() as kb:
+                    kb.add_facts(stored)
+                    fitting = replace(rules_for_facts(kb, rules), names=names)
+                    try:
+                        if source is table:
+                            report = import_table(
+                                kb, source, TableMapping.model_validate(several), rules=fitting, skip_faulty=skip_faulty
+                            )
+                        else:
+                            report = import_facts(kb, source, skip_faulty=skip_faulty, rules=fitting)
+                        told += [json.dumps(report.to_json(), default=str)]
+                    except HapaxError as refusal:
+                        told.append(str(refusal))
+                    told.append(contents(kb, shown=30))
+
+    compared("imported_names", "\n".join(told))
+
+
+def test_many_faults_are_counted_by_kind() -> None:
+    """Of more than twenty faults the first are told, then the number of the others, and of all by kind."""
+    rules = hapax.parse_rules(RULES)
+    told = []
+    for count in (20, 21, 22):
+        rows = "".join(f"lies_at,A{k},x\n" if k % 3 else f"lies_at,A{k}\n" for k in range(count))
+        told.append(outcome(written("many.csv", "predicate,argument1,argument2\n" + rows), rules=rules))
+    words = [f"word{k}" for k in range(7)]
+    for count in (1, 2, 5, 6, 7):
+        rows = "".join(f"{word},x\n" for word in words[:count])
+        told.append(outcome(written("words.csv", rows), rules=rules))
+        told.append(outcome(written("words.csv", rows)))
+        told.append(outcome(written("words.csv", rows + "is_hub,x\n"), rules=rules))
+        told.append(outcome(written("repeats.csv", "predicate,argument1\n" + "is_hub,x\n" * count)))
+
+    compared("imported_faults", "\n".join(told))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "frame"])
+def test_large_tables_are_counted_to_the_last_row(form: str) -> None:
+    """Facts beyond the size of a batch are all stored, and their repeats and faults are told by row."""
+    count = 10_050
+    if form == "frame":
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame(
+            {"airport": [f"a{k % 10_040}" for k in range(count)], "feet": [k % 10_040 for k in range(count)]}
+        )
+    elif form == "csv":
+        table = written("big.csv", "airport,feet\n" + "".join(f"a{k % 10_040},{k % 10_040}\n" for k in range(count)))
+    else:
+        table = written(
+            "big.jsonl", "".join(f'{{"airport": "a{k % 10_040}", "feet": {k % 10_040}}}\n' for k in range(count))
+        )
+    with KnowledgeBase() as kb:
+        report = hapax.import_facts(kb, table, mapping=HIGH)
+        assert (report.read, report.added, report.repeats, kb.counts()["facts"]) == (10_040, 10_040, 10, 10_040)
+        first = 10_041 + (form == "csv")
+        lines = ", ".join(str(line) for line in range(first, first + 5))
+        assert report.warnings == (
+            f"{table if form != 'frame' else 'DataFrame'}: 10 facts repeat an earlier one: line {lines} ....",
+        )
