@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from golden_fixture import compared
 from kb_contents import contents
 
+from hapax.engine.certificates import Promise
 from hapax.engine.search.job import SearchJob
+from hapax.engine.search.plan import plan_orders, plan_run
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import CriticRule
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.kb.records import Distribution, FactRecord, Source
+from hapax.kb.records import Distribution, FactLabel, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
@@ -65,27 +71,112 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def searched(kb: KnowledgeBase, options: dict[str, Any]) -> str:
-    """The report of a search: a line for each figure, each rule and each step."""
+class Events:
+    """A display of progress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *values: self.lines.append(f"{name} {', '.join(map(str, values))}")
+
+
+class Atlas:
+    """Knows every second place by a canonical name."""
+
+    def canonical(self, value: str, data_type: str) -> str | None:
+        return f"{value.title()} ({data_type})" if len(value) % 2 else None
+
+
+def job_of(kb: KnowledgeBase, options: dict[str, Any], budget: Budget | None = None) -> SearchJob:
     library = parse_library([("islands.rules", RULES)])
     model = SimulatedModel(SimulatedWorld(library, 1, SMALL))
-    settings = SearchSettings(**{"beam": 5, "calls_per_question": 2, "values_per_call": 8, **options})
-    report = search(SearchJob(library, library.rules, kb, Models(model, model, model, model), settings))
+    names = (Atlas(),) if options.get("names") else ()
+    chosen = {name: value for name, value in options.items() if name != "names"}
+    settings = SearchSettings(**{"beam": 5, "calls_per_question": 2, "values_per_call": 8, **chosen})
+    models = Models(model, model, model, model, names)
+    return SearchJob(library, library.rules, kb, models, settings, Journal(kb, budget), Events())
+
+
+def searched(job: SearchJob) -> str:
+    """The report of a search: a line for each figure, each rule, each step and each event of its progress."""
+    try:
+        report = search(job)
+    except HapaxError as refusal:
+        return f"{type(refusal).__name__}: {refusal}\n{shown(job.progress)}"
     lines = [f"{name}: {json.dumps(value)}" for name, value in report.summary().items() if name != "rules"]
     for rule in report.rules:
         figures = rule.to_json()
         steps = figures.pop("account")
         lines += [json.dumps(figures), *(f"  {json.dumps(step)}" for step in steps)]
-        lines += [f"  {rule.shortage(settings.compat)}; {rule.equal_scores}; {rule.is_small}; {rule.is_empty}"]
+        lines += [f"  {rule.shortage(job.settings.compat)}; {rule.equal_scores}; {rule.is_small}; {rule.is_empty}"]
         lines += [f"  {end}: {text}" for end in Distribution for text in rule.examples(end)]
+    return "\n".join([*lines, shown(job.progress)])
+
+
+def shown(progress: Any) -> str:
+    return "\n".join(progress.lines)
+
+
+def planned(job: SearchJob) -> str:
+    """The forecast of a search: a line for each rule, step, order and role."""
+    estimate = plan_run(job.library, job.rules, job.kb, job.models, job.settings)
+    lines = []
+    for rule in estimate.rules:
+        lines += [f"{rule.rule}: {rule.generic}; {rule.order}; {rule.statements}; {rule.scored}; {rule.skipped}"]
+        lines += [f"  {step}" for step in rule.steps]
+    lines += [f"{role}: {figures}" for role, figures in estimate.roles.items()]
+    for name, orders in plan_orders(job.library, job.rules, job.kb, job.models, job.settings).items():
+        lines += [f"{name} {order.plan.order}: {order.steps}" for order in orders]
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_search_is_recorded_to_the_last_row(name: str) -> None:
-    """Counts of gates, accounts of steps, statements, facts and verdicts of a search are those that were read over."""
+@pytest.fixture
+def ports() -> Iterator[KnowledgeBase]:
     with KnowledgeBase() as kb:
         kb.add_facts(FactRecord(name, values, ("Ship", "Place"), Source.GIVEN) for name, values in GIVEN)
-        report = searched(kb, SETTINGS[name])
+        yield kb
 
-        compared(f"search_{name}", f"{report}\n{contents(kb)}")
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_search_is_recorded_to_the_last_row(ports: KnowledgeBase, name: str) -> None:
+    """Counts of gates, accounts of steps, statements, facts and verdicts of a search are those that were read over."""
+    job = job_of(ports, SETTINGS[name])
+
+    compared(f"search_{name}", f"{searched(job)}\n{contents(ports)}")
+
+
+@pytest.mark.parametrize("name", ["defaults", "link", "released", "overlapping", "unranked", "uncritical", "wide"])
+def test_a_search_is_forecast_alike(ports: KnowledgeBase, name: str) -> None:
+    """Questions, calls, claims and texts of each step are forecast before a search, and by its answers after it."""
+    before = planned(job_of(ports, SETTINGS[name]))
+    search(job_of(ports, SETTINGS[name]))
+    after = planned(job_of(ports, {**SETTINGS[name], "calls_per_question": 3}))
+
+    compared(f"forecast_{name}", f"{before}\n\nafter the search\n{after}\n")
+
+
+@pytest.mark.parametrize("limit", [0, 7, 30, 90])
+@pytest.mark.parametrize("compat", [None, "released"])
+def test_a_search_that_a_budget_ends_goes_on(ports: KnowledgeBase, limit: int, compat: str | None) -> None:
+    """The report at the end of the budget, and that of the search that goes on, are those that were read over."""
+    options = {"compat": compat, "rules_together": 2}
+    first = searched(job_of(ports, options, Budget(max_calls=limit, roles=frozenset({"knowledge"}))))
+    middle = contents(ports, shown=0)
+    second = searched(job_of(ports, options))
+
+    compared(f"budget_{compat}_{limit}", f"{first}\n{middle}\n{second}\n{contents(ports, shown=0)}")
+
+
+def test_searches_of_a_knowledge_base_with_answers_are_recorded(ports: KnowledgeBase) -> None:
+    """A second search asks only what is new, names change its values, and a promise needs labels."""
+    told = [searched(job_of(ports, {})), searched(job_of(ports, {"calls_per_question": 3, "values_per_call": 9}))]
+    told += [searched(job_of(ports, {"names": True})), searched(job_of(ports, {"promise": Promise(0.8, 0.8)}))]
+    facts = [fact for fact in ports.facts() if fact.source is Source.MODEL]
+    labels = [FactLabel(fact.predicate, fact.arguments, place % 7 > 0, "people") for place, fact in enumerate(facts)]
+    ports.add_labels(labels)
+    told += [searched(job_of(ports, {"promise": Promise(0.6, 0.6)}))]
+    told += [searched(job_of(ports, {"promise": Promise(0.6, 0.6), "certify_by": "predicate"}))]
+    told += [searched(job_of(ports, {"calibrated": True})), contents(ports, shown=1)]
+
+    compared("searches", "\n\n".join(told))
