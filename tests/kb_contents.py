@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hapax.kb.store import KnowledgeBase
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00)?")
 SHOWN = 2
 """Rows of a table that are shown whole; of more, the first ones and a checksum of all."""
+
+
+def checksum(lines: Iterable[str]) -> str:
+    """Twelve digits that tell whether any of the lines has changed."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def contents(kb: KnowledgeBase, *, shown: int = SHOWN) -> str:
@@ -25,8 +30,7 @@ def _lines(kb: KnowledgeBase, shown: int) -> Iterator[str]:
             continue
         columns = [column.name for column in table.columns]
         rows = sorted(_row(columns, row) for row in kb.database.query(f"SELECT * FROM [{table.name}]"))  # noqa: S608
-        checksum = hashlib.sha256("\n".join(rows).encode()).hexdigest()[:12]
-        yield f"{table.name}: {len(rows)} rows, {checksum}"
+        yield f"{table.name}: {len(rows)} rows, {checksum(rows)}"
         yield from (f"  {row}" for row in rows[:shown])
 
 

@@ -1,0 +1,133 @@
+"""Derivations by rules of every kind, to the last row: before and after changes of the facts, in `tests/golden/`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from golden_fixture import compared
+from kb_contents import checksum, contents
+
+from hapax.engine.inference.bulk_derivation import Engine, derive_all
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory
+from hapax.engine.withdrawal import restore_facts, withdraw_facts
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.terms import Value
+from hapax.kb.derived_statements import derived_statements
+from hapax.kb.records import DenialRecord, FactRecord, Source
+from hapax.kb.store import KnowledgeBase
+
+FACTS: list[tuple[str, tuple[Value, ...]]] = [
+    *(("road", (f"p{k}", f"p{k + 1}")) for k in range(5)),
+    ("road", ("p5", "p2")),
+    *(("height", (f"p{k}", 100 * k)) for k in range(5)),
+    ("height", ("p5", Decimal("0.5"))),
+    ("height", ("p6", "high")),
+    *(("owner", (f"p{k}", name)) for k, name in enumerate(("ann", "bob", "ann", 'c"d', "it's"))),
+    ("closed", ("p3",)),
+    ("kin", ("ann", "bob")),
+    ("kin", ("bob", "ann")),
+    ("kin", ("cid", "ann")),
+    ("year", ("p0", 1900)),
+    ("year", ("p1", 1901)),
+    ("year", ("p2", 1900)),
+]
+
+PROGRAMS = {
+    "join": "@name it\nroad(Place A, Place B) & owner(Place B, Person X) -> leads_to(Place A, Person X)",
+    "generic": "visits(Person X, Place A) & road(Place A, Place B) -> may_go(Person X, Place B)",
+    "constant": '@name it\nroad(Place A, "p2") & owner(Place A, Person X) -> is_near(Place A, "the lake")',
+    "recursive": (
+        "@name direct\nroad(Place A, Place B) -> reaches(Place A, Place B)\n@name onward\n"
+        "road(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C)\n"
+        "@name owned\nreaches(Place A, Place B) & owner(Place B, Person X) -> served_from(Person X, Place A)"
+    ),
+    "negation": (
+        "@name open\nroad(Place A, Place B) & not closed(Place B) -> passes(Place A, Place B)\n"
+        "@name way\npasses(Place A, Place B) & passes(Place B, Place C) & not road(Place A, Place C) -> skips(Place A, Place C)"
+    ),
+    "numbers": (
+        "@name higher\nroad(Place A, Place B) & height(Place A, Number M) & height(Place B, Number N) & N > M + 50\n"
+        " -> climbs(Place A, Place B)\n@name half\nheight(Place A, Number M) & N = M / 3 & N >= 0.1 -> third(Place A, Number N)"
+        "\n@name same\nheight(Place A, Number M) & height(Place B, Number N) & M * 2 = N -> doubles(Place B, Place A)"
+        "\n@name other\nheight(Place A, Number M) & M \\= 100 & M =< 300.0 -> low(Place A)"
+    ),
+    "aggregates": (
+        "aggregate ways(Place A, Number N) := N = count(Place B: road(Place A, Place B))\n"
+        "aggregate total(Number N) := N = sum(Number M, Place A: height(Place A, Number M))\n"
+        "aggregate top(Number N) := N = max(Number M: height(Place A, Number M))\n"
+        "aggregate least(Number N) := N = min(Number M: height(Place A, Number M))\n"
+        "@name busy\nways(Place A, Number N) & N >= 1 & owner(Place A, Person X) -> is_busy(Person X, Number N)\n"
+        "@name peak\nheight(Place A, Number N) & top(Number N) -> is_peak(Place A)\n"
+        "@name sum\ntotal(Number N) & least(Number M) -> spans(Number M, Number N)"
+    ),
+    "properties": (
+        "given kin(Person, Person)\nsymmetric kin/2\ntransitive kin/2\n"
+        "@name family\nkin(Person X, Person Y) & owner(Place A, Person Y) -> may_enter(Person X, Place A)"
+    ),
+    "exceptions": (
+        "@name default\nroad(Place A, Place B) -> is_safe(Place A, Place B) unless closed(B)\n"
+        "@name then\nis_safe(Place A, Place B) & owner(Place B, Person X) -> trusts(Person X, Place A)"
+    ),
+    "closed": (
+        "given owner(Place, Person)\nclosed owner/2 by 1\noracle closed(Place)\n"
+        '@name free\nroad(Place A, Place B) & not owner(Place B, "ann") -> free(Place B)\n'
+        "@name shut\nroad(Place A, Place B) & not closed(Place A) -> is_open(Place A)"
+    ),
+    "functional": (
+        "functional year(Place, Year) within 1\nopposite is_old is_new\ncomputed is_early(Year Y) := Y < 1901\n"
+        "@name old\nyear(Place A, Year Y) & is_early(Year Y) -> is_old(Place A)\n"
+        "@name apart\nyear(Place A, Year Y) & year(Place B, Year Z) & Y < Z -> is_new(Place B)"
+    ),
+    "facts": 'fact road("p9", "p0")\n\n@name back\nroad(Place A, Place B) -> back(Place B, Place A)',
+    "cycle": "@name it\nroad(Place A, Place B) & not off(Place B) -> off(Place A)",
+    "wide": "@name it\nroad(Place A, Place B) & road(Place C, Place D) & height(Place E, Number N) -> mixes(Place A, Place C, Place E, Number N)",
+}  # fmt: skip
+
+
+def stored(kb: KnowledgeBase, *facts: tuple[str, tuple[Value, ...]]) -> None:
+    kb.add_facts(FactRecord(name, values, (), Source.GIVEN) for name, values in facts)
+
+
+def told(title: str, kb: KnowledgeBase, text: str, engine: Engine, prolog: PrologSession) -> str:
+    library = parse_library([("f.rules", text)])
+    lines = [f"# {title}"]
+    try:
+        report = derive_all(kb, library, library.rules, engine, prolog)
+        lines += [f"{report.facts} facts, {report.atoms}", *(str(replace(rule, seconds=0)) for rule in report.rules)]
+        statements = sorted(f"{item.rule}: {item.text} {item.id}" for item in derived_statements(kb))
+        lines += [f"{len(statements)} statements, {checksum(statements)}", *(f"  {text}" for text in statements[:12])]
+    except HapaxError as refusal:
+        lines.append(str(refusal))
+    return "\n".join([*lines, contents(kb, shown=0)])
+
+
+@pytest.mark.parametrize("engine", ["auto", "sql", "prolog"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivations_are_recorded_to_the_last_row(name: str, engine: Engine, prolog: PrologSession) -> None:
+    """Statements, atoms and stored rows of each program, by each engine, after each change, are those read over."""
+    text = PROGRAMS[name]
+    if name != "generic":
+        text = text.replace("@name ", "@generic none\n@name ")
+    with KnowledgeBase() as kb:
+        stored(kb, *FACTS)
+        kb.add_denials([DenialRecord("closed", ("p1",), 0.01)])
+        parts = [told("first", kb, text, engine, prolog), told("again", kb, text, engine, prolog)]
+        stored(kb, ("road", ("p4", "p0")), ("height", ("p7", 900)), ("closed", ("p4",)), ("year", ("p3", 1899)))
+        parts.append(told("facts added", kb, text, engine, prolog))
+        theory = Theory(parse_library([("f.rules", text)]), kb)
+        if name != "cycle":
+            change = withdraw_facts(theory, ["road(p0, p1)", "closed(p3)", "height(p4, 400)"], "a test", prolog)
+            parts.append(str(change.to_json()))
+            parts.append(told("facts withdrawn", kb, text, engine, prolog))
+            parts.append(str(restore_facts(theory, ["closed(p3)"]).to_json()))
+        stored(
+            kb,
+            *(("closed" if name == "wide" else "road", (f"q{k}", f"r{k}")[: 2 - (name == "wide")]) for k in range(150)),
+        )
+        parts.append(told("many added", kb, text, engine, prolog))
+
+        compared(f"derived_{name}_{engine}", "\n".join(parts))
