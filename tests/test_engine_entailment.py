@@ -151,7 +151,7 @@ def test_a_query_finds_them(stored: Path, tmp_path: Path) -> None:
     ("line", "told"),
     [
         ("p(T X)\tq(T X)", "has 2 fields"),
-        ("p(T X)\tq(T X)\thigh", "the score is nan"),
+        ("p(T X)\tq(T X)\thigh", "'high' is not a score"),
         ("p(T X)\tq(T X)\t1.5", "the score is 1.5"),
         ("p(T X)\tq(T X, T Y)\t0.5", "only those of the left"),
         ('p(T X)\tq("butter")\t0.5', "use variables only"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -182,7 +181,7 @@ def read_edges(path: Path, library: Library | None = None) -> list[Edge]:
     if faults:
         more = len(faults) - FAULTS_SHOWN
         shown = faults[:FAULTS_SHOWN]
-        raise HapaxError("\n".join([*shown, f"and {more} more faulty lines"] if more > 0 else shown))
+        raise HapaxError("\n".join([*shown, f"and {counted(more, 'more faulty line')}"] if more > 0 else shown))
     if not found:
         raise HapaxError(f"{path} contains no entailment. Write lines of premise TAB hypothesis TAB score.")
     return found
@@ -190,11 +189,13 @@ def read_edges(path: Path, library: Library | None = None) -> list[Edge]:
 
 def _edge(row: Sequence[str], library: Library | None) -> Edge:
     if len(row) != 3:
-        raise HapaxError(f"the line has {len(row)} fields. Write premise, hypothesis and score, separated by tabs.")
+        raise HapaxError(
+            f"the line has {counted(len(row), 'field')}. Write premise, hypothesis and score, separated by tabs."
+        )
     try:
         score = float(row[2])
     except ValueError:
-        score = math.nan  # fails the check of the range, whose message says what to write
+        raise HapaxError(f"{row[2]!r} is not a score. Write a number from 0 to 1.") from None
     return Edge.of(row[0].strip(), row[1].strip(), score, library)
 
 
