@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -49,6 +50,8 @@ SWAPS: Mapping[type, type] = {
 }  # fmt: skip
 MOST_TESTS = 200
 """Most recorded tests that run for a mutant."""
+WIDEST_TESTS = 60
+"""Of these, the ones that execute most lines of the mutant's module."""
 
 Site = tuple[ast.AST, str, Callable[[], None]]
 """A node, the change in words, and the function that makes it."""
@@ -202,21 +205,33 @@ def _words(module: str) -> set[str]:
 
 
 def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
-    """The tests that execute the line of a mutant, according to a record, those in the nearest files first."""
-    contexts = _recorded_contexts(record, mutant.path).get(mutant.line, [])
-    tests = {context.rpartition("|")[0] for context in contexts if "::" in context}
+    """The tests that execute the line of a mutant, according to a record; of the whole module if only imports do.
+
+    First those that execute most of the module's lines, then those in the nearest files.
+    """
+    by_line = _recorded_contexts(record, mutant.path)
+    tests = by_line.get(mutant.line, frozenset())
+    executed = Counter(chain.from_iterable(by_line.values()))
+    if mutant.line in by_line and not tests:
+        return sorted(executed, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]
+    widest = sorted(tests, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]
     nearest = {file: place for place, file in enumerate(nearest_tests(mutant.path, sys.maxsize))}
     # A line that hundreds of tests execute is held by those about its module; the others only pass over it.
-    return sorted(tests, key=lambda test: (nearest.get(test.partition("::")[0], len(nearest)), test))[:MOST_TESTS]
+    others = sorted(tests, key=lambda test: (nearest.get(test.partition("::")[0], len(nearest)), test))
+    return list(dict.fromkeys([*widest, *others]))[:MOST_TESTS]
 
 
 @cache
-def _recorded_contexts(record: Path, path: Path) -> Mapping[int, Sequence[str]]:
+def _recorded_contexts(record: Path, path: Path) -> Mapping[int, frozenset[str]]:
+    """The tests that execute each line of a module; none for a line that only its import executes."""
     from coverage import CoverageData
 
     data = CoverageData(str(record))
     data.read()
-    return data.contexts_by_lineno(str(ROOT / path))
+    contexts = data.contexts_by_lineno(str(ROOT / path))
+    return {
+        line: frozenset(name.rpartition("|")[0] for name in names if "::" in name) for line, names in contexts.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
