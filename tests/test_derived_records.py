@@ -85,6 +85,27 @@ PROGRAMS = {
     "facts": 'fact road("p9", "p0")\n\n@name back\nroad(Place A, Place B) -> back(Place B, Place A)',
     "cycle": "@name it\nroad(Place A, Place B) & not off(Place B) -> off(Place A)",
     "wide": "@name it\nroad(Place A, Place B) & road(Place C, Place D) & height(Place E, Number N) -> mixes(Place A, Place C, Place E, Number N)",
+    "arithmetic": "\n".join(
+        f"@name c{k}\nheight(Place A, Number M) & height(Place B, Number N) & {test} -> c{k}(Place A, Place B)"
+        for k, test in enumerate(
+            (
+                "N = M / 4", "M * 0.25 > N", "(M - 50) * (N + 1) >= 0", "M / 8 > N", "0.1 * M =< N / 2", "0 - M < N - 150",
+                "M + N = 300", "M \\= N & N < 0.75", "M * M > N * 3", "N / 2.5 = M", "M - N - 100 = 0", "M * 0 = N", "M > 10 * 10",
+                "M < N & N < M + 150 & M > 99.5", "N * 1.5 = M + 50", "M / 3 = N / 3 & M \\= N", "M = 0.5", "N = 1 / 2 & M = 100",
+            )
+        )
+    ),
+    "texts": "\n".join(
+        f"@name t{k}\nowner(Place A, Person X) & road(Place A, Place B) & height(Place B, Number N) & {test} -> t{k}(Place A, Person X)"
+        for k, test in enumerate(
+            ("X = \"ann\"", "X \\= \"ann\"", "A \\= B & N = \"high\"", "N \\= \"high\"", "A = \"p1\" & N > 0")
+        )
+    ),
+    "repeats": (
+        "@name loop\nroad(Place A, Place A) -> loops(Place A)\n@name twice\nkin(Person X, Person Y) & kin(Person Y, Person X) -> is_mutual(Person X)"
+        "\n@name number\nheight(Place A, 100) & road(Place A, Place B) -> is_at(Place B, 100)\n@name decimal\nheight(Place A, 0.50) -> is_at(Place A, 0.5)"
+        "\n@name swapped\nroad(Place A, Place B) & road(Place B, Place C) & road(Place C, Place D) & A \\= D -> ends(Place D, Place A)"
+    ),
 }  # fmt: skip
 
 
