@@ -12,7 +12,12 @@ from golden_fixture import compared
 from kb_contents import contents
 
 from hapax.engine.certificates import Promise
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory
+from hapax.engine.search.demand import DemandBudget, run_demand
+from hapax.engine.search.demand_forecast import forecast_demand
 from hapax.engine.search.job import SearchJob
+from hapax.engine.search.oracle import Oracle
 from hapax.engine.search.plan import plan_orders, plan_run
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
@@ -182,3 +187,38 @@ def test_searches_of_a_knowledge_base_with_answers_are_recorded(ports: Knowledge
     told += [searched(job_of(ports, {"calibrated": True})), contents(ports, shown=1)]
 
     compared("searches", "\n\n".join(told))
+
+
+DEMANDED = [
+    "lies_near(A, B)", "can_reach(ann, A)", "must_swim_from(ann, B)", "digs_on(X, A)", "shares_coast_with(A, B)",
+    "was_settled_in(A, Y), is_early(Y)", "has_harbour(B), \\+ sails(S, B)", "\\+ has_harbour('place 0')", "sails(S, P)",
+    "lies_near(A, 'place 0')", "findall(B, has_harbour(B), L)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("goal", DEMANDED, ids=range(len(DEMANDED)))
+def test_goals_ask_what_they_need(ports: KnowledgeBase, goal: str, prolog: PrologSession) -> None:
+    """What each goal needs first, what it asks, verifies and answers at each limit, and its forecast are those read over."""
+    job = job_of(ports, {"values_per_call": 4, "calls_per_question": 1})
+    assumed = ("owns(ann, argo)", "likes(ann, capri)", "studies(ann, capri)")
+    told = []
+    for budget in (
+        DemandBudget(rounds=0),
+        DemandBudget(rounds=1),
+        DemandBudget(questions=3),
+        DemandBudget(verifications=2),
+        DemandBudget(),
+    ):
+        theory = Theory(job.library, ports, assumed)
+        forecast = forecast_demand(theory, goal, job.models, job.settings)
+        told += [f"# {goal}, {budget.rounds}, {budget.questions}, {budget.verifications}"]
+        told += [f"{forecast.rounds}, {forecast.questions}, {forecast.calls}, {forecast.claims}, {forecast.first}"]
+        oracle = Oracle(ports, job.library, job.models, job.settings.oracle, run_id="query", journal=job.journal)
+        found = run_demand(theory, goal, oracle, budget, session=prolog)
+        told += [f"{found.result.columns} {found.result.rows[:20]} {found.result.truncated}"]
+        told += [f"{found.rounds} rounds, {found.withheld}, {found.complete}, {found.stopped}"]
+        told += [f"  asked {question.patterns} {question.data_type}" for question in found.asked]
+        told += [f"  verified {atom}" for atom in found.verified] + [f"  missing {found.missing}"]
+    told.append(contents(ports, shown=0))
+
+    compared(f"demand_{DEMANDED.index(goal)}", "\n".join(told))
