@@ -12,6 +12,7 @@ from golden_fixture import compared
 from kb_contents import contents
 
 from hapax.engine.certificates import Promise
+from hapax.engine.explain import story_text, why, why_not
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.demand import DemandBudget, run_demand
@@ -222,3 +223,25 @@ def test_goals_ask_what_they_need(ports: KnowledgeBase, goal: str, prolog: Prolo
     told.append(contents(ports, shown=0))
 
     compared(f"demand_{DEMANDED.index(goal)}", "\n".join(told))
+
+
+CONCLUDED = ("digs_on", "can_reach", "island_hops_from", "must_swim_from")
+
+
+@pytest.mark.parametrize("name", ["defaults", "link", "overlapping"])
+def test_the_stories_of_a_search_are_told_alike(ports: KnowledgeBase, name: str, prolog: PrologSession) -> None:
+    """Statements with the gates that they passed, and values with the steps that cut them, have these stories."""
+    job = job_of(ports, SETTINGS[name])
+    search(job)
+    theory = Theory(job.library, ports)
+    statements = sorted(ports.statements(), key=lambda statement: statement.id)
+    told = [story_text(why(theory, statement.id, prolog)) for statement in statements[:6]]
+    isles = sorted({fact.arguments[0] for fact in ports.facts() if fact.predicate in ("was_settled_in", "lies_near")})
+    atoms = [f'{predicate}("PersonX", "{isle}")' for isle in isles[:3] for predicate in CONCLUDED]
+    for text in (*atoms, f'shares_coast_with("{isles[0]}", "{isles[1]}")'):
+        try:
+            told.append(story_text(why_not(theory, text, prolog)))
+        except HapaxError as refusal:
+            told.append(str(refusal))
+
+    compared(f"stories_of_{name}", "\n\n".join(told) + "\n")
