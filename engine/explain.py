@@ -26,7 +26,7 @@ from hapax.engine.inference.derive import (
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.session import PrologSession, PrologTerm
-from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.inference.theory import Theory, open_session, sort_key
 from hapax.engine.probability.answers import (
     Probability,
     ProbabilityOptions,
@@ -734,7 +734,7 @@ class _Replay:
         cells = (term.name if isinstance(term, Variable) else prolog_value(term.value) for term in arguments)
         names = [variable.name for variable in searched]
         rows = session.solutions(f"hapax_replayed({', '.join(cells)})", names, limits, trusted=True, distinct=True).rows
-        for row in rows:
+        for row in sorted(rows, key=sort_key):
             values = {name: cell for name, cell in zip(names, row, strict=True) if not isinstance(cell, PrologTerm)}
             values |= {name: bound[name].value for name in names if name in bound}
             yield Story(self._fate(values), "search")
@@ -835,7 +835,8 @@ class _Failure:
         head = f"hapax_prefix_{number}({', '.join(arguments)})"
         limits = replace(BULK_LIMITS, answers=EXAMPLES)
         rows = session.solutions(head, names, limits, trusted=True, distinct=True).rows
-        return [self._extended(names, row) for row in rows]
+        # Prolog's order of tabled predicates differs from run to run.
+        return [self._extended(names, row) for row in sorted(rows, key=sort_key)]
 
     def _extended(self, names: Sequence[str], row: Sequence[Value | PrologTerm]) -> Substitution:
         pairs = [
