@@ -96,8 +96,9 @@ class WordIndex:
 
         Raises HapaxError for a file that cannot be read.
         """
-        # Quoted each, no word is an operator of FTS5.
-        terms = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in words.split() if any(map(str.isalnum, word))]
+        # Quoted each, no word is an operator of FTS5, whose own text ends at NUL.
+        parts = words.replace("\0", " ").split()
+        terms = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in parts if any(map(str.isalnum, word))]
         if not terms or refusal(words):
             return WordMatches((), 0, (), 0)
         with self._lock, translated(str(self._path)):

@@ -9,7 +9,7 @@ from cli_fixture import invoke
 
 import hapax
 from hapax.grammar import parser
-from hapax.grammar.errors import GoalRejected
+from hapax.grammar.errors import GoalRejected, HapaxError
 
 GIVEN = "given e(Thing, Thing).\n@generic none\n"
 
@@ -37,6 +37,17 @@ def test_hostile_rule_files_are_told_with_a_remedy(
 
     assert result.exit_code == 4
     assert message in " ".join(result.output.split())
+
+
+def test_a_rule_file_may_have_the_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of exactly that many bytes is read whole; one byte more is refused."""
+    monkeypatch.setattr(parser, "MAXIMUM_BYTES", 1_000)
+    (tmp_path / "full").write_bytes(b" " * 1_000)
+    (tmp_path / "over").write_bytes(b" " * 1_001)
+
+    assert parser.file_content(tmp_path / "full") == b" " * 1_000
+    with pytest.raises(HapaxError, match="it has more than 0 million bytes"):
+        parser.file_content(tmp_path / "over")
 
 
 @pytest.mark.parametrize(("goal", "place"), [("p(X", (1, 3)), ("p(X,\n Y  ", (2, 2)), ("", (1, 1))])

@@ -10,7 +10,7 @@ import pytest
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.word_index import WordIndex
+from hapax.kb.word_index import WordIndex, WordMatches
 
 
 def statement(number: int, premise: str) -> StatementRecord:
@@ -36,7 +36,9 @@ def test_case_accents_and_ends_of_words_do_not_matter(place: Path) -> None:
     assert index.search("visits").row_count == 2
     assert index.search("urich").row_count == 0
     assert index.search("12").names == ("12",)
-    assert index.search("\u2026").names == ()
+    for words in ("\u2026", "", "\udc80"):
+        assert index.search(words) == WordMatches((), 0, (), 0)
+    assert index.search("zuri\0visit").row_count == 1
 
 
 def test_the_index_follows_the_file(place: Path) -> None:
