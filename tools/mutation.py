@@ -33,7 +33,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from queue import Queue
 
@@ -50,6 +50,10 @@ SWAPS: Mapping[type, type] = {
 }  # fmt: skip
 MOST_TESTS = 200
 """Most recorded tests that run for a mutant."""
+RAREST_TESTS = 40
+"""Of these, the ones that execute the rarest lines beside the changed one."""
+BESIDE = 4
+"""Lines before and after a changed one that count as beside it."""
 WIDEST_TESTS = 60
 """Of these, the ones that execute most lines of the mutant's module."""
 
@@ -207,18 +211,21 @@ def _words(module: str) -> set[str]:
 def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
     """The tests that execute the line of a mutant, according to a record; of the whole module if only imports do.
 
-    First those that execute most of the module's lines, then those in the nearest files.
+    First those that execute the rarest lines beside it, such as the body of a condition; then those that execute most
+    of the module's lines; then those in the nearest files.
     """
     by_line = _recorded_contexts(record, mutant.path)
     tests = by_line.get(mutant.line, frozenset())
     executed = Counter(chain.from_iterable(by_line.values()))
     if mutant.line in by_line and not tests:
         return sorted(executed, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]
+    beside = [tests & by_line.get(mutant.line + step, frozenset()) for step in range(-BESIDE, BESIDE + 1)]
+    rarest = chain.from_iterable(sorted(found) for found in sorted(beside, key=len) if found != tests)
     widest = sorted(tests, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]
     nearest = {file: place for place, file in enumerate(nearest_tests(mutant.path, sys.maxsize))}
     # A line that hundreds of tests execute is held by those about its module; the others only pass over it.
     others = sorted(tests, key=lambda test: (nearest.get(test.partition("::")[0], len(nearest)), test))
-    return list(dict.fromkeys([*widest, *others]))[:MOST_TESTS]
+    return list(dict.fromkeys([*islice(rarest, RAREST_TESTS), *widest, *others]))[:MOST_TESTS]
 
 
 @cache
