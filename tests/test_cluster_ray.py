@@ -237,3 +237,14 @@ def test_a_limit_holds_over_the_workers_of_ray(tmp_path: Path, limit: str, most:
     assert (charged if limit == "--max-tokens" else sent) <= most
     assert sum(row.requests for row in spending) == sent
     assert sum(row.prompt_tokens + row.completion_tokens for row in spending) == charged
+
+
+def test_ray_is_started_without_reports_of_its_use() -> None:
+    """Before Ray is imported, its reports to its makers are off, unless the user has chosen otherwise."""
+    shown = "import os; import hapax.engine.cluster.on_ray; print(os.environ['RAY_USAGE_STATS_ENABLED'])"
+    for chosen, expected in (({}, "0"), ({"RAY_USAGE_STATS_ENABLED": "1"}, "1")):
+        others = {name: value for name, value in os.environ.items() if name != "RAY_USAGE_STATS_ENABLED"}
+        command = [sys.executable, "-c", shown]
+        found = subprocess.run(command, env={**others, **chosen}, check=True, capture_output=True, text=True)
+
+        assert found.stdout.strip() == expected
