@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.engine.inference.conflicts import FactConflict, conflicts, conflicts_around
-from hapax.engine.inference.known_facts import KnownFacts, StoredFacts
+from hapax.engine.inference.known_facts import FactClosure, FactTable, KnownFacts, StoredFacts
 from hapax.engine.inference.session import PrologSession
 from hapax.grammar.parser import parse_library
 from hapax.grammar.terms import Atom, Constant, Value, Variable
@@ -264,3 +264,58 @@ def test_an_atom_that_declarations_conclude_from_given_facts_is_true(fresh_kb: K
 
     for (name, *values), truth in truths.items():
         assert known.truth(Atom(name, tuple(map(Constant, values)))) == truth, (name, values)
+
+
+X, Y = Variable("X", "T"), Variable("Y", "T")
+ROWS: list[tuple[Value, ...]] = [("a", "b"), ("b", "c"), ("c", "c"), ("d", 1), (1, "e")]
+
+
+def seen(*terms: Variable | Value) -> Atom:
+    return Atom("p", tuple(term if isinstance(term, Variable) else Constant(term) for term in terms))
+
+
+@pytest.mark.parametrize(
+    ("symmetric", "transitive", "atom", "name", "expected"),
+    [
+        (False, False, seen("a", Y), "Y", ["b"]),
+        (False, False, seen(X, "b"), "X", ["a"]),
+        (False, False, seen(X, Y), "X", ["a", "b", "c", "d", 1]),
+        (False, False, seen(X, Y), "Y", ["b", "c", 1, "e"]),
+        (False, False, seen(X, X), "X", ["c"]),
+        (False, False, seen("e", Y), "Y", []),
+        (True, False, seen("b", Y), "Y", ["a", "c"]),
+        (True, False, seen(X, "e"), "X", [1]),
+        (False, True, seen("a", Y), "Y", ["b", "c"]),
+        (False, True, seen(X, "c"), "X", ["a", "b", "c"]),
+        (False, True, seen("d", Y), "Y", [1, "e"]),
+        (True, True, seen("a", Y), "Y", ["a", "b", "c"]),
+        (True, True, seen(X, X), "X", ["a", "b", "c", "d", 1, "e"]),
+    ],
+)
+def test_the_closure_of_rows_gives_the_values_at_either_place(
+    symmetric: bool, transitive: bool, atom: Atom, name: str, expected: list[Value]
+) -> None:
+    """Values follow by symmetry and transitivity from both sides, and rows hold exactly where their values are given."""
+    closure = FactClosure(ROWS, symmetric=symmetric, transitive=transitive)
+    found = closure.values(atom, name)
+    first, second = atom.arguments
+
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    if isinstance(first, Constant) and isinstance(second, Variable):
+        names = ["a", "b", "c", "d", "e", 1]
+        assert {value for value in names if closure.holds((first.value, value))} == set(expected)
+
+
+def test_a_table_of_facts_gives_rows_and_values_by_its_places() -> None:
+    """Rows are found by values at any places; values are those at the place of a variable."""
+    table = FactTable([("a", "b", 1), ("a", "c", 2), ("b", "b", 1), ("c", "c", 3)])
+
+    assert len(table) == 4
+    assert list(table.rows((), ())) == [("a", "b", 1), ("a", "c", 2), ("b", "b", 1), ("c", "c", 3)]
+    assert list(table.rows((0,), ("a",))) == [("a", "b", 1), ("a", "c", 2)]
+    assert list(table.rows((1, 2), ("b", 1))) == [("a", "b", 1), ("b", "b", 1)]
+    assert list(table.rows((2,), (9,))) == []
+    assert table.values(seen("a", Y, X), "X") == [1, 2]
+    assert table.values(seen("a", Y, X), "Y") == ["b", "c"]
+    assert table.values(seen(X, X, Y), "X") == ["b", "c"]
+    assert table.values(seen(X, "b", 1), "X") == ["a", "b"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
+import pytest
 from golden_fixture import compared
 
 from hapax.engine.inference.bulk_derivation import derive_all
@@ -143,3 +145,24 @@ def test_derived_statements_have_these_probabilities() -> None:
                 lines += [f"  {text}: {chance}" for text, chance in zip(texts, chances, strict=True)]
 
     compared("probable_statements", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"proofs": 0}, "proofs and nodes must be at least 1."),
+        ({"nodes": 0}, "proofs and nodes must be at least 1."),
+        ({"at_least": 1.01}, "at_least is 1.01. Write a probability from 0 to 1."),
+        ({"at_least": -0.01}, "at_least is -0.01. Write a probability from 0 to 1."),
+        ({"method": "guess"}, "There is no method 'guess'. Choose auto, exact, bounds, best."),
+        ({"together": "call"}, "Facts cannot be taken together by 'call'. Choose reply or run."),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    """Each option has its least and largest value, which are allowed."""
+    ProbabilityOptions(proofs=1, nodes=1, at_least=0.0)
+    ProbabilityOptions(at_least=1.0)
+
+    with pytest.raises(HapaxError) as refused:
+        ProbabilityOptions(**options)
+    assert str(refused.value) == message

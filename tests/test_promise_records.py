@@ -8,6 +8,7 @@ from itertools import product
 from random import Random
 from typing import get_args
 
+import pytest
 from golden_fixture import compared
 
 from hapax.engine.certificates import (
@@ -189,3 +190,15 @@ def test_votes_are_drawn_and_weighed_alike() -> None:
         lines.append(f"{rule}: {soundness}; {[soundness.is_below(bar) for bar in (0.0, 0.3, 0.5, 0.9, 1.0)]}")
 
     compared("draws_and_votes", "\n".join(lines) + "\n")
+
+
+def test_of_many_groups_without_a_promise_ten_are_told() -> None:
+    """The refusal names the first ten groups with their reasons, then the remedy."""
+    found = {f"g{k:02}": choose_threshold([], [0.5], Promise()) for k in range(11)}
+
+    with pytest.raises(HapaxError) as refused:
+        refuse_without_promise(found, Promise(), "Label more.")
+    first, *reasons, remedy = str(refused.value).splitlines()
+    assert first.startswith("Nothing can be promised: that at least 0.95")
+    assert [reason.partition(":")[0] for reason in reasons] == [f"g{k:02}" for k in range(10)]
+    assert remedy == "Label more."
