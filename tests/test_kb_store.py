@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import PredicateKind, PredicateSignature, Templates
-from hapax.kb import rows
+from hapax.kb import rows, spill
 from hapax.kb.records import (
     Assessment,
     AtomPattern,
@@ -552,3 +553,24 @@ def test_records_do_not_import_the_store():
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_spilled_answers_are_for_those_who_may_read_the_knowledge_base(tmp_path: Path, mode: int) -> None:
+    """The file beside a knowledge base that is busy has the rights of the knowledge base, and one line for each answer."""
+    database = tmp_path / "kb.db"
+    KnowledgeBase(database).close()
+    database.chmod(mode)
+    before = os.umask(0)
+    try:
+        spill.append(
+            database, [CallRecord("1", "critic", "m", {"a": 1}, {"b": 2}), CallRecord("2", "critic", "m", {}, {})]
+        )
+        spill.append(database, [CallRecord("3", "critic", "m", {}, {})])
+    finally:
+        os.umask(before)
+    path = spill.spill_path(database)
+
+    assert path.stat().st_mode & 0o777 == mode
+    assert path.read_bytes().count(b"\n") == 3
+    assert [call.request_id for call in spill.spilled(database)] == ["1", "2", "3"]

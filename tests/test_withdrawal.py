@@ -13,6 +13,11 @@ from money_fixture import SCRIPT
 from random_cases import cases
 
 import hapax
+from hapax.engine.inference.theory import Theory
+from hapax.engine.withdrawal import withdraw_facts
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import FactRecord, Source
 
 FACT = 'uses_currency("France", euro)'
 OTHER_PROOF = """
@@ -329,3 +334,15 @@ def test_derived_statements_follow_a_withdrawal_everywhere(tmp_path: Path, monke
     assert "derived by default: 2 statements, 1 before" in back
     assert "Facts have changed since default was derived" in run("stats").output
     assert "Run `hapax derive` again" in " ".join(run("why", tit["id"], code=1).output.split())
+
+
+@pytest.mark.parametrize("reason", ["", "  \n"])
+def test_a_withdrawal_without_a_reason_is_refused(reason: str) -> None:
+    """A reason of blanks alone is none; nothing is withdrawn."""
+    with hapax.KnowledgeBase() as kb:
+        kb.add_facts([FactRecord("p", ("a",), (), Source.GIVEN)])
+        with pytest.raises(HapaxError) as refused:
+            withdraw_facts(Theory(parse_library([("r", "given p(Thing)")]), kb), ["p(a)"], reason)
+
+        assert str(refused.value) == "A withdrawal needs a reason. Add --reason TEXT."
+        assert len(kb.facts()) == 1
