@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 import hapax
+from hapax.engine.mining import mine as mining
 from hapax.engine.mining import screening
 from hapax.engine.mining.mine import Mining, MiningOptions, mine
 from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
@@ -698,3 +699,17 @@ def test_a_world_is_mined_to_the_last_figure() -> None:
         mined = mine(kb, NO_RULES, MiningOptions(min_support=8, min_pca=0.7, examples=1, premises=2))
 
     compared("mined_world", mined_text("world", mined))
+
+
+def test_rules_that_are_not_compared_in_time_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the time for comparisons is over, every measured rule stays, and a note gives their number."""
+    options = MiningOptions(min_support=2, premises=1, examples=0)
+    with stored(world(people=30), TYPES) as kb:
+        compared_rules = mine(kb, NO_RULES, options)
+        monkeypatch.setattr(mining, "_SECONDS_TO_COMPARE", -1.0)
+        every = mine(kb, NO_RULES, options)
+    kept = {item.rule.sentence for item in every.rules}
+
+    assert {item.rule.sentence for item in compared_rules.rules} <= kept
+    assert f"{len(kept)} rules not compared with the others: there are too many" in every.notes
+    assert not any("not compared" in note for note in compared_rules.notes)
