@@ -14,6 +14,6 @@ def compared(name: str, text: str) -> None:
     path = GOLDEN / f"{name}.txt"
     assert text.strip()
     if os.environ.get("HAPAX_RENEW_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text

@@ -151,4 +151,4 @@ def test_derivations_are_recorded_to_the_last_row(name: str, engine: Engine, pro
         )
         parts.append(told("many added", kb, text, engine, prolog))
 
-        compared(f"derived_{name}_{engine}", "\n".join(parts))
+        compared(f"derived/{name}_{engine}", "\n".join(parts))

@@ -128,7 +128,7 @@ def test_entailments_are_stored_looked_up_and_chained_as_before(tmp_path: Path) 
             )
         lines.append(contents(kb))
 
-    compared("entailments", "\n".join(lines) + "\n")
+    compared("entailments/stored", "\n".join(lines) + "\n")
 
 
 def test_rules_are_held_against_entailments_as_before(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_rules_are_held_against_entailments_as_before(tmp_path: Path) -> None:
         lines.append(f"# {least}, {margin}")
         lines += [str(fault) for fault in entailment_faults(library, found, EntailmentLimits(least, margin))]
 
-    compared("entailment_faults", "\n".join(lines) + "\n")
+    compared("entailments/faults", "\n".join(lines) + "\n")
 
 
 def test_faulty_files_of_entailments_are_refused_as_before(tmp_path: Path) -> None:
@@ -155,4 +155,4 @@ def test_faulty_files_of_entailments_are_refused_as_before(tmp_path: Path) -> No
             except HapaxError as refusal:
                 lines.append(f"{name}: {str(refusal).replace(str(tmp_path), '')}")
 
-    compared("entailments_refused", "\n".join(lines) + "\n")
+    compared("entailments/refused", "\n".join(lines) + "\n")

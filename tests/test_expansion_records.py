@@ -117,7 +117,7 @@ def test_meta_rules_are_expanded_as_before() -> None:
     for name, verb in VERB_REPLIES.items():
         replies = {"subcategories of": "Vehicle, Boat", "then Person A [mask]": CONCLUSIONS, "[mask]": verb}
         lines += [f"# verb, {name}", *expanded("operating_age", "B", replies)]
-    compared("expansions", "\n".join(lines) + "\n")
+    compared("expansion/proposals", "\n".join(lines) + "\n")
 
 
 def test_meta_rules_of_every_form_are_expanded_as_before() -> None:
@@ -137,7 +137,7 @@ def test_meta_rules_of_every_form_are_expanded_as_before() -> None:
                 f"# {meta}, {variable}, {verbs}",
                 *expanded(meta, variable, replies, verbs=verbs, types=2, seed=3),
             ]
-    compared("expansions_of_metas", "\n".join(lines) + "\n")
+    compared("expansion/of_metas", "\n".join(lines) + "\n")
 
 
 def test_replies_are_read_as_before() -> None:
@@ -148,4 +148,4 @@ def test_replies_are_read_as_before() -> None:
         for arguments in ((), ("Person A", "Vehicle B"), ("Person A",)):
             lines.append(f"{arguments}: {read_predicate(reply, arguments)}")
             lines += [f"  {found}" for found in read_conclusions(reply, arguments)]
-    compared("expansion_replies", "\n".join(lines) + "\n")
+    compared("expansion/replies", "\n".join(lines) + "\n")

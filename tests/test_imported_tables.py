@@ -122,7 +122,7 @@ def test_files_of_facts_are_imported_as_before() -> None:
     told += ["# claimed before\n", outcome(source, stored=claimed, rules=rules)]
     told += ["# in conflict\n", outcome(source, stored=known, rules=rules)]
 
-    compared("imported_facts", "".join(told))
+    compared("imported/facts", "".join(told))
 
 
 def sqlite_file(name: str, columns: str, rows: list[tuple[object, ...]]) -> Path:
@@ -182,7 +182,7 @@ def test_tables_are_imported_as_before() -> None:
     several = TableMapping.model_validate(SEVERAL)
     told += ["# several\n", outcome(TABLES["csv"](), mapping=several, rules=rules)]
 
-    compared("imported_tables", "".join(told))
+    compared("imported/tables", "".join(told))
 
 
 def test_data_frames_and_parquet_files_are_imported_as_before() -> None:
@@ -205,7 +205,7 @@ def test_data_frames_and_parquet_files_are_imported_as_before() -> None:
     told += ["# no parquet\n", outcome(written("broken.parquet", "no"), mapping=HIGH)]
     told += ["# no mapping\n", outcome(whole)]
 
-    compared("imported_frames", "".join(told))
+    compared("imported/frames", "".join(told))
 
 
 CITIES = {"Peking": "Beijing", "Pekin": "Beijing", "Beijing": "Beijing", "Bombay": "Mumbai", "Mumbai": "Mumbai"}
@@ -252,7 +252,7 @@ def test_values_are_stored_under_canonical_names_as_before() -> None:
                         told.append(str(refusal))
                     told.append(contents(kb, shown=30))
 
-    compared("imported_names", "\n".join(told))
+    compared("imported/names", "\n".join(told))
 
 
 def test_many_faults_are_counted_by_kind() -> None:
@@ -270,7 +270,7 @@ def test_many_faults_are_counted_by_kind() -> None:
         told.append(outcome(written("words.csv", rows + "is_hub,x\n"), rules=rules))
         told.append(outcome(written("repeats.csv", "predicate,argument1\n" + "is_hub,x\n" * count)))
 
-    compared("imported_faults", "\n".join(told))
+    compared("imported/faults", "\n".join(told))
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "frame"])

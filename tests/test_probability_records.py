@@ -106,7 +106,7 @@ def test_goals_have_these_probabilities_by_every_method() -> None:
             except HapaxError as refusal:
                 lines.append(str(refusal))
 
-    compared("probabilities", "\n".join(lines) + "\n")
+    compared("probability/goals", "\n".join(lines) + "\n")
 
 
 def test_atoms_have_these_proofs() -> None:
@@ -127,7 +127,7 @@ def test_atoms_have_these_proofs() -> None:
             lines.append(f"# {text}, {method}: {chance}")
             lines += [f"  {proof.probability:.6f}: {proof.facts}" for proof in proofs]
 
-    compared("probable_atoms", "\n".join(lines) + "\n")
+    compared("probability/atoms", "\n".join(lines) + "\n")
 
 
 def test_derived_statements_have_these_probabilities() -> None:
@@ -144,7 +144,7 @@ def test_derived_statements_have_these_probabilities() -> None:
                 lines.append(f"# {rule.name}, {method}, {together or 'each'}")
                 lines += [f"  {text}: {chance}" for text, chance in zip(texts, chances, strict=True)]
 
-    compared("probable_statements", "\n".join(lines) + "\n")
+    compared("probability/statements", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def choices() -> Iterator[str]:
 
 def test_promises_are_kept_by_these_thresholds() -> None:
     """Tails, bounds, least labels and thresholds by every method are those read over."""
-    compared("thresholds", "\n".join([*bounds(), *choices()]) + "\n")
+    compared("promises/thresholds", "\n".join([*bounds(), *choices()]) + "\n")
 
 
 def test_groups_get_these_certificates() -> None:
@@ -146,7 +146,7 @@ def test_groups_get_these_certificates() -> None:
                 lines.append(str(refusal))
     lines += [describe("a reason", number) for number in (None, 0, 1, 2, 1500)]
 
-    compared("group_certificates", "\n".join(lines) + "\n")
+    compared("promises/group_certificates", "\n".join(lines) + "\n")
 
 
 def test_votes_are_drawn_and_weighed_alike() -> None:
@@ -189,7 +189,7 @@ def test_votes_are_drawn_and_weighed_alike() -> None:
     for rule, soundness in rule_soundness({f"s{k}": f"r{k % 2}" for k in range(9)}, verdicts).items():
         lines.append(f"{rule}: {soundness}; {[soundness.is_below(bar) for bar in (0.0, 0.3, 0.5, 0.9, 1.0)]}")
 
-    compared("draws_and_votes", "\n".join(lines) + "\n")
+    compared("promises/draws_and_votes", "\n".join(lines) + "\n")
 
 
 def test_of_many_groups_without_a_promise_ten_are_told() -> None:

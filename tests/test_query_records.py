@@ -116,7 +116,7 @@ def test_goals_have_these_answers(isles: KnowledgeBase, prolog: PrologSession) -
                 lines.append(f"{type(refusal).__name__}: {refusal}")
                 break
 
-    compared("goals", "\n".join(lines) + "\n")
+    compared("queries/goals", "\n".join(lines) + "\n")
 
 
 def test_facts_are_exported_alike(isles: KnowledgeBase) -> None:
@@ -131,7 +131,7 @@ def test_facts_are_exported_alike(isles: KnowledgeBase) -> None:
             except HapaxError as refusal:
                 lines.append(f"# {form}, {predicate}: {refusal}")
 
-    compared("exported_facts", "\n".join(lines) + "\n")
+    compared("queries/exported_facts", "\n".join(lines) + "\n")
 
 
 def test_a_knowledge_base_is_checked_alike(isles: KnowledgeBase, prolog: PrologSession) -> None:
@@ -149,7 +149,7 @@ def test_a_knowledge_base_is_checked_alike(isles: KnowledgeBase, prolog: PrologS
     about = conflicts(prolog, library, isles.facts(), isles.denials(), ["port/1"])
     lines += [conflict.text for conflict in about]
 
-    compared("checked_kb", "\n".join(lines) + "\n")
+    compared("queries/checked_kb", "\n".join(lines) + "\n")
 
 
 def index_lines(kb: KnowledgeBase) -> Iterator[str]:
@@ -199,4 +199,4 @@ def symbol_lines(kb: KnowledgeBase) -> Iterator[str]:
 
 def test_symbols_and_the_index_of_arguments_are_alike(isles: KnowledgeBase) -> None:
     """Tags of values, and facts found by their arguments, are those read over, with and without the index."""
-    compared("index_and_symbols", "\n".join([*index_lines(isles), *symbol_lines(isles)]) + "\n")
+    compared("queries/index_and_symbols", "\n".join([*index_lines(isles), *symbol_lines(isles)]) + "\n")

@@ -690,7 +690,7 @@ def test_a_family_is_mined_to_the_last_figure(name: str, options: MiningOptions)
         kb.add_facts(FactRecord(name, values, types, Source.GIVEN) for name, values, types in FAMILY_FACTS)
         kb.add_denials([DenialRecord("likes", ("b5", "rice"), 0.01), DenialRecord("twin_of", ("a1", "f1"), 0.02)])
 
-        compared(f"mined_family_{name}", mined_text(name, mine(kb, parse_library([("f", FAMILY)]), options)))
+        compared(f"mined/family_{name}", mined_text(name, mine(kb, parse_library([("f", FAMILY)]), options)))
 
 
 def test_a_world_is_mined_to_the_last_figure() -> None:
@@ -698,7 +698,7 @@ def test_a_world_is_mined_to_the_last_figure() -> None:
     with stored(world(people=40), TYPES) as kb:
         mined = mine(kb, NO_RULES, MiningOptions(min_support=8, min_pca=0.7, examples=1, premises=2))
 
-    compared("mined_world", mined_text("world", mined))
+    compared("mined/world", mined_text("world", mined))
 
 
 def test_rules_that_are_not_compared_in_time_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

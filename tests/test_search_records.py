@@ -151,7 +151,7 @@ def test_a_search_is_recorded_to_the_last_row(ports: KnowledgeBase, name: str) -
     """Counts of gates, accounts of steps, statements, facts and verdicts of a search are those that were read over."""
     job = job_of(ports, SETTINGS[name])
 
-    compared(f"search_{name}", f"{searched(job)}\n{contents(ports)}")
+    compared(f"search/{name}", f"{searched(job)}\n{contents(ports)}")
 
 
 @pytest.mark.parametrize("name", ["defaults", "link", "released", "overlapping", "unranked", "uncritical", "wide"])
@@ -161,7 +161,7 @@ def test_a_search_is_forecast_alike(ports: KnowledgeBase, name: str) -> None:
     search(job_of(ports, SETTINGS[name]))
     after = planned(job_of(ports, {**SETTINGS[name], "calls_per_question": 3}))
 
-    compared(f"forecast_{name}", f"{before}\n\nafter the search\n{after}\n")
+    compared(f"search/forecast_{name}", f"{before}\n\nafter the search\n{after}\n")
 
 
 @pytest.mark.parametrize("limit", [0, 7, 30, 90])
@@ -173,7 +173,7 @@ def test_a_search_that_a_budget_ends_goes_on(ports: KnowledgeBase, limit: int, c
     middle = contents(ports, shown=0)
     second = searched(job_of(ports, options))
 
-    compared(f"budget_{compat}_{limit}", f"{first}\n{middle}\n{second}\n{contents(ports, shown=0)}")
+    compared(f"search/budget_{compat}_{limit}", f"{first}\n{middle}\n{second}\n{contents(ports, shown=0)}")
 
 
 def test_searches_of_a_knowledge_base_with_answers_are_recorded(ports: KnowledgeBase) -> None:
@@ -187,7 +187,7 @@ def test_searches_of_a_knowledge_base_with_answers_are_recorded(ports: Knowledge
     told += [searched(job_of(ports, {"promise": Promise(0.6, 0.6), "certify_by": "predicate"}))]
     told += [searched(job_of(ports, {"calibrated": True})), contents(ports, shown=1)]
 
-    compared("searches", "\n\n".join(told))
+    compared("search/answered", "\n\n".join(told))
 
 
 DEMANDED = [
@@ -222,7 +222,7 @@ def test_goals_ask_what_they_need(ports: KnowledgeBase, goal: str, prolog: Prolo
         told += [f"  verified {atom}" for atom in found.verified] + [f"  missing {found.missing}"]
     told.append(contents(ports, shown=0))
 
-    compared(f"demand_{DEMANDED.index(goal)}", "\n".join(told))
+    compared(f"search/demand_{DEMANDED.index(goal)}", "\n".join(told))
 
 
 CONCLUDED = ("digs_on", "can_reach", "island_hops_from", "must_swim_from")
@@ -244,4 +244,4 @@ def test_the_stories_of_a_search_are_told_alike(ports: KnowledgeBase, name: str,
         except HapaxError as refusal:
             told.append(str(refusal))
 
-    compared(f"stories_of_{name}", "\n\n".join(told) + "\n")
+    compared(f"search/stories_of_{name}", "\n\n".join(told) + "\n")

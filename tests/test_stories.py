@@ -94,12 +94,12 @@ def told(kb: KnowledgeBase, library: Library, *values: str) -> str:
 
 def test_a_fact_is_told_with_all_that_was_asked_and_decided(told_kb: KnowledgeBase, library: Library) -> None:
     """Fact, proposals, calls, gates and scores each have a line with model, score, threshold and reason."""
-    compared("story_of_a_fact", told(told_kb, library, "eel", "reef"))
+    compared("stories/a_fact", told(told_kb, library, "eel", "reef"))
 
 
 def test_a_rejected_value_is_told(told_kb: KnowledgeBase, library: Library) -> None:
     """The parser's verdict is told once, be it a gate's decision or a note of the candidate."""
-    compared("story_of_a_rejected_value", told(told_kb, library, "ray", "reef"))
+    compared("stories/a_rejected_value", told(told_kb, library, "ray", "reef"))
 
 
 @pytest.mark.parametrize(
@@ -228,4 +228,4 @@ def test_stories_of_climbers_are_told_line_by_line(climbers: Theory, prolog: Pro
         story = why(climbers, goal, prolog, probability=ProbabilityOptions(options))
         told.append("\n".join([goal, *story_text(story).splitlines()[1:4]]) + "\n")
 
-    compared("stories_of_climbers", "\n".join(told))
+    compared("stories/climbers", "\n".join(told))
