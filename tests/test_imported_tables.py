@@ -134,6 +134,11 @@ def sqlite_file(name: str, columns: str, rows: list[tuple[object, ...]]) -> Path
     return Path(name)
 
 
+def folder(name: str) -> Path:
+    Path(name).mkdir()
+    return Path(name)
+
+
 TABLES: dict[str, Callable[[], Path]] = {
     "csv": lambda: written("t.csv", "airport,feet,year\nLHR,83,1946\nCDG,high,1974\n,12,1900\nORY,291\nLGW,202,1958,9\n"),
     "lines in cells": lambda: written("l.csv", 'airport,feet\n"a\r\nb",1\n"c\n\nd",x\n\ne,y\n"f",2\n'),
@@ -156,25 +161,22 @@ TABLES: dict[str, Callable[[], Path]] = {
     "no sqlite": lambda: written("x.db", "airport,feet\n"),
     "no form": lambda: written("t.xls", "airport,feet\n"),
     "no file": lambda: Path("missing.csv"),
-    "folder": lambda: Path.cwd().with_name("folder.csv"),
+    "folder": lambda: folder("folder.csv"),
 }  # fmt: skip
 
 
 def test_tables_are_imported_as_before() -> None:
     """Tables of every form, with faulty rows and without their columns, have these reports and facts."""
     rules = hapax.parse_rules(RULES)
-    Path.cwd().with_name("folder.csv").mkdir(exist_ok=True)
     told = []
     for name, table in TABLES.items():
         source = table()
-        named = Path("folder.csv") if name == "folder" else source
-        Path("folder.csv").mkdir(exist_ok=True)
         mapping = HIGH.model_copy(update={"table": "airports"}) if "sqlite" in name else HIGH
         told += [
             f"# {name}\n",
-            outcome(named, mapping=mapping),
+            outcome(source, mapping=mapping),
             "# by rules\n",
-            outcome(named, mapping=mapping, rules=rules),
+            outcome(source, mapping=mapping, rules=rules),
         ]
     source = sqlite_file("u.db", "airport, feet", [("LHR", 83)])
     told += ["# no table named\n", outcome(source, mapping=HIGH)]
