@@ -32,6 +32,9 @@ def _lines(kb: KnowledgeBase, shown: int) -> Iterator[str]:
         rows = sorted(_row(columns, row) for row in kb.database.query(f"SELECT * FROM [{table.name}]"))  # noqa: S608
         yield f"{table.name}: {len(rows)} rows, {checksum(rows)}"
         yield from (f"  {row}" for row in rows[:shown])
+    statements = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND tbl_name NOT LIKE '%_fts%' ORDER BY sql"
+    made = [sql for (sql,) in kb.database.execute(statements)]
+    yield f"schema: {len(made)} tables, indexes and triggers, {checksum(made)}"
 
 
 def _row(columns: Sequence[str], row: dict[str, object]) -> str:
