@@ -56,6 +56,8 @@ BESIDE = 4
 """Lines before and after a changed one that count as beside it."""
 WIDEST_TESTS = 60
 """Of these, the ones that execute most lines of the mutant's module."""
+TEST_OF_VALUES = "tests/test_limits_and_defaults.py::test_limits_and_defaults_change_only_with_their_list"
+"""The test of the numbers that a module defines when it is imported."""
 
 Site = tuple[ast.AST, str, Callable[[], None]]
 """A node, the change in words, and the function that makes it."""
@@ -209,7 +211,7 @@ def _words(module: str) -> set[str]:
 
 
 def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
-    """The tests that execute the line of a mutant, according to a record; of the whole module if only imports do.
+    """The tests that execute the line of a mutant, according to a record; of the whole module if none does.
 
     First those that execute the rarest lines beside it, such as the body of a condition; then those that execute most
     of the module's lines; then those in the nearest files.
@@ -217,8 +219,8 @@ def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
     by_line = _recorded_contexts(record, mutant.path)
     tests = by_line.get(mutant.line, frozenset())
     executed = Counter(chain.from_iterable(by_line.values()))
-    if mutant.line in by_line and not tests:
-        return sorted(executed, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]
+    if not tests:
+        return [TEST_OF_VALUES, *sorted(executed, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]]
     beside = [tests & by_line.get(mutant.line + step, frozenset()) for step in range(-BESIDE, BESIDE + 1)]
     rarest = chain.from_iterable(sorted(found) for found in sorted(beside, key=len) if found != tests)
     widest = sorted(tests, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]
