@@ -1,0 +1,187 @@
+"""Calls to workers, their order and number, and the walks ahead of a search, as texts in `tests/golden/cluster/`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from golden_fixture import compared
+from kb_contents import checksum
+
+from hapax.engine.cluster.calling import SEEDING_SECONDS, when_seeded
+from hapax.engine.cluster.owner import OwnerReply
+from hapax.engine.cluster.routing import RoutedCritic, RoutedGenerator, owner_of
+from hapax.engine.cluster.walking import Walking
+from hapax.grammar.errors import HapaxError
+from hapax.kb import system
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, ModelIdentity
+
+IDENTITY = ModelIdentity("scripted/m", "1")
+
+
+@dataclass
+class Reply:
+    """A call under way; its result is noted when it is waited for."""
+
+    owners: Logged
+    number: int
+    call: int
+    reply: OwnerReply
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> OwnerReply:
+        self.owners.log.append(f"result {self.call} of worker {self.number}")
+        return self.reply
+
+    def cancel(self) -> None:
+        self.owners.log.append(f"cancelled {self.call}")
+
+
+@dataclass
+class Logged:
+    """Workers that answer each request with itself, and note what they are asked. `unseeded`: replies too early."""
+
+    count: int
+    unseeded: int = 0
+    log: list[str] = field(default_factory=list)
+
+    def begin(self, number: int, method: str, *arguments: Any) -> Reply:
+        role, asked, *parameters = arguments
+        call = self.calls
+        self.log.append(f"call {call} to worker {number}: {method} {role}, {len(asked)} requests, {parameters}")
+        self.unseeded -= 1
+        reply = OwnerReply(seeded=False) if self.unseeded >= 0 else OwnerReply(tuple(asked))
+        return Reply(self, number, call, reply)
+
+    @property
+    def calls(self) -> int:
+        return sum(line.startswith("call ") for line in self.log)
+
+
+def streamed(count: int, size: int) -> Iterator[str]:
+    owners = Logged(count)
+    claims = [f"claim {place}" for place in range(size)]
+    for batch in RoutedCritic(IDENTITY, owners).stream(claims):
+        owners.log.append(
+            f"  {len(batch)} answers from {batch[0][0]}, right: {all(claims[place] == answer for place, answer in batch)}"
+        )
+    yield f"# {size} claims, {count} workers, {checksum(owners.log)}"
+    yield from owners.log[:40]
+
+
+def test_requests_reach_each_worker_in_chunks_ahead_of_the_answers() -> None:
+    """Each worker gets its own requests in chunks, in turn with the others, and a limited number before an answer."""
+    lines: list[str] = []
+    for count in (1, 2, 3):
+        for size in (0, 1, 31, 32, 33, 70, 700):
+            lines += streamed(count, size)
+    owners = Logged(2)
+    requests = [GenerationRequest(f"prompt {place}") for place in range(5)]
+    list(RoutedGenerator(IDENTITY, owners).stream(requests, GenerationParameters()))
+    compared("cluster/requests", "\n".join([*lines, "# prompts", *owners.log]) + "\n")
+
+
+def test_critic_of_workers_answers_in_the_order_of_the_claims() -> None:
+    """Whatever worker owns a claim, its score is in the claim's place."""
+    claims = [f"claim {place}" for place in range(100)]
+
+    answers: list[Any] = list(RoutedCritic(IDENTITY, Logged(3)).probabilities(claims))
+    assert answers == claims
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds slept; a clock that only sleeping moves."""
+    slept: list[float] = []
+    monkeypatch.setattr(system, "sleep", slept.append)
+    monkeypatch.setattr(system, "monotonic", lambda: sum(slept))
+    return slept
+
+
+def test_worker_without_its_answers_is_asked_again_after_pauses(pauses: list[float]) -> None:
+    """The same question is asked until the worker is seeded, with a pause before each repetition."""
+    owners = Logged(1, unseeded=3)
+    question = ("ask", "critic", ["claim"])
+
+    assert when_seeded(owners, 0, question, owners.begin(0, *question)).answers == ("claim",)
+    assert pauses == [0.2] * 3
+    assert owners.calls == 4
+
+
+def test_worker_that_is_never_seeded_ends_the_search(pauses: list[float]) -> None:
+    """After ten minutes the search ends with the remedy, and not before."""
+    owners = Logged(1, unseeded=10_000)
+    question = ("ask", "critic", ["claim"])
+
+    with pytest.raises(HapaxError, match=r"did not receive the known answers in 600 s\. Run the same command again"):
+        when_seeded(owners, 0, question, owners.begin(0, *question))
+    assert SEEDING_SECONDS <= sum(pauses) < SEEDING_SECONDS + 0.4
+
+
+def test_owner_is_the_remainder_of_the_id() -> None:
+    """An id in hexadecimal digits is divided by the number of workers."""
+    assert [owner_of(text, 3) for text in ("0", "1", "a", "ff", "100")] == [0, 1, 1, 0, 1]
+
+
+@dataclass
+class Walk:
+    """A walk that ends when it is told to, with a fault or none."""
+
+    names: Sequence[str]
+    fault: str | HapaxError | None = None
+
+    def done(self) -> bool:
+        return self.fault is not None
+
+    def result(self) -> str:
+        assert self.fault is not None
+        if isinstance(self.fault, HapaxError):
+            raise self.fault
+        return self.fault
+
+    def cancel(self) -> None:
+        self.fault = "cancelled"
+
+
+@dataclass
+class Walkers:
+    """Begins walks, which then end as a test says."""
+
+    count: int
+    walks: list[Walk] = field(default_factory=list)
+
+    def begin(self, names: Sequence[str]) -> Walk:
+        self.walks.append(Walk(names))
+        return self.walks[-1]
+
+
+def walked(count: int, together: int, size: int) -> Iterator[str]:
+    chance, walkers = random.Random(size), Walkers(count)
+    names = [f"r{place}" for place in range(size)]
+    walking = Walking(names, together, walkers)
+    yield f"# {size} rules, {count} walkers, at most {together} together: {walking.size} in a walk"
+    for _ in range(8):
+        walking.advance()
+        for walk in walkers.walks:
+            if not walk.done() and chance.random() < 0.5:
+                faults: list[str | HapaxError] = ["", "", "no model", HapaxError("a worker is gone")]
+                walk.fault = chance.choice(faults)
+        if names and chance.random() < 0.4:
+            walking.reached(names[: chance.randrange(len(names)) + 1][-3:])
+        yield f"  {[list(walk.names) for walk in walkers.walks]} done {walking.done} failed {walking.failed} {list(walking.faults)}"
+    walking.end()
+    walking.advance()
+    yield f"  ended: {len(walkers.walks)} walks, {sum(walk.fault == 'cancelled' for walk in walkers.walks)} cancelled"
+
+
+def test_walks_begin_end_and_fail_as_read_over() -> None:
+    """Sizes of walks, their order before and behind what the search reached, and the counts of failures are recorded."""
+    lines: list[str] = []
+    for count, together, size in ((1, 4, 0), (1, 4, 6), (2, 4, 16), (2, 3, 17), (2, 8, 40), (3, 2, 25), (1, 1, 5)):
+        lines += walked(count, together, size)
+    compared("cluster/walks", "\n".join(lines) + "\n")
