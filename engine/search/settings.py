@@ -117,10 +117,10 @@ class SearchSettings:
         if not 0.0 <= self.temperature < math.inf:  # refuses nan, too
             raise HapaxError(f"temperature is {self.temperature:g}. Set it to a number from 0.")
         if not 0.0 < self.share <= 1.0:
-            raise HapaxError(f"keep_share is {self.share:g}. Set it above 0 and at most to 1.")
+            raise HapaxError(f"keep_share is {self.share:g}. Set it above 0, and to at most 1.")
         if self.has_disjoint_ends and self.share > 0.5:
             raise HapaxError(
-                f"keep_share is {self.share:g}, but ends that share nothing have half of the statements each at most. "
+                f"keep_share is {self.share:g}, but ends that share nothing have at most half of the statements each. "
                 "Set it to at most 0.5, or ends to overlapping."
             )
 
