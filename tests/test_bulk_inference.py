@@ -337,6 +337,21 @@ def test_lines_are_those_of_the_records(found: list[FactRecord], values: list[Va
         assert lines == [derived_line(record) for record in read_statements(kb, library, rule, prolog)]
 
 
+@pytest.mark.parametrize("premise", ['first("a", "b")', 'first("a", "b") & not second("b", 7)'])
+def test_statement_of_a_rule_without_variables_has_its_line(premise: str, prolog: PrologSession) -> None:
+    """A rule about constants alone has one statement, whose line is that of its record."""
+    library = library_of(f'{DECLARED}@name it\n@generic none\n{premise} -> marked("a").')
+    rule = library.rule("it")
+    with KnowledgeBase() as kb:
+        kb.add_facts([fact("first", "a", "b"), fact("first", "b", "a")])
+        derive_all(kb, library, [rule], "sql")
+
+        lines = [line for batch in statement_lines(kb, library, rule, derived_line) for line in batch]
+
+        assert lines == [derived_line(record) for record in read_statements(kb, library, rule, prolog)]
+        assert len(lines) == 1
+
+
 cells = st.sampled_from(VALUES) | st.text() | st.integers() | st.decimals(allow_nan=False, allow_infinity=False)
 
 

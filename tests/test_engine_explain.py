@@ -292,6 +292,18 @@ def test_a_false_comparison_is_told_with_its_values(
     assert [line.strip() for line in explanation] == lines
 
 
+def test_equation_without_a_value_is_told_with_the_values_that_it_has(
+    prolog: PrologSession, fresh_kb: KnowledgeBase
+) -> None:
+    """A division by zero gives its variable no value: the equation stands there with the other values."""
+    rules = "given p(Thing, Number)\n@generic none\np(Thing A, Number M) & Number N = M / 0 & Number K = N + 1 -> q(Thing A, Number K)"
+    fresh_kb.add_facts([FactRecord("p", ("a", 3), (), Source.GIVEN)])
+
+    told = story_text(why_not(Theory(parse_library([("t", rules)]), fresh_kb), "q(a, 5)", prolog))
+
+    assert told.splitlines()[1:] == ["  rule rule1: its premise Number N = M / 0 is false", "    N = 3 / 0 is false"]
+
+
 def test_why_not_of_what_holds_names_why(prolog: PrologSession, library: Library, kb: KnowledgeBase) -> None:
     """The error says which command explains what does hold."""
     with pytest.raises(HapaxError, match="hapax why '"):

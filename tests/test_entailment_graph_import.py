@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -299,3 +300,17 @@ def test_a_stored_entailment_needs_three_arguments() -> None:
     """The error says how many there are, and what to do."""
     with pytest.raises(HapaxError, match=r"A fact of entails has 1 argument, not 3\. Retract it\."):
         stored_edge(("shop_in(Person A, Shop B)",))
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis"),
+    [
+        ("shop_in(Person A, Shop B)", "go_to(Person A, Shop C)"),
+        ("shop_in(Person X, Shop Y)", "go_to(Person X, Shop Z)"),
+    ],
+)
+def test_a_stored_entailment_with_a_new_variable_is_refused(premise: str, hypothesis: str) -> None:
+    """The error names both atoms of the fact, and says which variables the right one may have."""
+    told = f"{premise} -> {hypothesis}: use variables only, and on the right only those of the left."
+    with pytest.raises(HapaxError, match=f"^{re.escape(told)}$"):
+        stored_edge((premise, hypothesis, 1))

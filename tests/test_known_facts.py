@@ -295,15 +295,21 @@ def seen(*terms: Variable | Value) -> Atom:
 def test_the_closure_of_rows_gives_the_values_at_either_place(
     symmetric: bool, transitive: bool, atom: Atom, name: str, expected: list[Value]
 ) -> None:
-    """Values follow by symmetry and transitivity from both sides, and rows hold exactly where their values are given."""
-    closure = FactClosure(ROWS, symmetric=symmetric, transitive=transitive)
-    found = closure.values(atom, name)
-    first, second = atom.arguments
+    """Values follow by symmetry and transitivity from both sides, and rows hold exactly where their values are given.
 
-    assert sorted(found, key=str) == sorted(expected, key=str)
-    if isinstance(first, Constant) and isinstance(second, Variable):
-        names = ["a", "b", "c", "d", "e", 1]
-        assert {value for value in names if closure.holds((first.value, value))} == set(expected)
+    Rows in memory and facts that are looked up in a knowledge base give the same.
+    """
+    first, second = atom.arguments
+    with KnowledgeBase() as kb:
+        kb.add_facts(FactRecord("p", row, (), Source.GIVEN) for row in ROWS)
+        ArgumentIndex(kb).prepare(["p/2"])
+        for rows in (ROWS, StoredFacts(kb, "p/2", {}, given=False)):
+            closure = FactClosure(rows, symmetric=symmetric, transitive=transitive)
+
+            assert sorted(closure.values(atom, name), key=str) == sorted(expected, key=str)
+            if isinstance(first, Constant) and isinstance(second, Variable):
+                names = ["a", "b", "c", "d", "e", 1]
+                assert {value for value in names if closure.holds((first.value, value))} == set(expected)
 
 
 def test_a_table_of_facts_gives_rows_and_values_by_its_places() -> None:

@@ -82,9 +82,9 @@ class Edge:
 
     @property
     def name(self) -> str:
-        # Two decimals at least: 0.50, but 0.1234.
         """The name of the rule in proofs, with the score to four digits."""
         score = f"{self.score:.4f}".rstrip("0")
+        # Two decimals at least: 0.50, but 0.1234.
         shown = score if len(score) > len("0.00") else f"{self.score:.2f}"
         return f"{self.premise.predicate} entails {self.hypothesis.predicate} ({shown})"
 

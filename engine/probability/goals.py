@@ -8,7 +8,7 @@ from itertools import chain, count, product
 
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable, answered_names
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,
@@ -43,13 +43,11 @@ def with_rules(library: Library, rules: Iterable[Rule]) -> Library:
     """The library with further rules and their conclusions' predicates."""
     rules = tuple(rules)
     heads = {rule.conclusion.atom.indicator: rule.conclusion.atom for rule in rules}
-    types = {head.predicate: tuple(map(_type, head.arguments)) for head in heads.values()}
-    new = (PredicateSignature(name, of_arguments, PredicateKind.GIVEN) for name, of_arguments in types.items())
+    new = [
+        PredicateSignature(head.predicate, (OBJECT,) * len(head.arguments), PredicateKind.GIVEN)
+        for head in heads.values()
+    ]
     return replace(library, rules=(*library.rules, *rules), signatures=(*library.signatures, *new))
-
-
-def _type(term: Term) -> str:
-    return term.data_type if isinstance(term, Variable) else "Object"
 
 
 def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
