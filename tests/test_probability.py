@@ -120,15 +120,19 @@ def test_a_goal_may_negate_compare_and_choose(kb: hapax.KnowledgeBase) -> None:
     assert asked("edge(b, a)") == {}
 
 
-def test_parts_of_goals_without_a_probability_are_refused(kb: hapax.KnowledgeBase) -> None:
-    """A list of all answers is another one in each world."""
-    with pytest.raises(hapax.HapaxError, match="findall/3 has no probability"):
-        hapax.query(
-            "findall(X, edge(X, _), L)",
-            hapax.parse_rules(RULES),
-            kb,
-            options=hapax.QueryOptions(probability=hapax.ProbabilityOptions()),
-        )
+@pytest.mark.parametrize(
+    ("goal", "part"),
+    [
+        ("findall(X, edge(X, _), L)", "findall/3"),
+        ("edge(X, _), X \\= -a", "-/1"),
+        ("edge(X, _), X \\= -(X)", "-/1"),
+    ],
+)
+def test_parts_of_goals_without_a_probability_are_refused(kb: hapax.KnowledgeBase, goal: str, part: str) -> None:
+    """A list of all answers is another one in each world, and other terms are no values; the error names the part."""
+    options = hapax.QueryOptions(probability=hapax.ProbabilityOptions())
+    with pytest.raises(hapax.HapaxError, match=f"^{re.escape(part)} has no probability"):
+        hapax.query(goal, hapax.parse_rules(RULES), kb, options=options)
 
 
 def test_a_goal_may_name_negative_numbers(kb: hapax.KnowledgeBase) -> None:
