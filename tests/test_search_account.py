@@ -397,13 +397,13 @@ WHY_NOT = "Choose another model with --knowledge; `hapax why-not` shows its repl
         ),
         (
             replace(SECOND, origin="given"),
-            "No fact gives it a value. Add facts to a rule file, or with `hapax import`.",
+            "no fact gives it a value. Add facts to a rule file, or with `hapax import`.",
         ),
         (
             replace(SECOND, origin="derived"),
-            "No fact gives it a value. Look for the premise that fails with `hapax why-not`.",
+            "no fact gives it a value. Look for the premise that fails with `hapax why-not`.",
         ),
-        (replace(SECOND, origin="computed"), "No fact gives it a value. Check the equation that computes it."),
+        (replace(SECOND, origin="computed"), "no fact gives it a value. Check the equation that computes it."),
         (
             replace(SECOND, extended=1, kept=1),
             "1 substitution went through all steps, but Prolog derives no statement from them. "

@@ -331,7 +331,7 @@ def shortage(account: Sequence[StepAccount], compat: str | None = None) -> Short
     elif row.questions:
         shown = _lost_values(row, compat)
     else:
-        shown = Shortage("No fact gives it a value.", _FACT_REMEDIES[row.origin])
+        shown = Shortage("no fact gives it a value.", _FACT_REMEDIES[row.origin])
     return Shortage(f"Step {row.step}, {row.variable}: {shown.fact}", shown.remedy)
 
 
@@ -361,8 +361,7 @@ _DROP_REMEDIES = {
 def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
     """No value was accepted: the loss with the most lines tells why."""
     if not row.lines:
-        calls = counted(row.calls, "call has", "calls have")
-        return Shortage(f"the replies of {calls} no line.", _FACT_REMEDIES["model"])
+        return Shortage(f"the replies of {counted(row.calls, 'call')} have no line.", _FACT_REMEDIES["model"])
     # Of equal losses the last gate's: what came so far was nearest to acceptance.
     gate = max(reversed(row.losses), key=lambda name: row.losses[name].count, default=None)
     count = row.losses[gate].count if gate else 0
