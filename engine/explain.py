@@ -25,7 +25,7 @@ from hapax.engine.inference.derive import (
 )
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
-from hapax.engine.inference.session import PrologSession, PrologTerm
+from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session, sort_key
 from hapax.engine.probability.answers import (
     Probability,
@@ -85,6 +85,9 @@ PROMPT_CHARACTERS = 600
 
 EXAMPLES = 3
 """The number of substitutions shown for the longest part of a premise that holds."""
+
+MOST_COMPARED = 1000
+"""The number of substitutions of which these are the first in order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -729,12 +732,10 @@ class _Replay:
         patterns.add_premise(constraints, bound)
         clause = clause_text(replace(self.rule, premise=constraints, conclusion=Literal(head)), part.library)
         part.load(session, patterns, clause + "\n")
-        limits = replace(BULK_LIMITS, answers=EXAMPLES)
         arguments = [bound.get(variable.name, variable) for variable in searched]
         cells = (term.name if isinstance(term, Variable) else prolog_value(term.value) for term in arguments)
         names = [variable.name for variable in searched]
-        rows = session.solutions(f"hapax_replayed({', '.join(cells)})", names, limits, trusted=True, distinct=True).rows
-        for row in sorted(rows, key=sort_key):
+        for row in _examples(session, f"hapax_replayed({', '.join(cells)})", names):
             values = {name: cell for name, cell in zip(names, row, strict=True) if not isinstance(cell, PrologTerm)}
             values |= {name: bound[name].value for name in names if name in bound}
             yield Story(self._fate(values), "search")
@@ -780,6 +781,13 @@ class _Replay:
             return not cut.kept, words
         # Among equal scores chance decided.
         return (score < cut.limit if is_head else score > cut.limit), words
+
+
+def _examples(session: PrologSession, goal: str, names: Sequence[str]) -> list[AnswerRow]:
+    """The first `EXAMPLES` solutions of a goal in the order of their values, among the first `MOST_COMPARED`."""
+    limits = replace(BULK_LIMITS, answers=MOST_COMPARED)
+    # Prolog's order of tabled predicates differs from run to run.
+    return sorted(session.solutions(goal, names, limits, trusted=True, distinct=True).rows, key=sort_key)[:EXAMPLES]
 
 
 def _unified(head: Atom, atom: Atom) -> Substitution | None:
@@ -833,10 +841,7 @@ class _Failure:
             constant = self.bound.get(name)
             arguments.append(name if constant is None else prolog_value(constant.value))
         head = f"hapax_prefix_{number}({', '.join(arguments)})"
-        limits = replace(BULK_LIMITS, answers=EXAMPLES)
-        rows = session.solutions(head, names, limits, trusted=True, distinct=True).rows
-        # Prolog's order of tabled predicates differs from run to run.
-        return [self._extended(names, row) for row in sorted(rows, key=sort_key)]
+        return [self._extended(names, row) for row in _examples(session, head, names)]
 
     def _extended(self, names: Sequence[str], row: Sequence[Value | PrologTerm]) -> Substitution:
         pairs = [

@@ -126,6 +126,8 @@ def _changes(node: ast.AST, put: Callable[[ast.AST], None]) -> Iterator[Site]:
         yield node, f"{_short(node)}  ->  {_short(new)}", lambda new=new: put(new)  # type: ignore[misc]
     if isinstance(node, ast.If | ast.IfExp | ast.While):
         for truth in (True, False):
+            if isinstance(node.test, ast.Constant) and node.test.value is truth:
+                continue  # `while True`
             yield node, f"if {_short(node.test)}  ->  if {truth}", partial(setattr, node, "test", ast.Constant(truth))
     if isinstance(node, ast.comprehension) and node.ifs:
         yield node.ifs[0], f"if {_short(node.ifs[0])}  dropped", node.ifs.clear
