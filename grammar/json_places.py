@@ -42,6 +42,7 @@ class JsonSpans:
                 awaits_key = sign == "{"
             elif sign in ("}", "]"):
                 path.pop()
+                awaits_key = False  # an empty object has none
             elif sign == "," and isinstance(path[-1], int):
                 path[-1] += 1
             elif sign == ",":
