@@ -12,9 +12,10 @@ from hapax.engine.inference.bulk_derivation import derive_all
 from hapax.engine.inference.session import QueryLimits
 from hapax.engine.inference.theory import Theory
 from hapax.engine.probability.answers import METHODS, TOGETHER, ProbabilityOptions, probable_answers, probable_atom
+from hapax.engine.probability.goals import goal_rules
 from hapax.engine.probability.statements import statement_probabilities
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parser import parse_library
+from hapax.grammar.parser import parse_goal, parse_library
 from hapax.kb.derived_statements import derived_statements
 from hapax.kb.records import Candidate, DenialRecord, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
@@ -166,3 +167,26 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
     with pytest.raises(HapaxError) as refused:
         ProbabilityOptions(**options)
     assert str(refused.value) == message
+
+
+READ_GOALS = [
+    *GOALS, "\\+ (eats(A, hen), eats(hen, _))", "eats(A, B), \\+ (eats(B, C), \\+ eats(C, _))", "eats(A, _), eats(_, A)",
+    "(eats(A, B) ; eats(B, A)), (is_big(A) ; is_tame(A))", "\\+ (eats(fox, hen) ; eats(cat, hen))", "eats(A, B) ; is_big(C)",
+    "weighs(A, N), N >= -3 + 2 * 4 - 1", "weighs(A, N), N =< 10 / 4, N \\= -1", "weighs(A, N), weighs(B, N), A \\= B, N = 3",
+    "eats(A, B), \\+ \\+ eats(B, A)", "eats('a b', \"x\")", "weighs(A, -2)", "weighs(A, 1.50)", "eats(A, A)", "N < 3",
+    "weighs(A, N), M is N + 1, M > 3", "weighs(A, N), -N < 3", "not_known(A)", "call(eats(A, B))", "eats(A, B), !", "member(A, [1])",
+]  # fmt: skip
+
+
+def test_goals_become_rules_as_read_over() -> None:
+    """Disjunctions, negations, comparisons and types of variables become the recorded rules, or the goal is refused."""
+    library = parse_library([("zoo.rules", RULES)])
+    lines = []
+    for text in READ_GOALS:
+        lines.append(f"# {text}")
+        try:
+            for rule in goal_rules(parse_goal(text, library), library):
+                lines.append(f"  {rule.name}: {rule.sentence}")
+        except HapaxError as refusal:
+            lines.append(f"  {refusal}")
+    compared("probability/goals_as_rules", "\n".join(lines) + "\n")
