@@ -951,7 +951,8 @@ def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> No
     duckdb = pytest.importorskip("duckdb", reason="needs the extra `bulk`")
     library = library_of(
         "@name tall\n@generic none\nsize(Thing X, Number N) & size(Thing Y, Number M) & N * 2 > M + 0.1 -> above(Thing X, Thing Y).\n"
-        "@name twice\n@generic none\nsize(Thing X, Number N) & M = N * 0.5 -> half(Thing X, Number M)."
+        "@name twice\n@generic none\nsize(Thing X, Number N) & M = N * 0.5 -> half(Thing X, Number M).\n"
+        "@name small\n@generic none\nsize(Thing X, Number N) & N < 1 -> small(Thing X)."
     )
     sizes: Sequence[Value] = (Decimal("0.1"), Decimal("0.2"), Decimal("-2.25"), 1, "1")
     fresh_kb.add_facts(fact("size", f"t{number}", size) for number, size in enumerate(sizes))
@@ -968,6 +969,7 @@ def test_duckdb_compares_decimals(fresh_kb: KnowledgeBase, tmp_path: Path) -> No
     assert sorted(found) == sorted(kept)
     assert len(kept) > 5
     assert "-- twice calculates decimals" in text
+    assert "CREATE TABLE instances_3 AS" in text.partition("-- twice")[2]
 
 
 def test_a_rule_whose_values_only_hypotheses_could_give_is_left_out(fresh_kb: KnowledgeBase) -> None:

@@ -14,6 +14,7 @@ from hapax.engine.search.gates import (
     GATES,
     TYPE,
     Gate,
+    LastVerdicts,
     QuestionGates,
     Subject,
     Wording,
@@ -22,7 +23,7 @@ from hapax.engine.search.gates import (
 from hapax.evaluation.report.build import ReportOptions, build
 from hapax.evaluation.report.gates import GateLine
 from hapax.grammar.rules import Library
-from hapax.kb.records import Candidate
+from hapax.kb.records import Candidate, Decision
 from hapax.kb.store import KnowledgeBase
 
 RULE = """
@@ -187,3 +188,19 @@ def test_a_new_gate_is_a_function_and_a_line(tmp_path: Path, monkeypatch: pytest
     assert page.exit_code == 0
     for words in ("short passed", "is it one word?", "It is longer.", "has more than one word"):
         assert words in text
+
+
+def test_the_last_verdict_is_the_last_one_that_is_stored() -> None:
+    """A verdict that a value has had before is not stored again: the one between stays the last."""
+
+    def verdict(subject: str, accepted: bool, gate: str = "critic") -> Decision:
+        return Decision("run", gate, subject, accepted, 0.5, 0.6, "")
+
+    last = LastVerdicts()
+    assert last.by_gate(gates_in_order()) == {}
+    last.add([verdict("a", True), verdict("b", True), verdict("a", False)])
+    last.add([verdict("a", True), verdict("c", False, "type")])
+    counts = last.by_gate(gates_in_order())
+
+    assert (counts["type"].accepted, counts["type"].judged) == (2, 3)
+    assert (counts["critic"].accepted, counts["critic"].judged) == (1, 2)

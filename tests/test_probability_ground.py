@@ -199,3 +199,16 @@ def test_exact_probabilities_equal_those_of_problog() -> None:
             assert exact(program, node) == pytest.approx(value, abs=1e-9), (seed, program.names[node])
             lower, upper = bounds(program, node, 3)
             assert lower - 1e-9 <= value <= upper + 1e-9, (seed, program.names[node])
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_what_rests_on_itself_alone_is_impossible(length: int) -> None:
+    """Nodes that prove each other in a circle have no proof, whatever else they need."""
+    program = GroundProgram()
+    fact = program.node("fact")
+    program.weights[fact] = 0.5
+    circle = [program.node(f"a{place}", 1) for place in range(length)]
+    for place, node in enumerate(circle):
+        program.add(node, [circle[place - 1], fact], [])
+
+    assert exact(program, circle[0]) == 0.0

@@ -346,3 +346,21 @@ def test_thirds_are_exact_in_search_derive_and_query(prolog: PrologSession) -> N
         assert {row[2] for row in answers} == {1, 2, 3, Decimal("0.4")}
         assert list(Replay(kb, library).damages()) == []
     assert not any("seen at" in prompt for prompt in model.prompts)
+
+
+def test_an_equation_without_a_value_drops_its_substitution() -> None:
+    """What is divided by zero has no value, so that nothing goes on from it; the others go on."""
+    rules = (
+        "given weighs(Thing, Number)\ngiven holds(Thing, Number)\n@name shares\n@generic none\n"
+        "weighs(Thing A, Number N) & holds(Thing A, Number M) & Number K = N / M -> has_share(Thing A, Number K)"
+    )
+    rows = []
+    for name, weight, parts in (("cake", 6, 2), ("crumb", 6, 0), ("loaf", 9, 3)):
+        rows.append(FactRecord("weighs", (name, weight), (), Source.GIVEN))
+        rows.append(FactRecord("holds", (name, parts), (), Source.GIVEN))
+
+    report, _ = searched(rules, rows, ends="overlapping")
+
+    assert {text.partition(", then ")[2] for text in statements(report)} == {"cake has share 3.", "loaf has share 3."}
+    last = report.rules[0].account[-1]
+    assert (last.origin, last.extended, last.kept) == ("computed", 2, 2)
