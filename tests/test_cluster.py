@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from cli_fixture import invoke
-from cluster_fixture import SETTINGS, Threads, alone, answered, asked, chain_job, noted, opening, shipped, spread
+from cluster_fixture import SETTINGS, Threads, Walks, alone, answered, asked, chain_job, noted, opening, shipped, spread
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_fake import FakeServer
@@ -30,13 +30,13 @@ from hapax.engine.cluster.gathering import GATHERED, LOCK, Gathering, locked
 from hapax.engine.cluster.owner import PLACE, Opening, Owner, Post
 from hapax.engine.cluster.routing import Nothing, owner_of, routed
 from hapax.engine.cluster.running import Spread, search_spread
-from hapax.engine.cluster.walking import Walking
+from hapax.engine.cluster.walking import Ahead, Walking
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import model_name
 from hapax.engine.search.search import search
 from hapax.grammar.errors import HapaxError
 from hapax.kb import asking
-from hapax.kb.records import CallRecord, content_id
+from hapax.kb.records import CallRecord, FactRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends import openai_aliases
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
@@ -167,6 +167,28 @@ def test_an_answer_that_is_not_needed_is_kept(tmp_path: Path) -> None:
         assert list(pool.calls()) == [call("nobody asks this").request_id]
     with KnowledgeBase(tmp_path / "spread.db", read_only=True) as kb:
         assert call("nobody asks this").request_id not in kb.calls()
+
+
+class Noting(Threads):
+    """A cluster that notes what its walks are given."""
+
+    ahead: Ahead
+
+    def walkers(self, ahead: Ahead) -> Walks:
+        self.ahead = ahead
+        return super().walkers(ahead)
+
+
+def test_walks_know_the_facts_that_users_gave_alone(tmp_path: Path) -> None:
+    """What models said in an earlier run is no fact of a walk, which asks for it and so has it answered."""
+    spread(tmp_path, Threads(1))
+    with KnowledgeBase(tmp_path / "spread.db") as kb:
+        kb.add_facts([FactRecord("is_ripe", ("pear",), (), Source.GIVEN)])
+        assert any(fact.source is Source.MODEL for fact in kb.facts())
+    cluster = Noting(1)
+    spread(tmp_path, cluster)
+
+    assert [fact.predicate for fact in cluster.ahead.given] == ["is_ripe"]
 
 
 class Announcing(Threads):
