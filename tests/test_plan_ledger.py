@@ -38,3 +38,5 @@ def test_few_requests_say_nothing(fresh_kb: KnowledgeBase) -> None:
     estimate = RunEstimate((), {"critic": RoleEstimate(MODEL, Range(100, 110))})
 
     assert with_ledger(estimate, fresh_kb, {}) == estimate
+    fresh_kb.add(rows.ATTEMPTS, attempts(Outcome.REFUSED, 1))
+    assert with_ledger(estimate, fresh_kb, {}).roles["critic"].measured == LEAST_MEASURED
