@@ -213,7 +213,7 @@ def _words(module: str) -> set[str]:
 
 
 def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
-    """The tests that execute the line of a mutant, according to a record; of the whole module if none does.
+    """The tests that execute the line of a mutant, according to a record; of the whole module if only imports do.
 
     First those that execute the rarest lines beside it, such as the body of a condition; then those that execute most
     of the module's lines; then those in the nearest files.
@@ -221,6 +221,8 @@ def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
     by_line = _recorded_contexts(record, mutant.path)
     tests = by_line.get(mutant.line, frozenset())
     executed = Counter(chain.from_iterable(by_line.values()))
+    if mutant.line not in by_line:
+        return []  # it may run in another process
     if not tests:
         return [TEST_OF_VALUES, *sorted(executed, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]]
     beside = [tests & by_line.get(mutant.line + step, frozenset()) for step in range(-BESIDE, BESIDE + 1)]
@@ -339,7 +341,7 @@ def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[str]:
         if outcome := forked.get(mutant):
             return outcome
         recorded = [] if options.recorded is None else recorded_tests(options.recorded, mutant)
-        tests = recorded or nearest_tests(mutant.path, options.files)
+        tests = recorded or [*nearest_tests(mutant.path, options.files), TEST_OF_VALUES]
         place = places.get()
         began = time.monotonic()
         try:
