@@ -1,0 +1,96 @@
+"""What a knowledge base refuses, and how it is told: the place, the fact and the remedy."""
+
+from __future__ import annotations
+
+import math
+import socket
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from hapax.grammar.errors import HapaxError
+from hapax.kb import system
+from hapax.kb.backups import copy_verified
+from hapax.kb.records import Assessment, AtomPattern, Question, canonical_text
+from hapax.kb.roots import Roots, RunRoot
+from hapax.kb.running import SILENT_SECONDS, RunState
+from hapax.kb.store import KnowledgeBase
+
+
+def test_a_copy_of_no_knowledge_base_is_refused(tmp_path: Path) -> None:
+    """The error names the missing file, and nothing is written."""
+    with pytest.raises(HapaxError, match=r"none\.db: there is no such knowledge base\. Name an existing file\."):
+        copy_verified(tmp_path / "none.db", tmp_path / "copy.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_into_no_folder_is_refused(tmp_path: Path) -> None:
+    """The error names the file that cannot be written, with the system's reason and the remedies."""
+    KnowledgeBase(tmp_path / "kb.db").close()
+
+    with pytest.raises(
+        HapaxError, match=r"copy\.db: it cannot be written \(.*\)\. Free some space, allow writing, or name"
+    ):
+        copy_verified(tmp_path / "kb.db", tmp_path / "nowhere" / "copy.db")
+
+
+def test_a_score_that_is_no_number_is_refused(fresh_kb: KnowledgeBase) -> None:
+    """The model is at fault, which the error says."""
+    with pytest.raises(HapaxError, match=r"is not a number .NaN.; fix the model that returned it"):
+        fresh_kb.add_assessments([Assessment("text", "probability", "m", math.nan)])
+    assert fresh_kb.assessments(["text"], "probability", "m") == {}
+
+
+def test_rows_that_are_gone_new_or_changed_are_told_by_run() -> None:
+    """Each run whose rows are not as sealed has its difference in words, in the order of their names."""
+    sealed = Roots((RunRoot("", 1, "00"), RunRoot("a", 3, "01"), RunRoot("b", 2, "02"), RunRoot("c", 2, "03")))
+    now = Roots((RunRoot("", 1, "00"), RunRoot("b", 4, "05"), RunRoot("c", 2, "04"), RunRoot("d", 7, "06")))
+
+    assert now.changed_since(sealed) == [
+        ("a", "its rows are gone"),
+        ("b", "it had 2 rows and has 4, not all the same"),
+        ("c", "it had 2 rows and has 2, not all the same"),
+        ("d", "it is not in the seal, with 7 rows"),
+    ]
+    assert now.changed_since(now) == []
+
+
+@pytest.mark.parametrize(("silent", "alive"), [(0.0, True), (SILENT_SECONDS - 1, True), (SILENT_SECONDS, False)])
+def test_a_search_on_another_machine_ends_with_an_hour_of_silence(
+    silent: float, alive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process cannot be asked for there, so the time since it last wrote decides."""
+    now = system.now()
+    monkeypatch.setattr(system, "now", lambda: now)
+    state = RunState(1, f"not {socket.gethostname()}", now.timestamp() - silent, 5.0)
+
+    assert state.is_alive is alive
+
+
+def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that may not be signalled exists; one that is not there has ended."""
+
+    def kill(process: int, signal: int) -> None:
+        assert signal == 0
+        raise PermissionError if process == 7 else ProcessLookupError
+
+    monkeypatch.setattr("os.kill", kill)
+
+    assert RunState(7, socket.gethostname(), 0.0, 0.0).is_alive
+    assert not RunState(8, socket.gethostname(), 0.0, 0.0).is_alive
+
+
+def test_a_name_that_cannot_be_stored_is_in_no_statement(fresh_kb: KnowledgeBase) -> None:
+    """SQLite ends a text at a NUL, so that no rule has such a name."""
+    assert fresh_kb.statements(rule="a\0b") == []
+    assert fresh_kb.statements_with(["a\0b"], most=3) == []
+
+
+def test_decimals_have_one_form_in_identities() -> None:
+    """Equal numbers are one value of a question, and infinity is refused by no identity."""
+    ids = {Question((AtomPattern("p", (Decimal(text), None)),), "T").id for text in ("1.10", "1.1", "01.100")}
+
+    assert len(ids) == 1
+    assert canonical_text(Decimal("Infinity")) == '{"decimal":"Infinity"}'
+    assert canonical_text(Decimal("-1.50")) == '{"decimal":"-15E-1"}'
