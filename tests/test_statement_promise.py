@@ -156,3 +156,24 @@ def test_what_a_critic_denies_needs_a_promise_of_its_own(place: Path) -> None:
         run = {record.run_id for record in kb.certificates()}.pop()
         gems = {str(dict(statement.substitution)["B"]) for statement in kb.statements(run_id=run)}
     assert gems == {gem for number, gem in enumerate(GEMS) if number % 2 == 0}
+
+
+@pytest.mark.parametrize("ban", ["", " & not is_banned_in(Gem B, Country A)"])
+def test_a_promise_on_statements_counts_those_that_the_promise_on_facts_leaves(place: Path, ban: str) -> None:
+    """With both promises, statements whose facts or denials fall below theirs are in no pool of the statements."""
+    (place / "gems.rules").write_text(RULES.replace("{ban}", ban), "utf-8")
+    assert search().exit_code == 0
+    mined = [f"{'false' if n % 2 else 'true'}\tis_mined_in\t{gem}\tPeru" for n, gem in enumerate(GEMS)]
+    banned = [f"{'true' if n % 2 else 'false'}\tis_banned_in\t{gem}\tPeru" for n, gem in enumerate(GEMS)]
+    (place / "labels.tsv").write_text("\n".join([*mined, *(banned if ban else [])]) + "\n", "utf-8")
+    options = ("--rules", "gems.rules", "--critic", "scripted:gems.json", "--labels", "labels.tsv", "--db", "kb.db")
+    assert invoke("calibrate", *options).exit_code == 0
+    stored = len(judge(0.95))
+
+    result = search("--precision", "0.9", "--statement-precision", "0.9", "--confidence", "0.8")
+
+    assert result.exit_code == 0, result.output
+    with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
+        pools = {record.fact_group: record.pool for record in kb.certificates()}
+    assert pools["statements"] == stored / 2
+    assert len(kept()) == stored / 2
