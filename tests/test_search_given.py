@@ -20,6 +20,7 @@ from hapax.engine.inference.known_facts import Row
 from hapax.engine.inference.replay import Replay
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.search import search as searching
 from hapax.engine.search.account import cut_text
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.plan import plan_run
@@ -364,3 +365,24 @@ def test_an_equation_without_a_value_drops_its_substitution() -> None:
     assert {text.partition(", then ")[2] for text in statements(report)} == {"cake has share 3.", "loaf has share 3."}
     last = report.rules[0].account[-1]
     assert (last.origin, last.extended, last.kept) == ("computed", 2, 2)
+
+
+@pytest.mark.parametrize("limits", [{"answers": 2}, {"inferences": 1}])
+def test_a_derived_table_that_is_too_large_is_left_to_prolog(
+    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search finds the same statements where the rows of a derived predicate are too many, or take too long."""
+    rules = (
+        "given road(Place, Place)\n@name direct\n@generic none\nroad(Place A, Place B) -> reaches(Place A, Place B)\n"
+        "@name onward\n@generic none\nroad(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C)\n"
+        "@name sees\nvisits(Person X, Place A) & reaches(Place A, Place B) & has(Place B, Thing T) -> may_see(Person X, Thing T)\n"
+        "given has(Place, Thing)\n"
+    )
+    rows = [FactRecord("road", (f"p{k}", f"p{k + 1}"), (), Source.GIVEN) for k in range(5)]
+    rows += [FactRecord("has", (f"p{k}", f"t{k}"), (), Source.GIVEN) for k in range(4)]
+    whole, _ = searched(rules, rows, ends="overlapping")
+    monkeypatch.setattr(searching, "TABLE_LIMITS", replace(searching.TABLE_LIMITS, **limits))
+    limited, _ = searched(rules, rows, ends="overlapping")
+
+    assert statements(limited) == statements(whole)
+    assert len(statements(whole)) > 3
