@@ -48,6 +48,9 @@ DECLARED = (
 PREMISES = (
     "road(Place A, Place B) & owner(Place B, Person X)",
     "road(Place A, Place A)",
+    "road(Place B, Place C)",
+    "owner(Place A, Person X) & height(Place B, Number M) & X = M + 1",
+    "owner(Place A, Person X) & height(Place B, Number M) & M * 2 \\= X",
     'road(Place A, "p2") & road("p2", Place B)',
     "height(Place A, 100)",
     "height(Place A, 0.5) & height(Place B, -3)",

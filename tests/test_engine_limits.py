@@ -161,3 +161,15 @@ def test_mining_without_time_to_read_is_refused(fresh_kb: KnowledgeBase) -> None
         mine(fresh_kb, library, MiningOptions(seconds=1e-9))
     with pytest.raises(HapaxError, match=r"seconds is 0\.0\. Set it to a number above 0\."):
         MiningOptions(seconds=0.0)
+
+
+def test_an_assumed_atom_may_have_a_negative_number(fresh_kb: KnowledgeBase) -> None:
+    """A sign before a number is part of it; before a name it makes no constant."""
+    library = parse_library([("f", "given depth(Place, Number)\n" + JOIN)])
+
+    assert [str(atom) for atom in Theory(library, fresh_kb, ("depth(a, -5)", "depth(b, -0.5)")).assumed] == [
+        'depth("a", -5)',
+        'depth("b", -0.5)',
+    ]
+    with pytest.raises(HapaxError, match=r"^depth\(a, -b\) "):
+        _ = Theory(library, fresh_kb, ("depth(a, -b)",)).assumed

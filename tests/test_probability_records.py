@@ -190,3 +190,20 @@ def test_goals_become_rules_as_read_over() -> None:
         except HapaxError as refusal:
             lines.append(f"  {refusal}")
     compared("probability/goals_as_rules", "\n".join(lines) + "\n")
+
+
+def test_what_rule_files_and_rules_both_conclude_is_certain() -> None:
+    """A statement that rests on an atom of a rule file has the probability of its other premises, in bulk as alone."""
+    library = parse_library([("zoo.rules", RULES + 'fact feeds_on("hen", "bee")\n')])
+    with zoo() as kb:
+        rule = library.rule("long_chain")
+        derive_all(kb, library, [rule], "sql")
+        texts = [item.text for item in derived_statements(kb, rule=rule.name)]
+        found = statement_probabilities(kb, library, rule, ProbabilityOptions("exact"))
+        chances = {str(fact.arguments[0]): fact.probability for fact in kb.facts("eats") if fact.arguments[1] == "hen"}
+    on_bees = {
+        text.split()[1]: chance.lower for text, chance in zip(texts, found, strict=True) if "hen feeds on bee" in text
+    }
+
+    assert on_bees == pytest.approx({name: 1.0 if chance is None else chance for name, chance in chances.items()})
+    assert len(on_bees) > 1
