@@ -31,7 +31,7 @@ from hapax.kb.store import KnowledgeBase
 SHOWN = 4
 """Stories of a program that are shown whole; of the others the file has the first line and a checksum."""
 
-ASKED = 24
+ASKED = 12
 """Goals and atoms that are asked about in each program."""
 
 DERIVABLE = sorted({*PROGRAMS} - {"cycle"})
