@@ -216,3 +216,15 @@ def test_the_editor_reads_what_a_file_imports(folder: Path) -> None:
     names = files_with(str(folder / "guests.rules"), [])
 
     assert names == [str(folder / "guests.rules"), str(folder / "lib" / "kitchen.rules")]
+
+
+def test_a_broken_declaration_explains_what_its_file_is_imported_as(tmp_path: Path) -> None:
+    """A rule that uses it under its new name gets no faults that only follow from the broken line."""
+    (tmp_path / "lib.rules").write_text('oracle lies_in(City X, Country Y : "[1] lies in [2]"\n', "utf-8")
+    (tmp_path / "main.rules").write_text(
+        'import "lib.rules" as eu\n@generic none\n'
+        "lies_in_eu(A, B) & speaks(Country B, Language L) & has(City C, Thing T) -> says(Thing T, Language L)\n",
+        "utf-8",
+    )
+
+    assert faults(tmp_path / "main.rules") == [("lib.rules", 1, "HPX001")]
