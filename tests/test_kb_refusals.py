@@ -12,7 +12,7 @@ import pytest
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
 from hapax.kb.backups import copy_verified
-from hapax.kb.records import Assessment, AtomPattern, Question, canonical_text
+from hapax.kb.records import Assessment, AtomPattern, FactRecord, Question, Source, canonical_text
 from hapax.kb.roots import Roots, RunRoot
 from hapax.kb.running import SILENT_SECONDS, RunState
 from hapax.kb.store import KnowledgeBase
@@ -94,3 +94,17 @@ def test_decimals_have_one_form_in_identities() -> None:
     assert len(ids) == 1
     assert canonical_text(Decimal("Infinity")) == '{"decimal":"Infinity"}'
     assert canonical_text(Decimal("-1.50")) == '{"decimal":"-15E-1"}'
+
+
+def test_a_foreign_cell_is_told_with_the_beginning_of_its_row(fresh_kb: KnowledgeBase) -> None:
+    """The error names the cell, the key of its row and sixty characters of each other cell, 120 in all."""
+    fresh_kb.add_facts([FactRecord("p" * 70, ("a",), (), Source.GIVEN)])
+    fresh_kb.query("UPDATE facts SET source = 'somebody'")
+
+    with pytest.raises(HapaxError) as refused:
+        list(fresh_kb.facts())
+    told = str(refused.value)
+
+    assert "facts.source: the cell 'somebody' was not written by Hapax (" in told
+    assert f" {'p' * 60}," in told
+    assert f"{'p' * 61}" not in told
