@@ -180,7 +180,7 @@ class Noting(Threads):
 
 
 def test_walks_know_the_facts_that_users_gave_alone(tmp_path: Path) -> None:
-    """What models said in an earlier run is no fact of a walk, which asks for it and so has it answered."""
+    """An answer of an earlier run is no fact of a walk, which asks for it and so has it answered."""
     spread(tmp_path, Threads(1))
     with KnowledgeBase(tmp_path / "spread.db") as kb:
         kb.add_facts([FactRecord("is_ripe", ("pear",), (), Source.GIVEN)])

@@ -147,7 +147,7 @@ def told(rule: Rule, library: Library, extent: NumberExtent) -> Iterator[str]:
 
 
 def each_told(library: Library) -> str:
-    """What each rule becomes: whole for the usual sizes of numbers, a refusal or a checksum for the others."""
+    """The SQL of each rule: whole for the usual sizes of numbers, a refusal or a checksum for the others."""
     lines = []
     for rule in library.rules or library.aggregate_rules:
         lines.append(f"# {' & '.join(map(str, rule.premise))}")

@@ -1,4 +1,4 @@
-"""What a knowledge base refuses, and how it is told: the place, the fact and the remedy."""
+"""Refusals of a knowledge base, told with the place, the fact and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of programs of every kind: proofs, exports, answers of goals and reasons why not, in `tests/golden/`."""
+"""Proofs, exports, answers of goals and reasons why not of programs of every kind, as texts in `tests/golden/`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def told(title: str, number: int, text: str) -> Iterator[str]:
 
 
 def attempt(made: Callable[[], object]) -> str:
-    """What is made, as text, or the error that refuses it."""
+    """The result as text, or the error that refuses it."""
     try:
         return str(made())
     except HapaxError as refusal:

@@ -350,7 +350,7 @@ def test_thirds_are_exact_in_search_derive_and_query(prolog: PrologSession) -> N
 
 
 def test_an_equation_without_a_value_drops_its_substitution() -> None:
-    """What is divided by zero has no value, so that nothing goes on from it; the others go on."""
+    """A number divided by zero has no value, so that nothing goes on from it; the others go on."""
     rules = (
         "given weighs(Thing, Number)\ngiven holds(Thing, Number)\n@name shares\n@generic none\n"
         "weighs(Thing A, Number N) & holds(Thing A, Number M) & Number K = N / M -> has_share(Thing A, Number K)"

@@ -220,9 +220,9 @@ def recorded_tests(record: Path, mutant: Mutant) -> list[str]:
     """
     by_line = _recorded_contexts(record, mutant.path)
     tests = by_line.get(mutant.line, frozenset())
-    executed = Counter(chain.from_iterable(by_line.values()))
     if mutant.line not in by_line:
         return []  # it may run in another process
+    executed = Counter(chain.from_iterable(by_line.values()))
     if not tests:
         return [TEST_OF_VALUES, *sorted(executed, key=lambda test: (-executed[test], test))[:WIDEST_TESTS]]
     beside = [tests & by_line.get(mutant.line + step, frozenset()) for step in range(-BESIDE, BESIDE + 1)]
