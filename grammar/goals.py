@@ -197,7 +197,7 @@ class _GoalChecker:
         """Refuse an argument that is not of the kind, which Prolog would raise an error about."""
         if isinstance(argument, GoalVariable):
             return
-        number = _number(argument) if isinstance(argument, Constant) or _is_negative(argument) else None
+        number = _number(argument) if isinstance(argument, Constant) else None
         is_list = isinstance(argument, GoalList) and not isinstance(argument.tail, Constant | Compound)
         is_whole = number is not None and number.denominator == 1 and (kind == "i" or number >= 0)
         if not (is_list if kind == "l" else is_whole):
@@ -248,8 +248,6 @@ class _GoalChecker:
         return Compound("^", (self._expression(base), exponent), term.place)
 
     def _simple(self, term: GoalTerm) -> GoalTerm:
-        if isinstance(term, Compound) and term.indicator == "-/1" and isinstance(term.arguments[0], Constant):
-            return term
         if not isinstance(term, GoalVariable | Constant):
             self._refuse("structured argument", _place(term), found=_text(term))
         return term
@@ -279,15 +277,8 @@ _WANTED = {"l": "a list", "i": "a whole number", "n": "a whole number from 0 on"
 """Kinds of values in BUILT_INS that Prolog raises an error about, in words."""
 
 
-def _is_negative(term: GoalTerm) -> bool:
-    """True for a minus sign before a written number."""
-    return isinstance(term, Compound) and term.indicator == "-/1" and isinstance(term.arguments[0], Constant)
-
-
 def _written(term: GoalTerm) -> str:
     """A wrong argument as it was written: Prolog's text would have 3r2 for 1.5."""
-    if isinstance(term, Compound) and _is_negative(term):
-        return f"-{_written(term.arguments[0])}"
     return str(term.value) if isinstance(term, Constant) else _text(term)
 
 

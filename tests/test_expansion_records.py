@@ -67,6 +67,25 @@ VERB_REPLIES = {
     "negative": "does not drive",
     "plural": "drives",
     "digits": "2nd guesses",
+    "subject": "It drives",
+    "data type alone": "Person cannot drive",
+    "capital letter": "cannot drive A",
+    "article": "is a driver of",
+    "constant": "is kept in a box by",
+    "several": "cannot_drive, cannot_steer or cannot_park",
+    "twice": "cannot_drive (cannot_drive)",
+    "numbered": "1) cannot drive",
+    "marked": "**cannot drive**.",
+    "called": "cannot drive(Person A, Vehicle B)",
+    "blank lines": "\n\n  cannot drive  \n",
+    "keyword": "not",
+    "kind": "given",
+    "built in": "count",
+    "aggregate": "sum",
+    "computed": "is smaller than",
+    "another number of arguments": "is kept",
+    "declared oracle": "is made of",
+    "accent": "d\u00e9passe",
 }
 CONCLUSIONS = (
     "1. If Person A is 12, then Person A cannot steer Vehicle B.\n2. No idea.\n3. Person A must not wash Vehicle B.\n"
@@ -145,7 +164,7 @@ def test_replies_are_read_as_before() -> None:
     lines = []
     for reply in [*TYPE_REPLIES, *VERB_REPLIES.values(), CONCLUSIONS]:
         lines += [f"# {reply!r}", *(str(found) for found in read_types(reply))]
-        for arguments in ((), ("Person A", "Vehicle B"), ("Person A",)):
+        for arguments in ((), ("Person A", "Vehicle B"), ("Person A",), ("Person A", "a box"), ("", "Person Carrier C")):
             lines.append(f"{arguments}: {read_predicate(reply, arguments)}")
             lines += [f"  {found}" for found in read_conclusions(reply, arguments)]
     compared("expansion/replies", "\n".join(lines) + "\n")

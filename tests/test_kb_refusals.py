@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
 from decimal import Decimal
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb import loading, system
 from hapax.kb.backups import copy_verified
-from hapax.kb.records import Assessment, AtomPattern, FactRecord, Question, Source, canonical_text
+from hapax.kb.records import Assessment, AtomPattern, CallRecord, FactRecord, Question, Source, canonical_text
+from hapax.kb.relations import Relations
 from hapax.kb.roots import Roots, RunRoot
-from hapax.kb.running import SILENT_SECONDS, RunState
+from hapax.kb.running import SILENT_SECONDS, RunFiles, RunState, Wish
+from hapax.kb.spill import append, spill_path, spilled
 from hapax.kb.store import KnowledgeBase
 
 
@@ -108,3 +111,53 @@ def test_a_foreign_cell_is_told_with_the_beginning_of_its_row(fresh_kb: Knowledg
     assert "facts.source: the cell 'somebody' was not written by Hapax (" in told
     assert f" {'p' * 60}," in told
     assert f"{'p' * 61}" not in told
+
+
+def test_a_wish_for_a_search_whose_folder_is_gone_is_refused(tmp_path: Path) -> None:
+    """The error names the file, the system's reason and the way that is left; removing a wish that is not there is fine."""
+    files = RunFiles(tmp_path / "gone" / "kb.db", "run")
+
+    with pytest.raises(HapaxError) as refused:
+        files.ask(Wish.PAUSE)
+    assert f"{tmp_path / 'gone'}" in str(refused.value)
+    assert "cannot be written (No such file or directory). Allow writing to its folder, or press Ctrl-C" in str(
+        refused.value
+    )
+    files.ask(None)
+    assert files.wish() is None
+
+
+def test_an_answer_that_a_full_disk_cuts_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file has its earlier lines alone, so that the next answer begins a line of its own."""
+    database = tmp_path / "kb.db"
+    KnowledgeBase(database).close()
+    first, second, third = (CallRecord(name, "generate", "model", {"prompt": name}, {"text": name}) for name in "abc")
+    append(database, [first])
+    before = spill_path(database).read_bytes()
+
+    def half(file: int, content: bytes) -> None:
+        os.write(file, content[: len(content) // 2])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full, pytest.raises(OSError, match="No space left"):
+        full.setattr(system, "write", half)
+        append(database, [second])
+    assert spill_path(database).read_bytes() == before
+    append(database, [third])
+    assert [call.request_id for call in spilled(database)] == ["a", "c"]
+
+
+def test_facts_are_loaded_by_batches_whatever_their_size(
+    fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relations read in batches of two, flushed before all is read, have every fact once."""
+    monkeypatch.setattr(loading, "_FACTS_PER_BATCH", 2)
+    monkeypatch.setattr(loading, "_FACTS_WAITING", 3)
+    facts = [FactRecord(name, (number,), (), Source.GIVEN) for number in range(7) for name in "pqr"[: 1 + number % 3]]
+    fresh_kb.add_facts(facts)
+    relations = Relations(fresh_kb)
+
+    assert relations.bring_up_to_date() == len(facts)
+    for name in "pqr":
+        count = sum(fact.predicate == name for fact in facts)
+        assert relations.row_count(relations.relation(f"{name}/1")) == count

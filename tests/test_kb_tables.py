@@ -18,6 +18,7 @@ from cli_fixture import run
 
 import hapax
 from hapax.grammar.errors import HapaxError
+from hapax.kb import tables
 from hapax.kb.intake import FactsRejected
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
@@ -262,6 +263,35 @@ def test_an_unreadable_table_is_refused_with_its_place(
     assert message in str(refused.value)
     assert str(refused.value).startswith(name)
     assert stored(fresh_kb) == []
+
+
+def test_columns_of_no_predicate_or_of_another_number_are_refused(fresh_kb: KnowledgeBase) -> None:
+    """The error names the file, and the predicate of the rules that has a similar name or another number."""
+    table = written("t.csv", "airport,elevation\na,1\n")
+    three = {"facts": [{"predicate": "lies_at", "columns": ["airport", "elevation", "airport"]}]}
+    refusals = []
+    for mapping in (TableMapping.model_validate(three), TableMapping.of("lies_a", ["airport", "elevation"])):
+        with pytest.raises(HapaxError) as refused:
+            hapax.import_facts(fresh_kb, table, mapping=mapping, rules=hapax.parse_rules(RULES))
+        refusals.append(str(refused.value))
+
+    assert refusals == [
+        "t.csv: lies_at has 3 arguments here and 2 in the rules. Name as many columns as the predicate has arguments.",
+        "t.csv: lies_a is not a predicate of the rules; did you mean lies_at.",
+    ]
+    assert stored(fresh_kb) == []
+
+
+def test_a_batch_of_faulty_rows_alone_leaves_those_of_the_next(
+    fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of two rows, the first all too short or too long: every fault has its line, and the other rows come in."""
+    monkeypatch.setattr(tables, "_BATCH", 2)
+    table = written("t.csv", "airport,elevation\na\nb,1,2\nc,3\nd,4\ne\n")
+
+    assert faults(fresh_kb, table) == [(2, "short row"), (3, "long row"), (6, "short row")]
+    hapax.import_facts(fresh_kb, table, mapping=LIES_AT, skip_faulty=True)
+    assert stored(fresh_kb) == [("c", 3), ("d", 4)]
 
 
 @pytest.mark.parametrize(

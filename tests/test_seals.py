@@ -17,6 +17,7 @@ from cli_fixture import invoke
 
 import hapax
 from hapax.grammar.errors import HapaxError
+from hapax.kb import seals, system
 from hapax.kb.records import FactRecord, RunRecord, Source
 from hapax.kb.roots import merkle_root, roots_of
 from hapax.kb.store import KnowledgeBase
@@ -182,3 +183,28 @@ def test_sealing_without_key_or_program_says_so(
 
     assert not [path for path in tmp_path.iterdir() if "seal" in path.name or path.name.startswith(".")]
     assert shutil.which("ssh-keygen") is None
+
+
+def test_a_seal_that_cannot_be_written_or_has_no_signers_is_refused(
+    database: Path, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the file, and leaves nothing beside the knowledge base."""
+    with KnowledgeBase(database, read_only=True) as kb:
+        roots = roots_of(kb)
+    with pytest.raises(HapaxError, match=r"none/kb\.seal: the seal cannot be written \(.*\)\.$"):
+        seals.sign(roots, tmp_path / "none" / "kb.seal", key)
+    seal = tmp_path / "kb.seal"
+    written = seals.sign(roots, seal, key)
+    with pytest.raises(HapaxError, match=r"nobody: there is no such file of signers\. Each of its lines is `NAME KEY"):
+        seals.read(seal, tmp_path / "nobody")
+
+    assert written.roots == roots
+    before = sorted(tmp_path.iterdir())
+
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(system, "rename", refuse)
+    with pytest.raises(HapaxError, match=r"the seal cannot be written \(Read-only file system\)\.$"):
+        seals.sign(roots, tmp_path / "other.seal", key)
+    assert sorted(tmp_path.iterdir()) == before

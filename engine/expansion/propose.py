@@ -238,7 +238,8 @@ class Expander:
                 notes.append(f"rule {meta.name} states as much: use this one without it")
             # From the sentences alone: a rule that is only renamed stays the same proposal.
             identity = content_id("proposal", meta.sentence, rule.sentence)[:12]
-            return Proposal(identity, meta.name, data_type, addition, alternatives, tuple(notes))
+            # One reply may be of no use at several places.
+            return Proposal(identity, meta.name, data_type, addition, alternatives, tuple(dict.fromkeys(notes)))
         return UnusableReply(data_type, f"gives no rule: {next(iter(refused.values()))}")
 
     def _narrowed(self, meta: Rule, variable: Variable, narrow: Variable) -> tuple[Library, list[str]]:

@@ -37,10 +37,10 @@ def with_additions(library: Library, additions: Iterable[Library]) -> Library:
 
 def _common_supertype(types: tuple[str, str], library: Library) -> str:
     """The first supertype of both types: one of the two, else a declared type, else Object."""
-    for candidate in (*types, *(upper for _, upper in library.subtypes), OBJECT):
-        if all(library.is_subtype(data_type, candidate) for data_type in types):
-            return candidate
-    return types[0]
+    candidates = (*types, *(upper for _, upper in library.subtypes), OBJECT)
+    return next(
+        candidate for candidate in candidates if all(library.is_subtype(data_type, candidate) for data_type in types)
+    )
 
 
 def check_addition(addition: Library, library: Library, earlier: Sequence[Library] = ()) -> tuple[Diagnostic, ...]:

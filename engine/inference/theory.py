@@ -205,22 +205,13 @@ def parse_atom(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         raise HapaxError(
             f"{_short(text)} is not an atom of the loaded rules. Write one, such as is_allergic_to(tom, shellfish)."
         )
-    constants = [constant for constant in map(_constant, term.arguments) if constant is not None]
+    constants = [constant for constant in term.arguments if isinstance(constant, Constant)]
     if len(constants) != len(term.arguments):
         raise HapaxError(
             f"{_short(text)} contains a variable, which begins with a capital letter. Write a name in its place, "
             "in quotes if it is capitalised."
         )
     return Atom(term.functor, tuple(constants))
-
-
-def _constant(term: object) -> Constant | None:
-    """A term of a goal as a constant; None for any other term. A negative number is `-` applied to a number."""
-    if isinstance(term, Compound) and term.indicator == "-/1":
-        inner = term.arguments[0]
-        if isinstance(inner, Constant) and not isinstance(inner.value, str):
-            return Constant(-inner.value)
-    return term if isinstance(term, Constant) else None
 
 
 def _short(text: str) -> str:

@@ -149,10 +149,6 @@ class _GoalReader:
             return term
         if isinstance(term, Compound) and term.functor in _SUMS and len(term.arguments) == 2:
             return Arithmetic(_SUMS[term.functor], *map(self.expression, term.arguments))
-        if isinstance(term, Compound) and term.indicator == "-/1":
-            inner = self.expression(term.arguments[0])
-            if isinstance(inner, Constant) and not isinstance(inner.value, str):
-                return Constant(-inner.value)
         raise _no_probability(term.indicator if isinstance(term, Compound) else "a list")
 
 
