@@ -164,7 +164,13 @@ def test_replies_are_read_as_before() -> None:
     lines = []
     for reply in [*TYPE_REPLIES, *VERB_REPLIES.values(), CONCLUSIONS]:
         lines += [f"# {reply!r}", *(str(found) for found in read_types(reply))]
-        for arguments in ((), ("Person A", "Vehicle B"), ("Person A",), ("Person A", "a box"), ("", "Person Carrier C")):
+        for arguments in (
+            (),
+            ("Person A", "Vehicle B"),
+            ("Person A",),
+            ("Person A", "a box"),
+            ("", "Person Carrier C"),
+        ):
             lines.append(f"{arguments}: {read_predicate(reply, arguments)}")
             lines += [f"  {found}" for found in read_conclusions(reply, arguments)]
     compared("expansion/replies", "\n".join(lines) + "\n")

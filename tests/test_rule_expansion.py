@@ -21,11 +21,12 @@ from random_cases import cases
 from hapax.engine.expansion.predicate_lint import lint_predicates
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
 from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
+from hapax.engine.expansion.rule_file import Sources, file_text
 from hapax.engine.expansion.sentences import sentences_for
 from hapax.engine.expansion.sheet import COLUMNS, ReviewedProposal, ReviewSheet
 from hapax.engine.expansion.verdicts import with_additions
 from hapax.grammar.checks import check_library
-from hapax.grammar.errors import HapaxError
+from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import load_library, parse_addition, parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Variable
@@ -818,6 +819,49 @@ def test_a_model_of_single_facts_is_refused_with_the_option_that_helps(
 
         assert result.exit_code == 1
         assert "-m openai:MODEL or -m hf:MODEL" in result.stderr.replace("\n", " ")
+
+
+def test_a_file_without_a_meta_rule_is_an_error(place: Path) -> None:
+    """A file that only declares predicates has nothing to expand."""
+    (place / "meta.rules").write_text("given is_of_age(Person, Age)\n", encoding="utf-8")
+    result = expand()
+
+    assert result.exit_code == 1
+    assert "meta.rules has no rule to expand. Add a meta-rule over a wide type to it." in " ".join(
+        result.stderr.split()
+    )
+
+
+def test_predicates_that_a_meta_file_only_uses_are_its_own_where_types_do_not_fit(tmp_path: Path) -> None:
+    """Rules and facts beside that use them are left out; a predicate whose types fit is shared."""
+    meta = tmp_path / "meta.rules"
+    meta.write_text("wears(Person A, Object B) & is_sold_at(Object B, Price P) -> pays(Person A, Price P)\n", "utf-8")
+    beside = tmp_path / "beside.rules"
+    beside.write_text(
+        "type Price < Number\noracle wears(Person, Object)\noracle is_sold_at(Object, Shop)\n"
+        'fact is_sold_at("hat", "corner shop")\nfact wears("ann", "hat")\n@name own\n@generic none\nwears(Person A, Object B) -> is_dressed(Person A)\n'
+        "@name shop\nwears(Person A, Object B) & is_sold_at(Object B, Shop S) -> visits(Person A, Shop S)\n",
+        "utf-8",
+    )
+    sources = Sources.read(meta, [beside], tmp_path / "new.rules")
+
+    assert sources.own == ("is_sold_at/2",)
+    assert [rule.name for rule in sources.beside.rules] == ["own"]
+    assert [fact.indicator for fact in sources.beside.facts] == ["wears/2"]
+    assert [signature.name for signature in sources.beside.signatures if signature.declared] == ["wears"]
+    assert len(sources.whole.rules) == 2
+
+
+def test_accepted_rules_with_an_error_are_not_written(tmp_path: Path) -> None:
+    """What a person changed in the sheet is checked as a whole, and the error has its place in the file to be written."""
+    library = library_of()
+    sources = Sources(library, library, None, tmp_path / "new.rules")
+    rule = "given drives(Person, Object)\n@generic none\ndrives(Person A, Object B) -> rides(Person A, Object B)\n"
+    sound, faulty = (parse_addition("a", text, library) for text in (rule, rule.replace("@generic none\n", "")))
+
+    assert "drives(Person A, Object B) -> rides(Person A, Object B)" in file_text([(sound, "one")], sources)
+    with pytest.raises(RulesRejected, match=r"new\.rules:6:1: error HPX105: rule rule1 has fewer than three variables"):
+        file_text([(faulty, "one")], sources)
 
 
 def test_a_meta_file_without_that_rule_is_an_error(place: Path) -> None:

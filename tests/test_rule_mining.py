@@ -27,6 +27,7 @@ from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Value, Variable
+from hapax.kb import relations
 from hapax.kb.records import (
     AtomPattern,
     Candidate,
@@ -713,3 +714,62 @@ def test_rules_that_are_not_compared_in_time_are_kept(monkeypatch: pytest.Monkey
     assert {item.rule.sentence for item in compared_rules.rules} <= kept
     assert f"{len(kept)} rules not compared with the others: there are too many" in every.notes
     assert not any("not compared" in note for note in compared_rules.notes)
+
+
+def test_rules_that_cannot_be_measured_in_time_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule whose measuring takes too long is left out and named; one whose examples do is kept without them."""
+    options = MiningOptions(min_support=2, premises=1, examples=1)
+    # SQLite asks for the time at every step.
+    monkeypatch.setattr(relations, "_STEPS", 1)
+    with stored(world(people=30), TYPES) as kb:
+        usual = mine(kb, NO_RULES, options)
+        with monkeypatch.context() as changed:
+            changed.setattr(mining, "_SECONDS_OF_A_RULE", -1.0)
+            hurried = mine(kb, NO_RULES, options)
+        for method in ("_examples", "_repeats"):
+            monkeypatch.setattr(mining._Miner, method, hurrying(getattr(mining._Miner, method), monkeypatch))
+        bare = mine(kb, NO_RULES, options)
+    texts = [item.rule.sentence for item in usual.rules]
+
+    assert hurried.rules == ()
+    (note,) = [note for note in hurried.notes if note.startswith("not measured in time: ")]
+    assert " rules: " in note
+    assert any(item.examples for item in usual.rules)
+    assert {*texts} <= {item.rule.sentence for item in bare.rules}
+    assert [(item.examples, item.counter_examples) for item in bare.rules] == [((), ())] * len(bare.rules)
+
+
+def hurrying(method: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The method, with no time for a rule while it runs."""
+
+    def hurried(*arguments: Any) -> Any:
+        with monkeypatch.context() as changed:
+            changed.setattr(mining, "_SECONDS_OF_A_RULE", -1.0)
+            return method(*arguments)
+
+    return hurried
+
+
+def test_hubs_are_left_out_of_the_screening_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts of a town where everybody lives are not followed, and counted by their predicate."""
+    facts: list[tuple[str, tuple[Value, ...]]] = [("lives_in", (f"p{number}", "town")) for number in range(60)]
+    facts += [("born_in", (f"p{number}", "town" if number % 2 else f"t{number}")) for number in range(60)]
+    facts += [("parent_of", (f"p{number}", f"p{number + 1}")) for number in range(59)]
+    monkeypatch.setattr(screening, "_MOST_LOOKUPS_OF_A_FACT", 3)
+    with stored(facts, TYPES) as kb:
+        mined = mine(kb, NO_RULES, MiningOptions(min_support=2, premises=2, examples=0))
+
+    (note,) = [note for note in mined.notes if "too many neighbours" in note]
+    assert note == (
+        "sampled facts left out of the screening because they have too many neighbours: "
+        "born_in/2 (29); lives_in/2 (58); parent_of/2 (57)"
+    )
+
+
+def test_a_type_that_no_rule_can_name_is_left_out() -> None:
+    """Facts with such a type are mined as if they had none, and the mined rules can be read."""
+    odd = {**TYPES, "lives_in": ("Person", "City :- halt"), "born_in": ("Person", "not")}
+    with stored(world(people=30), odd) as kb:
+        mined = mine(kb, NO_RULES, MiningOptions(min_support=2, premises=1, examples=0))
+
+    compared("mined/odd_types", mined_text("odd types", mined))
