@@ -265,6 +265,7 @@ def test_an_unreadable_table_is_refused_with_its_place(
     assert stored(fresh_kb) == []
 
 
+@pytest.mark.usefixtures("folder")
 def test_columns_of_no_predicate_or_of_another_number_are_refused(fresh_kb: KnowledgeBase) -> None:
     """The error names the file, and the predicate of the rules that has a similar name or another number."""
     table = written("t.csv", "airport,elevation\na,1\n")
@@ -282,6 +283,7 @@ def test_columns_of_no_predicate_or_of_another_number_are_refused(fresh_kb: Know
     assert stored(fresh_kb) == []
 
 
+@pytest.mark.usefixtures("folder")
 def test_a_batch_of_faulty_rows_alone_leaves_those_of_the_next(
     fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
