@@ -635,10 +635,8 @@ class Library:
         for first, second in combinations(data_types, 2):
             if not (self.is_subtype(first, second) or self.is_subtype(second, first)):
                 return None
-        for data_type in data_types:
-            if all(self.is_subtype(data_type, upper) for upper in data_types):
-                return data_type
-        return None
+        lowest = (lower for lower in data_types if all(self.is_subtype(lower, upper) for upper in data_types))
+        return next(lowest, None)
 
     @cached_property
     def _opposites(self) -> dict[str, str]:

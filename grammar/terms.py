@@ -211,12 +211,6 @@ class Substitution(Mapping[str, Constant]):
     def __hash__(self) -> int:
         return hash(self.bindings)
 
-    def extended(self, name: str, constant: Constant) -> Substitution:
-        """A new substitution with one more binding. Raises ValueError for a name that is bound already."""
-        if name in self._index:
-            raise ValueError(f"{name} is already bound to {self._index[name]}")
-        return Substitution((*self.bindings, (name, constant)))
-
     def term(self, term: Term) -> Term:
         """The constant of a bound variable, else the term itself."""
         return self._index.get(term.name, term) if isinstance(term, Variable) else term
