@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +14,33 @@ from golden_fixture import compared
 from kb_contents import checksum
 
 from hapax.engine.cluster.calling import SEEDING_SECONDS, when_seeded
-from hapax.engine.cluster.owner import OwnerReply
-from hapax.engine.cluster.routing import RoutedCritic, RoutedGenerator, owner_of
+from hapax.engine.cluster.owner import Allowance, Opening, Owner, OwnerReply, Post, Shard
+from hapax.engine.cluster.routing import (
+    RoutedCritic,
+    RoutedGenerator,
+    RoutedLikelihood,
+    RoutedPopularity,
+    RoutedSpanLikelihood,
+    owner_of,
+    routed,
+)
 from hapax.engine.cluster.walking import Walking
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
-from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, ModelIdentity
+from hapax.kb.records import CallRecord
+from hapax.llm_oracle.budget import Budget, CallStatistics
+from hapax.llm_oracle.measures import measures_of
+from hapax.llm_oracle.protocols import (
+    EVALUATOR,
+    LIKELIHOOD,
+    GenerationParameters,
+    GenerationRequest,
+    LogLikelihood,
+    ModelIdentity,
+    Models,
+    SpannedText,
+)
+from hapax.llm_oracle.registry import OpeningOptions
 
 IDENTITY = ModelIdentity("scripted/m", "1")
 
@@ -92,6 +115,99 @@ def test_critic_of_workers_answers_in_the_order_of_the_claims() -> None:
 
     answers: list[Any] = list(RoutedCritic(IDENTITY, Logged(3)).probabilities(claims))
     assert answers == claims
+
+
+class Counting:
+    """A model that counts names; names that it does not list are unknown if `lists_names`."""
+
+    identity = IDENTITY
+    lists_names = True
+
+    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+        return [1.0] * len(names)
+
+
+class Spanned:
+    """A model that scores texts and the names in them."""
+
+    identity = IDENTITY
+
+    def __init__(self, words_are_independent: bool) -> None:
+        self.words_are_independent = words_are_independent
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return [LogLikelihood(-1.0, 1)] * len(texts)
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        return self.log_likelihoods([text.text for text in texts])
+
+
+class Plain:
+    """A model that scores whole texts alone."""
+
+    identity = IDENTITY
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return [LogLikelihood(-1.0, 1)] * len(texts)
+
+
+def test_models_of_workers_have_the_abilities_of_the_opened_ones() -> None:
+    """A ranker that counts, lists, scores spans or only texts gives the same measures from afar, in the texts' order."""
+    texts = [f"text {place}" for place in range(70)]
+    spanned = [SpannedText(text, ((0, 4),)) for text in texts]
+    names = [(text,) for text in texts]
+    owners = Logged(3)
+    found = []
+    for model in (Counting(), Spanned(True), Spanned(False), Plain()):
+        models = routed(Models(Plain(), Plain(), model, model), owners)  # type: ignore[arg-type]
+        for role, far in ((LIKELIHOOD, models.likelihood), (EVALUATOR, models.evaluator)):
+            found.append((type(far).__name__, role, far.role, measures_of(far) == measures_of(model)))  # type: ignore[union-attr]
+    rankers: list[Any] = [
+        RoutedLikelihood(IDENTITY, owners, LIKELIHOOD),
+        RoutedSpanLikelihood(IDENTITY, owners, EVALUATOR, True),
+    ]
+
+    assert found == [
+        (name, role, role, True)
+        for name in ("RoutedPopularity", "RoutedSpanLikelihood", "RoutedSpanLikelihood", "RoutedLikelihood")
+        for role in (LIKELIHOOD, EVALUATOR)
+    ]
+    assert [ranker.log_likelihoods(texts) for ranker in rankers] == [texts, texts]
+    assert rankers[1].span_log_likelihoods(spanned) == spanned
+    prompts = [GenerationRequest(text) for text in texts]
+    assert list(RoutedGenerator(IDENTITY, owners).generate(prompts, GenerationParameters())) == prompts
+    with pytest.raises(AttributeError, match="total"):
+        RoutedPopularity(IDENTITY, owners, LIKELIHOOD, True).counts(names)  # the logged workers answer with the names
+    assert rankers[0].call_ids(texts) == rankers[1].call_ids(texts)  # one model in two roles is asked once
+    assert not RoutedPopularity(IDENTITY, owners, LIKELIHOOD, False).lists_names
+
+
+def test_fault_of_a_worker_ends_the_call() -> None:
+    """The error has the number of the worker and its own words."""
+    owners = Logged(2)
+
+    with pytest.raises(HapaxError, match=r"^Worker 1: the disk is full$"):
+        when_seeded(owners, 1, ("ask",), Reply(owners, 1, 0, OwnerReply(fault="the disk is full")))
+
+
+def test_worker_tells_what_it_is(tmp_path: Path) -> None:
+    """Before it is seeded it answers nothing; its process and the newest revision that it has met are asked for."""
+    post = Post(0, 1, tmp_path / "shards", "run")
+    script = tmp_path / "script.json"
+    script.write_text("{}")
+    owner = Owner(post, Opening(f"scripted:{script}", None, None, "frequency", OpeningOptions()))
+    allowance = Allowance(Budget(max_calls=2), None, CallStatistics(0, 0, 0, 0, None))
+
+    assert owner.process() == os.getpid()
+    assert owner.ask("critic", ["A claim."]) == OwnerReply(seeded=False)
+    assert owner.ask_within(allowance, "critic", ["A claim."]) == OwnerReply(seeded=False)
+    post.folder.mkdir()
+    owner.finish_seeding()
+    assert "no answer" in owner.ask_within(allowance, "critic", ["A claim."]).fault
+    shard = Shard(post)
+    assert shard.newest_revision("tiny") is None
+    shard.record_calls([CallRecord("1", "critic", "tiny@7", {"claim": "A claim."}, {"probability": 1.0})])
+    assert shard.newest_revision("tiny") == "7"
 
 
 @pytest.fixture
