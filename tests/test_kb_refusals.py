@@ -147,6 +147,13 @@ def test_an_answer_that_a_full_disk_cuts_off_leaves_nothing(tmp_path: Path, monk
     append(database, [third])
     assert [call.request_id for call in spilled(database)] == ["a", "c"]
 
+    with KnowledgeBase(database) as kb:
+        assert not kb.bring_home()  # it was opened to write, which moved them already
+        append(database, [second])
+        assert kb.bring_home()
+        assert [*kb.calls("abc")] == ["a", "b", "c"]
+    assert not spill_path(database).exists()
+
 
 def test_facts_are_loaded_by_batches_whatever_their_size(
     fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
