@@ -95,8 +95,10 @@ class Atlas:
         return f"{value.title()} ({data_type})" if len(value) % 2 else None
 
 
-def job_of(kb: KnowledgeBase, options: dict[str, Any], budget: Budget | None = None) -> SearchJob:
-    library = parse_library([("islands.rules", RULES)])
+def job_of(
+    kb: KnowledgeBase, options: dict[str, Any], budget: Budget | None = None, *, rules: str = RULES
+) -> SearchJob:
+    library = parse_library([("islands.rules", rules)])
     model = SimulatedModel(SimulatedWorld(library, 1, SMALL))
     names = (Atlas(),) if options.get("names") else ()
     chosen = {name: value for name, value in options.items() if name != "names"}
