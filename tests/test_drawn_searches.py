@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from golden_fixture import compared
 from kb_contents import checksum, contents
-from test_search_records import job_of, planned, searched
+from recorded_searches import job_of, planned, searched
 
 from hapax.engine.explain import story_text, why, why_not
 from hapax.engine.inference.session import PrologSession
