@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hapax.api.whole_files import atomic_path
+from hapax.kb import system
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import exchange, sweep, unfinished
 
@@ -122,4 +123,32 @@ def test_a_failure_puts_the_earlier_folder_back(tmp_path: Path, monkeypatch: pyt
         new.mkdir()
         exchange(new, tmp_path / "out")
 
+    assert names(tmp_path) == {"out"}
+
+
+def test_files_reach_the_disk_before_their_folder_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file of the new folder is synced, then the earlier folder moves away, the new one in, and the names are synced."""
+    place = tmp_path / "out"
+    place.mkdir()
+    steps: list[str] = []
+    rename = system.rename
+
+    def renamed(source: Path, target: Path) -> None:
+        steps.append(f"{source.name} becomes {target.parent.name}/{target.name}")
+        rename(source, target)
+
+    monkeypatch.setattr(system, "sync_path", lambda path: steps.append(f"sync {path.name}"))
+    monkeypatch.setattr(system, "sync_folder", lambda folder: steps.append(f"sync folder {folder.name}"))
+    monkeypatch.setattr(system, "rename", renamed)
+    with unfinished(place) as new:
+        (new / "inner").mkdir(parents=True)
+        (new / "inner" / "file").write_text("new")
+        (new / "other").write_text("new")
+        exchange(new, place)
+
+    assert sorted(steps[:2]) == ["sync file", "sync other"]
+    assert steps[2:] == ["out becomes earlier/out", f"out becomes {tmp_path.name}/out", f"sync folder {tmp_path.name}"]
+    assert names(place) == {"inner", "other"}
     assert names(tmp_path) == {"out"}
