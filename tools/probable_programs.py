@@ -229,7 +229,7 @@ def compare_chances(seed: str, found: ComparedChances) -> None:
     right = by_problog(program.problog_text(goal))
     found.programs += 1
     with hapax.KnowledgeBase() as kb:
-        _store(kb, program)
+        store_program(kb, program)
         rules = hapax.with_entailments(hapax.parse_rules(program.text), kb, LEAST_CHAIN)
         goals = {name: f"{name}({', '.join('AB'[: program.arities[name]])})" for name in program.derived}
         for name, text in (goals | {"goal": goal}).items():
@@ -249,7 +249,8 @@ def _rows(answers: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
     yield from zip(answers.rows, answers.probabilities, strict=True)
 
 
-def _store(kb: hapax.KnowledgeBase, program: ProbableProgram) -> None:
+def store_program(kb: hapax.KnowledgeBase, program: ProbableProgram) -> None:
+    """Store the facts, denials and entailments of a program."""
     records = []
     for (name, row), chance in program.facts.items():
         source = Source.GIVEN if chance == 1.0 else Source.MODEL
