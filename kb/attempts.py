@@ -89,7 +89,6 @@ def _write_all(path: Path, queue: SimpleQueue[Entry]) -> None:
             entries = _waiting(queue)
             is_open = all(attempt is not None for attempt, _ in entries)
             try:
-                # Opened in this thread; if that fails, the next entries try again.
                 if store is None:
                     # Opened by this thread, which alone may use it. After a failure the next entries try again.
                     store = RecordStore(path)

@@ -12,9 +12,11 @@ import pytest
 from sqlite_utils import Database, Migrations
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import connection, schema
+from hapax.kb import argument_index, connection, schema
+from hapax.kb.argument_index import ArgumentIndex
+from hapax.kb.attempts import AttemptLog
 from hapax.kb.merge import merge
-from hapax.kb.records import CallRecord, FactRecord, RunRecord, Source
+from hapax.kb.records import AttemptRecord, CallRecord, FactRecord, RunRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 FACT = FactRecord("is_old", ("Ur",), (), Source.GIVEN)
@@ -307,3 +309,67 @@ def test_a_signal_ends_a_wait_for_the_lock(tmp_path):
         other.execute("ROLLBACK")
         record(kb, 2)
         assert list(kb.calls()) == ["r2"]
+
+
+def test_a_new_file_that_others_open_gets_its_wal_after_pauses(monkeypatch):
+    """SQLite does not wait for this lock: it is tried again after short pauses, and other errors are raised at once."""
+    pauses, faults = [], []
+
+    class Connection:
+        def execute(self, sql):
+            assert sql == "PRAGMA journal_mode = WAL"
+            if faults:
+                raise sqlite3.OperationalError(faults.pop())
+
+    monkeypatch.setattr(connection.system, "sleep", pauses.append)
+    connection._use_wal(Connection())
+    assert pauses == []
+    faults = ["database is locked"] * 3
+    connection._use_wal(Connection())
+    assert pauses == [0.02] * 3
+    faults = ["database is locked"] * connection._WAL_ATTEMPTS
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        connection._use_wal(Connection())
+    assert len(pauses) == 3 + connection._WAL_ATTEMPTS - 1
+    faults = ["disk I/O error"]
+    with pytest.raises(sqlite3.OperationalError, match="disk"):
+        connection._use_wal(Connection())
+    assert len(pauses) == 3 + connection._WAL_ATTEMPTS - 1
+
+
+def test_a_log_of_attempts_without_its_file_tells_who_waits(tmp_path):
+    """An attempt that cannot be written fails for its sender; the next one is written once the file is there."""
+    path = tmp_path / "none" / "kb.db"
+    attempt = AttemptRecord("1", "critic", "tiny@1", "chat/completions", "2026-01-01")
+    log = AttemptLog(path)
+
+    assert isinstance(log.write(attempt).exception(), Exception)
+    path.parent.mkdir()
+    KnowledgeBase(path).close()
+    assert log.write(attempt).exception() is None
+    log.close()
+    assert "was closed, so nothing is sent" in str(log.write(attempt).exception())
+    with KnowledgeBase(path) as kb:
+        assert len(kb.attempts()) == 1
+
+    kept = AttemptLog(None)
+    assert kept.write(attempt).exception() is None
+    assert (kept.taken(), kept.taken()) == ([attempt], [])
+    kept.close()
+
+
+def test_a_large_predicate_is_indexed_later_where_a_writer_is_at_work(tmp_path, monkeypatch):
+    """A reader gives up at once, without an error, and finds its rows all the same."""
+    path = tmp_path / "kb.db"
+    with KnowledgeBase(path) as kb:
+        kb.add_facts([FactRecord("is_old", (f"city {number}",), (), Source.GIVEN) for number in range(5)])
+    monkeypatch.setattr(argument_index, "FEW_FACTS", 2)
+    with KnowledgeBase(path) as writer, KnowledgeBase(path, read_only=True) as reader:
+        index = ArgumentIndex(reader)
+        with writer.transaction():
+            index.prepare(["is_old/1"])
+            assert not index.is_ready("is_old/1")
+            assert ("city 3",) in [row[1] for row in index.rows("is_old/1", {0: "city 3"})]
+        index.prepare(["is_old/1"])
+        assert index.is_ready("is_old/1")
+        assert [row[1] for row in index.rows("is_old/1", {0: "city 3"})] == [("city 3",)]

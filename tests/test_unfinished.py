@@ -13,6 +13,7 @@ import pytest
 
 from hapax.api.whole_files import atomic_path
 from hapax.kb import system
+from hapax.kb import unfinished as unfinished_files
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import exchange, sweep, unfinished
 
@@ -152,3 +153,23 @@ def test_files_reach_the_disk_before_their_folder_gets_its_name(
     assert steps[2:] == ["out becomes earlier/out", f"out becomes {tmp_path.name}/out", f"sync folder {tmp_path.name}"]
     assert names(place) == {"inner", "other"}
     assert names(tmp_path) == {"out"}
+
+
+def test_a_folder_that_is_swept_before_its_lock_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may remove the new folder before it is locked; then the next one is used, and no lock stays open."""
+    real, made = unfinished_files.fcntl.flock, []
+
+    def swept(lock: int, kind: int) -> None:
+        real(lock, kind)
+        if len(made) < 2:
+            made.append(lock)
+            for folder in tmp_path.iterdir():
+                folder.rmdir()
+
+    monkeypatch.setattr(unfinished_files.fcntl, "flock", swept)
+    with atomic_path(tmp_path / "out.txt") as path:
+        path.write_text("whole")
+
+    assert len(made) == 2
+    assert names(tmp_path) == {"out.txt"}
+    assert made[0] == made[1]  # the number of a closed file is used again

@@ -69,3 +69,13 @@ def test_a_file_that_is_gone_is_told(place: Path) -> None:
     assert index.ready(10)
     with pytest.raises(HapaxError, match=r"kb\.db"):
         index.search("oslo")
+
+
+def test_a_closed_index_answers_no_more(place: Path) -> None:
+    """Its temporary database is gone with it."""
+    index = WordIndex(place)
+    assert index.ready(10.0)
+    index.close()
+
+    with pytest.raises((sqlite3.Error, HapaxError)):
+        index.search("visits")
