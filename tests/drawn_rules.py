@@ -58,6 +58,12 @@ ATOMS: Sequence[tuple[str, tuple[str, ...]]] = [
     ("is_green", ("Place",)),
     ("ports", ("Ship", "Number")),
 ]
+TESTS = {
+    "Year": ("{} > 1500", "{} < 1900", "is_early(Year {})", "not is_early(Year {})"),
+    "Metre": ("{} > 100", "{} + 50 < 900", "{} \\= 300"),
+    "Number": ("{} > 1", "{} = 2"),
+}
+"""Tests of a number, by its type."""
 NAMES = {"Isle": "AB", "Place": "PQ", "Plant": "FG", "Year": "Y", "Metre": "MN", "Ship": "S", "Number": "K"}
 PERSONAL = ("owns", "likes", "studies", "visits")
 
@@ -89,12 +95,9 @@ def drawn_rule(chance: random.Random, number: int) -> str:
     numbers = [variable for variable in used if used[variable] in ("Year", "Metre", "Number")]
     if numbers and chance.random() < 0.5:
         first = chance.choice(numbers)
-        tests = {
-            "Year": ("{} > 1500", "{} < 1900"),
-            "Metre": ("{} > 100", "{} + 50 < 900"),
-            "Number": ("{} > 1", "{} = 2"),
-        }
-        items.append(chance.choice(tests[used[first]]).format(first))
+        items.append(chance.choice(TESTS[used[first]]).format(first))
+    if used.get("M") == used.get("N") == "Metre":
+        items.append(chance.choice(["is_above(Metre M, Metre N)", "M < N * 2", "not is_above(Metre N, Metre M)"]))
     free = list(used)
     head = [f"{used[name]} {name}" for name in chance.sample(free, min(len(free), chance.randrange(1, 3)))]
     if chance.random() < 0.5:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +14,12 @@ from typing import Any
 
 import pytest
 from golden_fixture import compared
-from kb_contents import contents
+from kb_contents import checksum, contents
 
 import hapax
 from hapax.api.importing import rules_for_facts
 from hapax.grammar.errors import HapaxError
+from hapax.kb import exchange, intake, tables
 from hapax.kb.exchange import import_facts
 from hapax.kb.intake import FactNames
 from hapax.kb.records import FactRecord, Source
@@ -78,14 +80,19 @@ JSON_FACTS = {
 }
 
 
-def outcome(source: Any, *, stored: list[FactRecord] | None = None, **options: Any) -> str:
+def outcome(
+    source: Any, *, stored: list[FactRecord] | None = None, names: FactNames | None = None, **options: Any
+) -> str:
     """The report or the refusal of an import with and without its faulty rows, and the facts."""
     lines = []
     for skip_faulty in (False, True):
         with KnowledgeBase() as kb:
             kb.add_facts(stored or [])
             try:
-                report = hapax.import_facts(kb, source, skip_faulty=skip_faulty, **options)
+                if names is None:
+                    report = hapax.import_facts(kb, source, skip_faulty=skip_faulty, **options)
+                else:
+                    report = renamed(kb, source, names, skip_faulty=skip_faulty, **options)
                 figures = {name: value for name, value in report.to_json().items() if value and name != "faults"}
                 lines += [json.dumps(figures, default=str), *map(str, report.faults)]
             except HapaxError as refusal:
@@ -95,6 +102,14 @@ def outcome(source: Any, *, stored: list[FactRecord] | None = None, **options: A
         if not skip_faulty and not lines[0].startswith("FactsRejected"):
             break
     return "".join(f"{line}\n" for line in lines)
+
+
+def renamed(kb: KnowledgeBase, source: Any, names: FactNames, *, rules: Any, skip_faulty: bool, **options: Any) -> Any:
+    """An import under canonical names."""
+    fitting = replace(rules_for_facts(kb, rules), names=names)
+    if "mapping" in options:
+        return import_table(kb, source, options["mapping"], rules=fitting, skip_faulty=skip_faulty)
+    return import_facts(kb, source, rules=fitting, skip_faulty=skip_faulty)
 
 
 def written(name: str, content: str | bytes) -> Path:
@@ -298,3 +313,85 @@ def test_large_tables_are_counted_to_the_last_row(form: str) -> None:
         assert report.warnings == (
             f"{table if form != 'frame' else 'DataFrame'}: 10 facts repeat an earlier one: line {lines} ....",
         )
+
+
+CELLS = (
+    "LHR",
+    "CDG",
+    "LGW",
+    " LHR ",
+    "",
+    "83",
+    "392",
+    "-7",
+    "0.5",
+    "1e3",
+    "1_000",
+    "high",
+    "1946",
+    "1947",
+    LONG,
+    '"q"',
+)
+DRAWN = ("lies_at", "lies_at", "opened_in", "is_near", "is_near", "is_hub", "sees", "is_far", "Lies at", "")
+RENAMED = {"LHR": "London", "LGW": "London", "CDG": "Paris", "high": "High"}
+
+
+def drawn_file(chance: random.Random) -> tuple[Path, TableMapping | None]:
+    """A file of facts, with or without a header, as CSV or JSONL, or a table with its mapping; some rows are faulty."""
+    rows = []
+    faulty = chance.choice([0.0, 0.1, 0.3])
+    for _ in range(chance.randrange(1, 14)):
+        name = chance.choice(DRAWN if chance.random() < faulty else DRAWN[:7])
+        cells = [chance.choice(CELLS[:3]), chance.choice(CELLS[:3] if name == "is_near" else CELLS[5:9])]
+        cells = cells[: 1 if name == "is_hub" else 2]
+        if chance.random() < faulty:
+            cells[chance.randrange(len(cells))] = chance.choice(CELLS)
+        if chance.random() < faulty / 2:
+            cells = chance.choice([cells[:-1], [*cells, chance.choice(CELLS)]])
+        rows.append([name, *cells])
+    rows += chance.sample(rows, min(len(rows), chance.randrange(3)))
+    match chance.choice(["csv", "csv", "jsonl", "table", "table"]):
+        case "csv":
+            header = chance.choice([["predicate,argument1,argument2"], ["predicate,argument1,argument2,type1"], []])
+            lines = [",".join(cell.replace('"', '""') for cell in row) for row in rows]
+            return written("drawn.csv", "\n".join([*header, *lines]) + "\n"), None
+        case "jsonl":
+            numbers: dict[str, object] = {"83": 83, "392": 392, "-7": -7, "0.5": 0.5, "1946": 1946, "": None}
+            lines = [
+                json.dumps({"predicate": name, "arguments": [numbers.get(cell, cell) for cell in cells]})
+                for name, *cells in rows
+            ]
+            return written("drawn.jsonl", "\n".join(lines) + "\n"), None
+        case _:
+            lines = [",".join(cell.replace('"', '""') for cell in row[1:]) for row in rows]
+            mapping = chance.choice(
+                [HIGH, TableMapping.of("opened_in", ["airport", "feet"]), TableMapping.of("is_hub", ["feet"])]
+            )
+            return written("drawn_table.csv", "\n".join(["airport,feet", *lines]) + "\n"), mapping
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_drawn_files_are_imported_alike_by_batches_of_any_size(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file has its recorded report, faults and facts, whether two rows or all are read at once."""
+    rules = hapax.parse_rules(RULES)
+    names = FactNames("the atlas", lambda value, _: RENAMED.get(value))
+    lines = []
+    for seed in range(part * 30, part * 30 + 30):
+        chance = random.Random(f"table {seed}")
+        source, mapping = drawn_file(chance)
+        stored = [
+            FactRecord("is_near", ("LGW", "LHR"), (), Source.GIVEN),
+            FactRecord("opened_in", ("CDG", 1946), (), chance.choice([Source.GIVEN, Source.MODEL]), 0.9),
+        ]
+        options: dict[str, Any] = chance.choice([{}, {"rules": rules}, {"rules": rules, "names": names}])
+        options = {**options, "mapping": mapping} if mapping else options
+        known = chance.choice([[], stored])
+        told = outcome(source, stored=known, **options)
+        with monkeypatch.context() as small:
+            for module in (exchange, intake, tables):
+                if hasattr(module, "_BATCH"):
+                    small.setattr(module, "_BATCH", 2)
+            assert outcome(source, stored=known, **options) == told
+        lines.append(f"{seed} {source.name} {checksum(told.splitlines())} {told.splitlines()[0][:150]}")
+    compared(f"imported/drawn_{part}", "\n".join(lines) + "\n")
