@@ -13,13 +13,15 @@ from openai_fake import FakeServer
 
 import hapax
 from hapax.cli import main
+from hapax.engine.search.profile_choice import ProfileChooser
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.journal import PROBE
+from hapax.llm_oracle.journal import PROBE, Journal
 from hapax.llm_oracle.profile_probing import known_questions
 from hapax.llm_oracle.profiles import PROFILE_NAMES, find_profile
+from hapax.llm_oracle.scripted import ScriptedModel
 
 RULES = """
 oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow?"
@@ -222,3 +224,19 @@ def test_an_unknown_name_is_a_usage_error(run: Callable[..., Any]) -> None:
         result = run(server, "--profile", "chatty")
         assert result.exit_code == 2
         assert "few-shot" in result.stderr
+
+
+def test_a_users_own_facts_are_probed_too(rules: Path, tmp_path: Path) -> None:
+    """Of each asked predicate the key with most given values makes a question, whose answers count for a profile."""
+    library = hapax.load_rules(rules)
+    with KnowledgeBase(tmp_path / "own.db") as kb:
+        hapax.add_facts(kb, "flows_through", [("Inn", "Austria"), ("Elbe", "Germany"), ("Elbe", "Czechia")], library)
+        hapax.add_facts(kb, "lies_at", [("Passau", "Inn")], library)
+        chooser = ProfileChooser(kb, library, ScriptedModel({}), Journal(kb))
+        questions = list(chooser._given_questions())
+
+    assert [(known.question.sentence, known.answers) for known in questions] == [
+        ("Elbe flows through [B]", ("Germany", "Czechia")),
+        ("Passau lies at [B]", ("Inn",)),
+    ]
+    assert [known.most for known in questions] == [2, 1]
