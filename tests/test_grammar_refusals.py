@@ -1,0 +1,73 @@
+"""What the grammar refuses when a library comes to it that `check` has not seen, and its own last checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hapax.grammar import formatting
+from hapax.grammar.arguments import with_article
+from hapax.grammar.dependencies import plan, refuse_negative_cycles
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.prolog_text import clause_text, definition_text
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
+from hapax.grammar.terms import Literal
+
+RULE = "@generic none\nroad(Place A, Place B) & road(Place B, Place C) -> leads(Place A, Place C)\n"
+
+
+def library_of(text: str) -> Library:
+    return parse_library([("f.rules", text)])
+
+
+def test_an_unknown_order_is_told_with_those_there_are() -> None:
+    """The error names the order that was wished for and every preset."""
+    library = library_of(RULE)
+    with pytest.raises(HapaxError, match=r"^No order is called fastest\. Choose one of cheapest, .*link.*\.$"):
+        plan(library.rules[0], library, "fastest")  # type: ignore[arg-type]
+
+
+def test_what_depends_on_its_own_negation_has_no_truth_value() -> None:
+    """The error tells the circle, from the predicate back to itself, and of an aggregate that it has no value."""
+    negation = library_of(
+        "@generic none\nroad(Place A, Place B) & not shut(Place A) -> open(Place A, Place B)\n"
+        "@generic none\nroad(Place A, Place B) & open(Place B, Place A) -> shut(Place A)\n"
+    )
+    with pytest.raises(HapaxError, match=r"^\S+ depends on its own negation \(\S+ <- \S+ <- \S+\), so it has no truth"):
+        refuse_negative_cycles(negation)
+    aggregate = library_of(
+        "given sells(Town, Town)\n"
+        "aggregate size(Town A, Number K) := K = count(Town B: sells(Town A, Town B) & size(Town B, Number N))\n"
+    )
+    with pytest.raises(HapaxError, match=r"^An aggregate depends on itself \(size/2 <- size/2\), so it has no value\."):
+        refuse_negative_cycles(aggregate.with_closure())
+    refuse_negative_cycles(library_of(RULE))
+
+
+def test_prolog_gets_no_negated_conclusion_and_no_empty_definition() -> None:
+    """Both errors name the rule or predicate, and the way out."""
+    library = library_of(RULE)
+    (rule,) = library.rules
+    negated = replace(rule, conclusion=Literal(rule.conclusion.atom, True))
+    with pytest.raises(HapaxError, match=rf"^Rule {rule.name} concludes a negation, which Prolog does not allow\."):
+        clause_text(negated, library)
+    signature = PredicateSignature("is_big", ("Number",), PredicateKind.COMPUTED, declared=True)
+    with pytest.raises(HapaxError, match=r"^The computed predicate is_big/1 has no definition\. Add"):
+        definition_text(signature)
+
+
+def test_a_layout_that_would_change_the_rules_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect of the layout keeps the file as it is, and asks for a report."""
+    assert formatting.formatted_rules(RULE, "f.rules") == RULE
+    monkeypatch.setattr(formatting, "_content", lambda text: object())
+    with pytest.raises(HapaxError, match=r"^f\.rules: the layout would change the rules\. Please report this file"):
+        formatting.formatted_rules(RULE, "f.rules")
+
+
+def test_nouns_have_their_articles() -> None:
+    """Vowels, capital ones too, have another article; None has none."""
+    assert [with_article(name) for name in ("int", "Atom", "str", "Library", "NoneType", "None")] == [
+        "an int", "an Atom", "a str", "a Library", "NoneType", "None",
+    ]  # fmt: skip
