@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from golden_fixture import compared
 from kb_contents import checksum, contents
-from recorded_searches import job_of, planned, searched
+from recorded_searches import SMALL, job_of, planned, searched
 
 from hapax.engine.certificates import Promise
 from hapax.engine.explain import story_text, why, why_not
@@ -17,12 +17,17 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.demand_forecast import forecast_demand
 from hapax.engine.search.oracle import Oracle
+from hapax.engine.search.plan import plan_run
 from hapax.engine.search.search import search
 from hapax.engine.search.thresholds import CriticRule
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, FactLabel, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.budget import Budget, Price
+from hapax.llm_oracle.pace import ServerPace
+from hapax.llm_oracle.protocols import Models, Usage
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld
 
 GIVEN = [("sails", ("Argo", f"place {number}")) for number in range(3)]
 
@@ -67,6 +72,32 @@ def test_a_search_is_forecast_alike(ports: KnowledgeBase, name: str) -> None:
     after = planned(job_of(ports, {**SETTINGS[name], "calls_per_question": 3}))
 
     compared(f"search/forecast_{name}", f"{before}\n\nafter the search\n{after}\n")
+
+
+class Voting(SimulatedModel):
+    """A model at a server, whose verdict on a claim takes three requests."""
+
+    pace = ServerPace(4, rpm=600.0, tpm=20_000.0, latency=0.5, speed=30.0)
+
+    def reserved(self, claim: str) -> Usage:
+        return Usage(40, 92, 3)
+
+
+@pytest.mark.parametrize("likelihood", ["model", "none"])
+def test_requests_of_votes_money_and_time_are_forecast_alike(ports: KnowledgeBase, likelihood: str) -> None:
+    """A claim counts as often as the critic is asked about it, and each role has its price and the server's pace."""
+    job = job_of(ports, {"likelihood": likelihood, "rules_together": 2})
+    model = Voting(SimulatedWorld(job.library, 1, SMALL))
+    plain, voting = job.models.knowledge, Models(model, model, model, model)
+    prices = {model.identity.name: Price(2.0, 7.0)}
+    lines = []
+    for models in (voting, Models(plain, model, plain, plain), Models(model, plain, model, model)):
+        for known in ({}, prices):
+            estimate = plan_run(job.library, job.rules, job.kb, models, job.settings, prices=known)
+            lines += [f"{role}: {figures}" for role, figures in estimate.roles.items()]
+            lines.append(f"{estimate.calls} {estimate.cost}")
+
+    compared(f"search/forecast_of_votes_{likelihood}", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("limit", [0, 7, 30, 90])

@@ -46,10 +46,7 @@ class DecidableFacts:
         self._needs_no_model: dict[str, bool] = {}
 
     def needs_no_model(self, literal: Literal) -> bool:
-        """True if given facts, arithmetic or rules over them decide the literal. Its table may still be too large."""
-        origin = origin_of(literal, self._library)
-        if origin is not Origin.DERIVED:
-            return origin is not Origin.MODEL
+        """True if rules over given facts and arithmetic decide a derived literal. Its table may still be too large."""
         indicator = literal.atom.indicator
         if indicator not in self._needs_no_model:
             rules = relevant_library(self._library, goals=[indicator]).rules
