@@ -377,3 +377,23 @@ def test_a_session_shortens_the_limits_of_its_goals() -> None:
     """A goal ends with the session's time, although its own limit is longer."""
     with PrologSession(0.2) as session, pytest.raises(LimitExceeded, match=r"0\.2 seconds"):
         session.solutions("repeat, fail", (), QueryLimits(seconds=500, inferences=10**14), trusted=True)
+
+
+def test_a_worker_that_does_not_end_is_killed() -> None:
+    """Closing waits for half a second, then ends the process with all that it has started, also without a connection."""
+    session = PrologSession()
+    stubborn = POPEN(["sleep", "60"], start_new_session=True)
+    session._process = stubborn
+    session.close()
+
+    assert stubborn.returncode == -signal.SIGKILL
+    session.close()  # nothing is left to close
+
+
+def test_a_program_that_ends_prolog_answers_no_goal(own_start: None) -> None:
+    """The error says what happened, and the session starts again with the next program."""
+    with PrologSession() as session:
+        with pytest.raises(PrologError, match=r"^The Prolog process ended or hung .* The next goal starts a new one"):
+            session.load(":- halt.\np(1).\n")
+        session.load("p(2).\n")
+        assert session.solutions("p(X)", ["X"]).rows == [(2,)]

@@ -81,7 +81,7 @@ def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("os.kill", kill)
 
     assert RunState(7, socket.gethostname(), 0.0, 0.0).is_alive
-    assert not RunState(8, socket.gethostname(), 0.0, 0.0).is_alive
+    assert RunState(8, socket.gethostname(), 0.0, 0.0).is_alive is False
 
 
 def test_a_name_that_cannot_be_stored_is_in_no_statement(fresh_kb: KnowledgeBase) -> None:
