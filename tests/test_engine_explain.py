@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from hapax.engine.explain import Story, story_text, why, why_not
+from hapax.engine.explain import Story, _Explainer, story_text, why, why_not
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
+from hapax.engine.inference.proof import By, Proof
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
+from hapax.engine.probability.answers import ProbabilityOptions
 from hapax.engine.search.beams import substitution_subject
 from hapax.engine.search.oracle import short_model_name
 from hapax.grammar.errors import HapaxError
@@ -423,3 +425,43 @@ def test_imported_facts_have_stories(fresh_kb: KnowledgeBase) -> None:
 def test_short_names_keep_that_a_score_is_a_vote(name: str, shown: str) -> None:
     """Hashes and dates are shortened; how P(yes) came about never is."""
     assert short_model_name(name) == shown
+
+
+def test_a_probability_needs_the_rule_and_its_facts(
+    library: Library, kb: KnowledgeBase, statement: StatementRecord, prolog: PrologSession
+) -> None:
+    """Without the rule, or without a proof by the loaded ones, the story says what to load in place of a figure."""
+    options = ProbabilityOptions()
+    unknown = story_text(why(Theory(Library(), kb), statement.id, prolog, probability=options))
+    known = story_text(why(Theory(library, kb), statement.id, prolog, probability=options))
+    with KnowledgeBase() as bare:
+        bare.add_statements([statement])
+        alone = story_text(why(Theory(library, bare), statement.id, prolog, probability=options))
+
+    assert "no probability: no loaded rule file has rule allergy. Name it with --rules." in unknown
+    assert "proof 1, P 0.9700: " in known
+    assert "no proof by the loaded rules; name other rule files with --rules" in alone
+
+
+def test_a_proof_that_stands_twice_is_told_once(library: Library, kb: KnowledgeBase) -> None:
+    """The second time its goal points to the first; goals without premises are told again."""
+    goals = [item.literals[0] for item in library.rules]
+    leaf = Proof(goals[0], By.GIVEN)
+    inner = Proof(goals[1], By.RULE, "decade", (leaf,))
+    halves = [Proof(goals[place], By.RULE, name, (inner, leaf)) for place, name in ((3, "shared"), (4, "direct"))]
+    whole = Proof(goals[2], By.RULE, "allergy", tuple(halves))
+    lines = [story.text for _, story in _Explainer(Theory(library, kb)).proof(whole).lines()]
+
+    assert sum(line.endswith("  [see above]") for line in lines) == 1
+    assert sum("[by rule decade]" in line for line in lines) == 1
+    assert sum("[given]" in line for line in lines) == 3
+
+
+def test_a_computed_predicate_without_its_definition_names_the_option(
+    fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """A knowledge base stores that a predicate is computed, and not how."""
+    fresh_kb.add_predicates([PredicateRecord("is_odd", ("Number",), "computed", "[1] is odd", None, None)])
+
+    told = story_text(why_not(Theory(Library(), fresh_kb), "is_odd(3)", prolog))
+    assert "is_odd/1 is computed, and no loaded rule file defines it; name the one that does with --rules" in told
