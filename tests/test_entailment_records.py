@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from entailment_lines import chain_lines, lines_of
 from golden_fixture import compared
 from kb_contents import contents
 
 from hapax.engine.entailment.audited import audited_margin, keep_margin
 from hapax.engine.entailment.checks import EntailmentLimits, entailment_faults
-from hapax.engine.entailment.closure import EntailmentGraph
-from hapax.engine.entailment.graph import Edge, edges, entailment_scores, read_edges, store_edges, with_entailments
-from hapax.engine.entailment.lookup import StoredEdges, called_names, edges_into, edges_out_of, strongest, strongest_of
+from hapax.engine.entailment.graph import Edge, entailment_scores, read_edges, store_edges, with_entailments
 from hapax.engine.entailment.suggestions import suggestions
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.grammar.rules import Library
 from hapax.kb.store import KnowledgeBase
 
 EDGES = """\
@@ -35,7 +32,6 @@ can_digest(Person X, Food B)\tcan_eat(Person X, Food B)\t0.85
 harmed(Person X, Person Y)\tmet(Person X, Person Y)\t0.5
 met(Person X, Person Y)\tmet(Person Y, Person X)\t1
 """
-GOAL = r"went_to(X, Y), \+ p(X) ; findall(A, q(A), _)"
 FAULTY = {
     "no tab": "a(T X) b(T X) 0.5\n",
     "score": "a(T X)\tb(T X)\tmuch\n",
@@ -80,34 +76,6 @@ def stored(kb: KnowledgeBase, folder: Path) -> list[Edge]:
     found = read_edges(path)
     store_edges(kb, found)
     return found
-
-
-def lines_of(kb: KnowledgeBase, library: Library, found: list[Edge]) -> Iterator[str]:
-    for edge in found:
-        yield f"{edge.name}; {edge.is_trivial}; {edge.rule.sentence}; {edge.fact.id}"
-    for least in (0.0, 0.2, 0.5, 0.6, 0.9, 0.95, 1.0):
-        yield f"at least {least}: {[edge.name for edge in edges(kb, least)]}"
-    lookup = StoredEdges(kb)
-    lookup.prepare()
-    yield f"{sorted(lookup.names())}, {lookup.count()}"
-    for name, least in product(("went_to", "was_at", "killed", "met", "nothing"), (0.0, 0.6, 0.9)):
-        into, out_of = lookup.into(name, least), lookup.out_of(name, least)
-        yield f"{name}, {least}: {[edge.name for edge in into]}; {[edge.name for edge in out_of]}"
-        yield f"  goals {[edge.name for edge in edges_into(kb, library, [name], least)]}"
-        yield f"  starts {[edge.name for edge in edges_out_of(kb, [name], least)]}; {strongest(kb, f'{name}/2')}"
-    yield f"{[edge.name for edge in strongest_of([*found, *found[::-1]])]}"
-    yield str(called_names(GOAL))
-
-
-def chain_lines(found: list[Edge]) -> Iterator[str]:
-    graph = EntailmentGraph(found)
-    yield f"{[str(atom) for atom in graph.atoms]}"
-    for least in (0.0, 0.5, 0.9):
-        for start, chains in graph.chains(graph.atoms, least).items():
-            told = [(*map(str, chain.atoms), chain.score, chain.length, chain.scores) for chain in chains]
-            yield f"{start}, {least}: {told}"
-    yield f"{[[str(atom) for atom in group] for group in graph.paraphrases]}"
-    yield f"{sum(map(len, graph.closure.values()))}"
 
 
 def test_entailments_are_stored_looked_up_and_chained_as_before(tmp_path: Path) -> None:
