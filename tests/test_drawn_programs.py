@@ -17,6 +17,8 @@ from hapax.engine.inference.replay import Replay
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.statement_export import export_statements
 from hapax.engine.inference.theory import Theory
+from hapax.engine.kb_checks import check_kb
+from hapax.engine.near_misses import near_misses
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
@@ -70,6 +72,17 @@ def derived(kb: KnowledgeBase, library: Library, prolog: PrologSession) -> Itera
     yield f"  {' '.join(checksum(text.splitlines()) for text in texts)}"
 
 
+def checked(kb: KnowledgeBase, library: Library, prolog: PrologSession) -> Iterator[str]:
+    """Faults of the facts by the rules, and what is said of goals without an answer."""
+    faults = [str(finding.diagnostic) for finding in check_kb(library, kb, prolog)]
+    yield f"  {len(faults)} faults of facts, {checksum(faults)}"
+    theory, missed = Theory(library, kb), []
+    for signature in sorted(library.completed().signatures, key=lambda item: item.indicator)[:6]:
+        terms = ["'caffe'", *(f"V{place}" for place in range(len(signature.argument_types) - 1))]
+        missed += near_misses(theory, f"{signature.name}({', '.join(terms)})")
+    yield f"  {len(missed)} lines about goals, {checksum(missed)} {'; '.join(missed)[:120]}"
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_drawn_programs_are_derived_as_before(part: int, prolog: PrologSession) -> None:
     """Counts, engines, statements with proofs, exports and tables are those of the version that was read over."""
@@ -86,4 +99,5 @@ def test_drawn_programs_are_derived_as_before(part: int, prolog: PrologSession) 
             for change in range(CHANGES + 1):
                 changing.change(first=change == 0)
                 lines += [f"{seed} change {change}", *derived(kb, library, prolog)]
+            lines += checked(kb, library, prolog)
     compared(f"drawn_programs/{part}", "\n".join(lines) + "\n")
