@@ -1,6 +1,8 @@
 """The house rules that a reader relies on: imports go one way, each library has one place, pages match the program."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -242,3 +244,18 @@ def test_no_module_reaches_around_the_system() -> None:
                 around.append(f"{place}:{node.lineno} {node.value.id}.{node.attr}")
 
     assert around == []
+
+
+def test_importing_a_module_prints_nothing() -> None:
+    """Modules that are also commands do their work only as commands."""
+    names = [
+        f"hapax.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}"
+        for room in ("grammar", "kb", "engine")
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if path.stem not in ("__init__", "on_ray")
+    ]
+    script = f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)\n"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, text=True)
+
+    assert len(names) > 100
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
