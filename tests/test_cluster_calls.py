@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import random
+import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from golden_fixture import compared
 from kb_contents import checksum
 
+from hapax.engine.cluster import running
 from hapax.engine.cluster.calling import SEEDING_SECONDS, when_seeded
 from hapax.engine.cluster.owner import Allowance, Opening, Owner, OwnerReply, Post, Shard
 from hapax.engine.cluster.routing import (
@@ -301,3 +306,28 @@ def test_walks_begin_end_and_fail_as_read_over() -> None:
     for count, together, size in ((1, 4, 0), (1, 4, 6), (2, 4, 16), (2, 3, 17), (2, 8, 40), (3, 2, 25), (1, 1, 5)):
         lines += walked(count, together, size)
     compared("cluster/walks", "\n".join(lines) + "\n")
+
+
+def test_answers_are_gathered_while_the_search_runs_and_once_more_at_its_end() -> None:
+    """Walks go on beside the block, answers come in before it ends, and an error of the block leaves none behind."""
+    early = threading.Event()
+    calls: Counter[str] = Counter()
+
+    def gather() -> None:
+        calls["gather"] += 1
+        early.set()
+
+    walking = SimpleNamespace(advance=lambda: calls.update(["advance"]), end=lambda: calls.update(["end"]))
+    gathering = SimpleNamespace(gather=gather)
+
+    def interrupted(thread: ThreadPoolExecutor) -> None:
+        with running._beside(thread, gathering, walking):  # type: ignore[arg-type]
+            assert early.wait(20.0)
+            calls["before"] = calls["gather"]
+            raise KeyError("block")
+
+    with ThreadPoolExecutor(1) as thread, pytest.raises(KeyError, match="block"):
+        interrupted(thread)
+    assert calls["advance"] >= calls["before"] >= 1
+    assert calls["gather"] > calls["before"]
+    assert calls["end"] == 1
