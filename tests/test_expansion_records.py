@@ -35,6 +35,9 @@ is_kept_in(Object B, Place P) & enters(Person A, Place P) -> may_use(Person A, O
 @generic A
 is_allergic_to(Person A, Material M) & is_made_of(Object B, Material M) & not is_kept_in(Object B, "a box") -> must_avoid(Person A, Object B)
 
+@name keyed
+is_kept_in(Object B, Place P) & enters(Person A, Place P) -> may_open_with(Person A, Object B, "a key")
+
 @name other
 @generic A
 is_of_age(Person A, Age X) & X < 18 & likes(Person A, Object B) -> cannot_own(Person A, Object B)
@@ -150,6 +153,7 @@ def test_meta_rules_of_every_form_are_expanded_as_before() -> None:
         ("material", "M"),
         ("other", "B"),
         ("other", "A"),
+        ("keyed", "B"),
     ):
         for verbs in (True, False):
             lines += [

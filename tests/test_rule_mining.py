@@ -20,11 +20,14 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 import hapax
+from hapax.engine.expansion.rule_file import Sources, file_text
 from hapax.engine.mining import mine as mining
 from hapax.engine.mining import screening
 from hapax.engine.mining.mine import Mining, MiningOptions, mine
+from hapax.engine.mining.review import without_output
 from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
-from hapax.grammar.parser import parse_library
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import load_library, parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Value, Variable
 from hapax.kb import relations
@@ -773,3 +776,22 @@ def test_a_type_that_no_rule_can_name_is_left_out() -> None:
         mined = mine(kb, NO_RULES, MiningOptions(min_support=2, premises=1, examples=0))
 
     compared("mined/odd_types", mined_text("odd types", mined))
+
+
+def test_what_an_earlier_run_wrote_is_no_part_of_the_library(place: Path, tmp_path: Path) -> None:
+    """Rules and declarations of the output are left out, wherever else its predicates are used; a changed file is refused."""
+    output, other = tmp_path / "mined.rules", tmp_path / "other.rules"
+    library = parse_library(
+        [("a", "given drives(Person, Car)\n@generic none\ndrives(Person A, Car B) -> owns(Person A, Car B)\n")]
+    )
+    output.write_text(file_text([(library, "one")], Sources(Library(), Library(), None, output)), "utf-8")
+    other.write_text(
+        "given rides(Person, Car)\n@generic none\nrides(Person A, Car B) -> sees(Person A, Car B)\n", "utf-8"
+    )
+    left = without_output(load_library([output, other]), output)
+
+    assert [rule.conclusion.atom.predicate for rule in left.rules] == ["sees"]
+    assert [signature.name for signature in left.signatures if signature.declared] == ["rides"]
+    output.write_text(output.read_text("utf-8") + "# mine\n", "utf-8")
+    with pytest.raises(HapaxError, match="was written or changed by hand"):
+        without_output(left, output)
