@@ -112,7 +112,9 @@ def sites(node: ast.AST) -> Iterator[Site]:
 
 
 def _is_left_out(field: str, child: ast.AST) -> bool:
-    """True for annotations, decorators, type checking, messages and texts."""
+    """True for annotations, decorators, type checking, messages, texts, and what only asserts."""
+    if isinstance(child, ast.keyword) and child.arg == "strict":  # of `zip`, whose arguments are of one length
+        return True
     if field in ("annotation", "returns", "decorator_list", "type_comment"):
         return True
     if isinstance(child, ast.Raise | ast.JoinedStr | ast.Assert):
@@ -147,7 +149,8 @@ def _replacements(node: ast.AST) -> list[ast.AST]:
             return [ast.Constant(not value)]
         case ast.Constant(int(value)):
             return [ast.Constant(value + 1), ast.Constant(value - 1)]
-        case ast.Return(ast.expr() as value) if ast.unparse(value) != "None":
+        # In place of False, None is no less false.
+        case ast.Return(ast.expr() as value) if ast.unparse(value) not in ("None", "False"):
             return [ast.Return(ast.Constant(None))]
         case ast.Break() | ast.Continue():
             return [SWAPS[type(node)]()]
