@@ -100,6 +100,23 @@ def test_requests_of_votes_money_and_time_are_forecast_alike(ports: KnowledgeBas
     compared(f"search/forecast_of_votes_{likelihood}", "\n".join(lines) + "\n")
 
 
+@pytest.mark.parametrize("role", ["critic", "likelihood", "all"])
+def test_a_search_whose_verdicts_a_budget_ends_goes_on(ports: KnowledgeBase, role: str) -> None:
+    """Where claims or texts are not paid for any more, the report says so, and the next search judges the rest."""
+    roles = frozenset(("knowledge", "critic", "likelihood", "evaluator") if role == "all" else (role,))
+    lines = []
+    for limit in (3, 40, 200):
+        with KnowledgeBase() as kb:
+            kb.add_facts(ports.facts())
+            first = searched(job_of(kb, {"rules_together": 3}, Budget(max_calls=limit, roles=roles)))
+            middle = contents(kb, shown=0)
+            second = searched(job_of(kb, {"rules_together": 3}))
+            texts = (first, middle, second, contents(kb, shown=0))
+            lines += [f"# {limit}: {' '.join(checksum(text.splitlines()) for text in texts)}"]
+            lines += [line[:200] for line in first.splitlines()[:11]]
+    compared(f"search/budget_of_{role}", "\n".join(lines) + "\n")
+
+
 @pytest.mark.parametrize("limit", [0, 7, 30, 90])
 @pytest.mark.parametrize("compat", [None, "released"])
 def test_a_search_that_a_budget_ends_goes_on(ports: KnowledgeBase, limit: int, compat: str | None) -> None:
