@@ -8,7 +8,7 @@ import pytest
 
 from hapax.grammar import formatting
 from hapax.grammar.arguments import with_article
-from hapax.grammar.dependencies import plan, refuse_negative_cycles
+from hapax.grammar.dependencies import cost_from, plan, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.prolog_text import clause_text, definition_text
@@ -71,3 +71,15 @@ def test_nouns_have_their_articles() -> None:
     assert [with_article(name) for name in ("int", "Atom", "str", "Library", "NoneType", "None")] == [
         "an int", "an Atom", "a str", "a Library", "NoneType", "None",
     ]  # fmt: skip
+
+
+def test_a_rule_of_no_library_costs_what_a_model_is_asked_for() -> None:
+    """Predicates that nothing mentions are planned like undeclared ones, for which a search would ask."""
+    library = library_of("@generic none\nroad(Place A, Place B) & near(Place B, Place C) -> leads(Place A, Place C)\n")
+    (rule,) = library.rules
+    known, unknown = plan(rule, library), plan(rule, Library())
+
+    assert known.order == unknown.order
+    assert list(map(str, known.steps)) == list(map(str, unknown.steps))
+    assert cost_from(known, library, 100, 1, {}) == cost_from(unknown, Library(), 100, 1, {})
+    assert cost_from(unknown, Library(), 100, 1, {}).calls > 0
