@@ -25,7 +25,7 @@ from hapax.engine.certificates import (
     score_shift,
     upper_bound,
 )
-from hapax.engine.judging_draw import cut_of, draw_weights, is_given_out, random_number
+from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights, is_given_out, random_number
 from hapax.engine.search.certified_groups import (
     ScoredValue,
     certificates_of_groups,
@@ -39,6 +39,7 @@ from hapax.engine.soundness import rule_soundness, soundness_verdicts
 from hapax.engine.voter_errors import Vote, weigh, weigh_shared
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import DrawnItem, JudgingDraw, VoteRecord
+from hapax.kb.store import KnowledgeBase
 
 PROMISES = [
     Promise(precision, confidence, method)
@@ -202,3 +203,23 @@ def test_of_many_groups_without_a_promise_ten_are_told() -> None:
     assert first.startswith("Nothing can be promised: that at least 0.95")
     assert [reason.partition(":")[0] for reason in reasons] == [f"g{k:02}" for k in range(10)]
     assert remedy == "Label more."
+
+
+def test_the_draw_of_a_knowledge_base_tells_which_labels_are_a_sample(fresh_kb: KnowledgeBase) -> None:
+    """Items that were given out have their numbers and weights; by another critic's draw they are never in the sample."""
+    assert DrawnLabels.stored(fresh_kb, "predicates", "m") == DrawnLabels()
+    assert DrawnLabels().of("a") == (None, 1.0)
+    draw = JudgingDraw("predicates", "salt", {"critic": "m"}, 0.5, "2026-01-01")
+    items = [
+        DrawnItem("salt", "out", 0.9, 1.0, 0.3),
+        DrawnItem("salt", "kept", 0.9, 1.0, 0.5),
+        DrawnItem("salt", "light", 0.2, 0.4, 0.1),
+        DrawnItem("salt", "light, kept", 0.2, 0.4, 0.2),
+    ]
+    fresh_kb.set_judging_draw(draw, items)
+    own, other = (DrawnLabels.stored(fresh_kb, "predicates", critic) for critic in ("m", "n"))
+    names = [*(item.item_id for item in items), "no item"]
+
+    assert [own.of(name) for name in names] == [(0.3, 1.0), (None, 1.0), (0.1, 0.4), (None, 0.4), (None, 1.0)]
+    assert [other.of(name) for name in names] == [(NEVER, 1.0), (None, 1.0), (NEVER, 1.0), (None, 1.0), (None, 1.0)]
+    assert DrawnLabels.stored(fresh_kb, "soundness", "m") == DrawnLabels()
