@@ -212,3 +212,24 @@ def test_what_rests_on_itself_alone_is_impossible(length: int) -> None:
         program.add(node, [circle[place - 1], fact], [])
 
     assert exact(program, circle[0]) == 0.0
+
+
+def test_coupled_events_happen_together_as_often_as_the_rarest() -> None:
+    """Each keeps its probability, equal ones are one event, and certain or impossible members are left as they are."""
+    weights = {"a": 0.8, "b": 0.3, "c": 0.3, "sure": 1.0, "never": 0.0, "free": 0.5}
+    program = GroundProgram()
+    nodes = {name: program.node(name) for name in weights}
+    program.weights.update({nodes[name]: weight for name, weight in weights.items()})
+    program.couple("reply", [nodes[name] for name in ("b", "sure", "a", "never", "c")])
+    program.couple("alone", [nodes["free"]])
+    pairs = [*itertools.combinations(weights, 2), ("a", "b", "c"), ("a", "c", "free")]
+    both = {names: program.node(names, 1) for names in pairs}
+    for names, node in both.items():
+        program.add(node, [nodes[name] for name in names])
+
+    for name, weight in weights.items():
+        assert exact(program, nodes[name]) == pytest.approx(weight)
+    for names, node in both.items():
+        coupled = [weights[name] for name in names if name in ("a", "b", "c")]
+        others = [weights[name] for name in names if name not in ("a", "b", "c")]
+        assert exact(program, node) == pytest.approx(min(coupled, default=1.0) * math.prod(others))

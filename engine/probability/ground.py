@@ -44,10 +44,6 @@ class GroundProgram:
                 self.layers[number] = layer
         return number
 
-    def known(self, name: Hashable) -> int | None:
-        """The number of a node; None for an unknown one, which is false in every world."""
-        return self._numbers.get(name)
-
     def add(self, head: int, positive: Iterable[int], negative: Iterable[int] = ()) -> None:
         """Add an instance, unless its conclusion is among its own premises."""
         premises = tuple(dict.fromkeys(positive))
