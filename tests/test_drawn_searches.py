@@ -59,7 +59,17 @@ def drawn_settings(chance: random.Random) -> dict[str, Any]:
 def given_facts(chance: random.Random) -> list[FactRecord]:
     facts = [("sails", (f"ship {ship}", f"place {chance.randrange(14)}"), ("Ship", "Place")) for ship in range(4)]
     needs = [("needs", (f"plant {plant}", chance.randrange(50, 400)), ("Plant", "Metre")) for plant in range(14)]
-    return [FactRecord(name, values, types, Source.GIVEN) for name, values, types in (*facts, *needs)]
+    # Of predicates that a model is asked about, too.
+    asked = [
+        ("lies_near", (f"isle {chance.randrange(3)}", f"place {chance.randrange(4)}"), ("Isle", "Place")),
+        ("lies_near", ("isle 1", f"place {chance.randrange(4)}"), ("Isle", "Place")),
+        ("grows_on", (f"plant {chance.randrange(4)}", f"isle {chance.randrange(3)}"), ("Plant", "Isle")),
+        ("faces", (f"place {chance.randrange(4)}", f"place {chance.randrange(4)}"), ("Place", "Place")),
+        ("was_settled_in", ("isle 1", 1400 + 100 * chance.randrange(6)), ("Isle", "Year")),
+        ("has_harbour", (f"place {chance.randrange(4)}",), ("Place",)),
+    ]
+    own = chance.sample(asked, chance.randrange(len(asked) + 1))
+    return [FactRecord(name, values, types, Source.GIVEN) for name, values, types in (*facts, *needs, *own)]
 
 
 def stories(kb: KnowledgeBase, library: Library, prolog: PrologSession) -> list[str]:
