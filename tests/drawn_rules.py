@@ -21,6 +21,8 @@ functional was_settled_in(Isle, Year): "[1] was settled in [2]" / "[1] was not s
 functional rises_to(Isle, Metre) within 10%: "[1] rises to [2] metres" / "[1] does not rise to [2] metres" / "?"
 given sails(Ship, Place): "[1] sails to [2]" / "[1] does not sail to [2]" / "does [1] sail to [2]?"
 given needs(Plant, Metre): "[1] needs [2] metres" / "[1] does not need [2] metres" / "?"
+@example lies_near("Capri", "Naples")
+fact sails("the Argo", "place 3")
 computed is_early(Year Y) := Y < 1500
 computed is_above(Metre A, Metre B) := A > B
 """

@@ -21,7 +21,7 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.search.thresholds import CriticRule
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
-from hapax.kb.records import Distribution, FactRecord, Source
+from hapax.kb.records import USER, Distribution, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle import simulated_world
 
@@ -43,14 +43,19 @@ SETTINGS: Sequence[tuple[str, Sequence[Any]]] = [
     ("critic", (True, True, True, False)),
     ("fact_threshold", (None, None, CriticRule.parse("0.9"))),
     ("names", (False, False, True)),
+    ("measure", (None, None, "total", "paper", "slor")),
+    ("threshold_cap", (1.0, 1.0, 0.7)),
+    ("answer_tokens", (512, 40)),
 ]
 """Settings of a search with the values from which one is drawn."""
 
 
 def drawn_settings(chance: random.Random) -> dict[str, Any]:
     drawn = {name: chance.choice(values) for name, values in SETTINGS}
-    if drawn["compat"]:
-        drawn["ends"] = "overlapping"
+    if drawn["fact_threshold"]:
+        drawn["threshold_cap"] = 1.0
+    if drawn["compat"]:  # it has its own measure, ends and thresholds
+        drawn |= {"ends": "overlapping", "measure": None, "threshold_cap": 1.0, "fact_threshold": None}
     elif drawn["ends"] == "disjoint":
         drawn["keep_share"] = min(drawn["keep_share"], 0.5)
     return drawn
@@ -87,6 +92,21 @@ def stories(kb: KnowledgeBase, library: Library, prolog: PrologSession) -> list[
     return told
 
 
+def told_of(
+    kb: KnowledgeBase, rules: str, library: Library, options: dict[str, Any], prolog: PrologSession
+) -> Iterator[str]:
+    """Checksums of a search's forecast, report, stored rows and stories; or why it is refused."""
+    try:
+        job = replace(job_of(kb, options, rules=rules), rules=library.rules)
+        forecast = planned(job)
+    except HapaxError as refusal:
+        yield str(refusal)
+        return
+    report = searched(job)
+    for text in (forecast, report, contents(kb, shown=0), *stories(kb, library, prolog)):
+        yield checksum(text.splitlines())
+
+
 def spaced(rng: random.Random) -> Iterator[str]:
     """Names of two words, of which many share one, so that the head avoids repetitions."""
     for name in NAMES(rng):
@@ -97,22 +117,17 @@ def spaced(rng: random.Random) -> Iterator[str]:
 def test_drawn_rules_are_searched_as_before(part: int, prolog: PrologSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The forecast, report, stored rows and stories of each search are those of the version that was read over."""
     lines = []
-    for seed in range(part * 6, part * 6 + 6):
+    for seed in range(part * 5, part * 5 + 5):
         chance = random.Random(seed)
         monkeypatch.setattr(simulated_world, "_names", spaced if seed % 2 else NAMES)
         rules, library = drawn_library(chance)
-        settings = drawn_settings(chance)
         with KnowledgeBase() as kb:
             kb.add_facts(given_facts(chance))
-            try:
-                job = replace(job_of(kb, settings, rules=rules), rules=library.rules)
-                forecast = planned(job)
-            except HapaxError as refusal:
-                lines.append(f"{seed} {json.dumps(settings, default=str)}: {refusal}")
-                continue
-            report = searched(job)
-            figures = Counter(statement.rule for statement in kb.statements())
-            texts = (forecast, report, contents(kb, shown=0), *stories(kb, library, prolog))
-            sums = [checksum(text.splitlines()) for text in texts]
-            lines += [f"{seed} {json.dumps(settings, default=str)}", f"  {sorted(figures.items())} {' '.join(sums)}"]
+            gone = kb.facts("lies_near")[:1]
+            kb.withdraw([fact.id for fact in gone], "it sank", USER)
+            # The second search finds the answers, verdicts and statements of the first.
+            for options in (drawn_settings(chance), drawn_settings(chance)):
+                told = list(told_of(kb, rules, library, options, prolog))
+                figures = Counter(statement.rule for statement in kb.statements())
+                lines += [f"{seed} {json.dumps(options, default=str)}", f"  {sorted(figures.items())} {' '.join(told)}"]
     compared(f"search/drawn_{part}", "\n".join(lines) + "\n")
