@@ -12,7 +12,13 @@ from golden_fixture import compared
 from kb_contents import checksum, contents
 
 from hapax.engine.explain import story_text, why
-from hapax.engine.inference.bulk_derivation import DerivationReport, derive_all, export_tables, read_statements
+from hapax.engine.inference.bulk_derivation import (
+    DerivationReport,
+    derive_all,
+    export_tables,
+    fact_tables,
+    read_statements,
+)
 from hapax.engine.inference.replay import Replay
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.statement_export import export_statements
@@ -22,6 +28,7 @@ from hapax.engine.near_misses import near_misses
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
+from hapax.kb.relations import Relations
 from hapax.kb.store import KnowledgeBase
 from tools.differential import ChangingFacts, library_errors
 from tools.drawn_programs import Drawing
@@ -51,7 +58,8 @@ def derived(kb: KnowledgeBase, library: Library, prolog: PrologSession) -> Itera
     counts = []
     for rule in library.rules:
         records = [repr(record) for record in read_statements(kb, library, rule, prolog)]
-        counts.append(f"{rule.name} {len(records)} {checksum(records)}")
+        joined = fact_tables(kb, Relations(kb), library, rule)
+        counts.append(f"{rule.name} {len(records)} {checksum([*records, str(joined and joined[1])])}")
     yield f"  {', '.join(counts)}"
     exported = io.StringIO()
     export_statements(kb, library, exported)

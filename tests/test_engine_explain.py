@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hapax.engine.explain import Story, _Explainer, story_text, why, why_not
+from hapax.engine.explain import Story, _Explainer, _Replay, story_text, why, why_not
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.proof import By, Proof
 from hapax.engine.inference.session import PrologSession
@@ -465,3 +465,13 @@ def test_a_computed_predicate_without_its_definition_names_the_option(
 
     told = story_text(why_not(Theory(Library(), fresh_kb), "is_odd(3)", prolog))
     assert "is_odd/1 is computed, and no loaded rule file defines it; name the one that does with --rules" in told
+
+
+def test_a_rule_in_which_nothing_is_searched_has_no_cuts(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
+    """Its only variable is the generic person, for whom no value was ranked."""
+    library = parse_library([("f.rules", 'knows(Person X, "Capri") -> likes(Person X, "Capri")\n')])
+    (rule,) = library.rules
+    run = RunRecord("run1", "search", {}, "f", "2026-01-01")
+
+    assert rule.searched == ()
+    assert list(_Replay(Theory(library, fresh_kb), rule, run, ()).stories(Substitution(), prolog)) == []

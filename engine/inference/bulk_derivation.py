@@ -638,7 +638,6 @@ class _CompiledLibrary:
         for clause in clauses:
             if clause.grouped:
                 raise NotMaintained("it is an aggregate")
-            require_known_items(clause.rule)
             self._index(clause.body.tables, ())
         maintainer.open(stored)
         try:
@@ -853,12 +852,6 @@ def _constraints(rule: Rule) -> list[BodyLiteral]:
     return [item for item in rule.premise if not rule.is_information(item)]
 
 
-def require_known_items(rule: Rule) -> None:
-    """Raise NotMaintained for a premise with parts other than atoms and comparisons."""
-    if not all(isinstance(item, Literal | Comparison) for item in rule.premise):
-        raise NotMaintained(f"rule {rule.name} has more than atoms and comparisons")
-
-
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
@@ -972,7 +965,6 @@ class _RuleDeriver:
         body = compiled.body(rule)
         if not maintainer.affects(body):
             return stored.statements
-        require_known_items(rule)
         if not body.tables:
             raise NotMaintained("it has no positive premise")
         compiled.prepare(rule)
