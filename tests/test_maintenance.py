@@ -309,3 +309,28 @@ def test_a_rule_returns_to_sql_once_the_number_too_large_for_it_is_gone(huge: Va
 
         assert engines == ["prolog", "sql"]
         assert_as_derived_anew(kb, library, prolog)
+
+
+def test_large_numbers_are_decided_alike_with_and_without_maintenance(
+    fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """What an upper layer calculates does not keep SQL from filling a lower one again, whose product just fits."""
+    library = library_of(
+        "given first(Object, Object).\n"
+        "@name product\n@generic none\n"
+        "first(Thing X, Thing X) & Number K = X * 1000000000 & K < 3 -> deduced(Thing X, Thing X).\n"
+        "@name quarter\n@generic none\n"
+        "first(Thing Y, Thing Y) & Number K = Y + 2 & Number L = K / 4 & L < 0.5 -> reached(Thing Y, Thing Y).\n"
+        "@name both\n@generic none\n"
+        "deduced(Thing X, Thing X) & reached(Thing Y, Thing Y) -> told(Thing X, Thing Y).\n"
+    )
+    fresh_kb.add_facts([fact("first", "a", "a")])
+    derive_all(fresh_kb, library, library.rules, session=prolog)
+    fresh_kb.add_facts([fact("first", "a", 2**30)])
+    followed = derive_all(fresh_kb, library, library.rules, session=prolog)
+    with KnowledgeBase() as kb:
+        kb.add_facts(fresh_kb.facts())
+        anew = derive_all(kb, library, library.rules, session=prolog)
+
+    assert followed.atoms == anew.atoms == {"deduced/2": 0, "reached/2": 0}
+    assert_as_derived_anew(fresh_kb, library, prolog)

@@ -157,7 +157,6 @@ def derive_all(
             for rule in rules:
                 deriver.maintain(rule, Maintainer(relations, changes, compiled.tables))
             relations.settle(changes)
-            compiled.bound_numbers()
             # After `settle`: until then the tables still have the rows that are gone.
             atoms = compiled.materialise()
             # Of other rules nothing was brought up to date: their statements no longer count.
@@ -570,15 +569,6 @@ class _CompiledLibrary:
         # Each is within the bounds, but the largest may be too large with the most decimal places.
         return extent | NumberExtent(inexact=extent.largest * 10**extent.places >= EXACT)
 
-    def bound_numbers(self) -> None:
-        """Bound the numbers again, and compile the maintained predicates by the new bounds, once rows are deleted."""
-        self.extent = self._extent()
-        for layer in self.layers:
-            members = sorted(indicator for indicator in layer & self.derived if indicator in self.tables)
-            for indicator in members:
-                self.clauses.pop(indicator, None)
-            self._compile(members)
-
     def _refuse_mixed(self, indicator: str) -> None:
         """Refuse a computed predicate that also has facts or rules: only Prolog combines the two meanings."""
         signature = self.library.signature(indicator)
@@ -678,9 +668,12 @@ class _CompiledLibrary:
     def materialise(self) -> dict[str, int]:
         """Compute the derived predicates, lower layers first, and return how many atoms each has.
 
-        Tables that the same rules filled from the same facts are used again.
+        Tables that the same rules filled from the same facts are used again. Maintained predicates are compiled again,
+        by the numbers that are left and that lower layers make: so SQL decides what it decides without any maintenance.
         """
         counts: dict[str, int] = {}
+        if self.is_maintained:
+            self.extent = self._extent()
         for layer in self.layers:
             members = sorted(layer & self.derived)
             wide = [indicator for indicator in members if len(columns_of(indicator)) > MOST_ARGUMENTS]
@@ -688,7 +681,8 @@ class _CompiledLibrary:
                 self.refused |= dict.fromkeys(members, self.refused[wide[0]])
                 continue
             # A layer that was maintained has its tables already.
-            if self.tables.keys().isdisjoint(members) and not self._materialise(members):
+            is_filled = not self.tables.keys().isdisjoint(members)
+            if not (self._try_compile(members) if is_filled else self._materialise(members)):
                 continue
             for indicator in members:
                 if indicator in self.concluded:
@@ -706,6 +700,17 @@ class _CompiledLibrary:
                 self.tables[indicator] = table
             else:
                 self.tables[indicator] = self.relations.new_atoms(indicator, fingerprint)
+        if not self._try_compile(members):
+            return False
+        if is_new:
+            self._fill(members)
+            self.relations.count_atoms(members)
+        return True
+
+    def _try_compile(self, members: Sequence[str]) -> bool:
+        """Compile the clauses of a layer with tables; False, without the tables, if SQL cannot decide it."""
+        for indicator in members:
+            self.clauses.pop(indicator, None)
         try:
             self._compile(members)
         except NotCompiled as refusal:
@@ -714,9 +719,6 @@ class _CompiledLibrary:
             for indicator in members:
                 del self.tables[indicator]
             return False
-        if is_new:
-            self._fill(members)
-            self.relations.count_atoms(members)
         return True
 
     def _rules_of(self, members: Sequence[str]) -> list[Rule]:
