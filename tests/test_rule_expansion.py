@@ -821,6 +821,27 @@ def test_a_model_of_single_facts_is_refused_with_the_option_that_helps(
         assert "-m openai:MODEL or -m hf:MODEL" in result.stderr.replace("\n", " ")
 
 
+@pytest.mark.parametrize(
+    ("types", "joined"),
+    [
+        (("Food", "Food"), "Food"),
+        (("Fruit", "Food"), "Food"),
+        (("Food", "Fruit"), "Food"),
+        (("Fruit", "Herb"), "Food"),
+        (("Fruit", "Stone"), "Object"),
+        (("Person", "Food"), "Person"),
+        (("Food", "Person"), "Food"),
+    ],
+)
+def test_two_uses_of_a_new_verb_have_a_common_type(types: tuple[str, str], joined: str) -> None:
+    """The wider of two types, a declared one above both, or Object; persons share none with others, and the first stays."""
+    library = library_of("type Fruit < Food\ntype Herb < Food\n")
+    additions = [parse_addition("a", f"given is_washed({data_type})\n", library) for data_type in types]
+    whole = with_additions(library, additions)
+
+    assert whole.signature("is_washed/1").argument_types == (joined,)
+
+
 def test_a_file_without_a_meta_rule_is_an_error(place: Path) -> None:
     """A file that only declares predicates has nothing to expand."""
     (place / "meta.rules").write_text("given is_of_age(Person, Age)\n", encoding="utf-8")

@@ -36,11 +36,13 @@ def with_additions(library: Library, additions: Iterable[Library]) -> Library:
 
 
 def _common_supertype(types: tuple[str, str], library: Library) -> str:
-    """The first supertype of both types: one of the two, else a declared type, else Object."""
+    """The first supertype of both types: one of the two, else a declared type, else Object; for want of one, the first.
+
+    Persons are no objects.
+    """
     candidates = (*types, *(upper for _, upper in library.subtypes), OBJECT)
-    return next(
-        candidate for candidate in candidates if all(library.is_subtype(data_type, candidate) for data_type in types)
-    )
+    common = (upper for upper in candidates if all(library.is_subtype(data_type, upper) for data_type in types))
+    return next(common, types[0])
 
 
 def check_addition(addition: Library, library: Library, earlier: Sequence[Library] = ()) -> tuple[Diagnostic, ...]:
