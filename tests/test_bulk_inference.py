@@ -986,3 +986,25 @@ def test_a_rule_whose_values_only_hypotheses_could_give_is_left_out(fresh_kb: Kn
             "Search the rule, or write `@generic none` before it"
         )
     assert list(read_statements(fresh_kb, library, library.rules[0])) == []
+
+
+@pytest.mark.parametrize(("count", "engine"), [(100, "sql"), (101, "prolog")])
+def test_a_hundred_arguments_fit_into_a_table(
+    count: int, engine: str, fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """A derived predicate with as many arguments as a relation may have is filled by SQL; one more is left to Prolog."""
+    names = ", ".join(f"Thing X{number}" for number in range(count))
+    library = parse_library(
+        [
+            (
+                "wide.rules",
+                f"given wide({', '.join(['Thing'] * count)}).\n"
+                f"@name middle\n@generic none\nwide({names}) -> carried({names}).\n"
+                f"@name upper\n@generic none\ncarried({names}) -> shown(Thing X0, Thing X1).\n",
+            )
+        ]
+    )
+    fresh_kb.add_facts([FactRecord("wide", tuple(f"v{number}" for number in range(count)), (), Source.GIVEN)])
+    report = derive_all(fresh_kb, library, library.rules, session=prolog)
+
+    assert [(rule.statements, rule.engine) for rule in report.rules] == [(1, engine)] * 2

@@ -83,3 +83,12 @@ def test_a_rule_of_no_library_costs_what_a_model_is_asked_for() -> None:
     assert list(map(str, known.steps)) == list(map(str, unknown.steps))
     assert cost_from(known, library, 100, 1, {}) == cost_from(unknown, Library(), 100, 1, {})
     assert cost_from(unknown, Library(), 100, 1, {}).calls > 0
+
+
+def test_an_unknown_rule_is_looked_for_in_the_files_that_were_named() -> None:
+    """A file that was given by a relative path is told as it was written; of an absolute one its name is enough."""
+    library = parse_library(
+        [("own/road.rules", f"@name roads\n{RULE}"), ("/shipped/folder/sea.rules", f"@name seas\n{RULE}")]
+    )
+    with pytest.raises(HapaxError, match=r"^No rule is named rivers in own/road\.rules, sea\.rules\."):
+        library.rule("rivers")

@@ -169,3 +169,20 @@ def test_facts_are_loaded_by_batches_whatever_their_size(
     for name in "pqr":
         count = sum(fact.predicate == name for fact in facts)
         assert relations.row_count(relations.relation(f"{name}/1")) == count
+
+
+def test_what_is_synced_reaches_the_disk_by_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file, a path and a folder are each forced to the disk by their own descriptors, which are closed again."""
+    forced: list[tuple[int, int]] = []
+    monkeypatch.setattr("os.fsync", lambda file: forced.append((os.fstat(file).st_ino, file)))
+    path = tmp_path / "file"
+    path.write_text("content")
+    with path.open("rb") as stream:
+        system.sync(stream.fileno())
+    system.sync_path(path)
+    system.sync_folder(tmp_path)
+
+    assert [number for number, _ in forced] == [path.stat().st_ino, path.stat().st_ino, tmp_path.stat().st_ino]
+    for _, descriptor in forced:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)

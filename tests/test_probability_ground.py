@@ -233,3 +233,15 @@ def test_coupled_events_happen_together_as_often_as_the_rarest() -> None:
         coupled = [weights[name] for name in names if name in ("a", "b", "c")]
         others = [weights[name] for name in names if name not in ("a", "b", "c")]
         assert exact(program, node) == pytest.approx(min(coupled, default=1.0) * math.prod(others))
+
+
+def test_an_impossible_event_proves_nothing() -> None:
+    """A fact of probability 0 has no best proof, and neither has what rests on it."""
+    program = GroundProgram()
+    never, sure, both, either = (program.node(name, layer) for name, layer in (("n", 0), ("s", 0), ("b", 1), ("e", 1)))
+    program.weights |= {never: 0.0, sure: 0.5}
+    program.add(both, [never, sure])
+    program.add(either, [never])
+    program.add(either, [sure])
+
+    assert best_proofs(program) == {sure: 0.5, either: 0.5}
