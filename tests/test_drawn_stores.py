@@ -192,7 +192,7 @@ def read(kb: KnowledgeBase) -> Iterator[str]:
 def test_drawn_knowledge_bases_are_read_and_merged_as_before(part: int, tmp_path: Path) -> None:
     """Every reading method, the report of a merge and what it leaves give what was read over."""
     lines = []
-    for seed in range(part * 8, part * 8 + 8):
+    for seed in range(part * 4, part * 4 + 4):
         chance = random.Random(f"store {seed}")
         paths = tmp_path / f"{seed}.db", tmp_path / f"{seed} other.db"
         for path in paths:

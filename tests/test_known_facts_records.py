@@ -98,7 +98,7 @@ def operated(chance: random.Random, known: KnownFacts, operation: str) -> str:
 def test_facts_come_and_go_as_read_over(looks_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each of eight operations, values, truths, closures, tables, denials and stored rows are those recorded."""
     lines = []
-    for seed in range(24):
+    for seed in range(14):
         chance = random.Random(seed)
         with KnowledgeBase() as kb, monkeypatch.context() as patch:
             kb.add_facts([drawn(chance) for _ in range(12)])

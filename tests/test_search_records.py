@@ -105,7 +105,7 @@ def test_a_search_whose_verdicts_a_budget_ends_goes_on(ports: KnowledgeBase, rol
     """Where claims or texts are not paid for any more, the report says so, and the next search judges the rest."""
     roles = frozenset(("knowledge", "critic", "likelihood", "evaluator") if role == "all" else (role,))
     lines = []
-    for limit in (3, 40, 200):
+    for limit in (3, 60):
         with KnowledgeBase() as kb:
             kb.add_facts(ports.facts())
             first = searched(job_of(kb, {"rules_together": 3}, Budget(max_calls=limit, roles=roles)))
