@@ -1,4 +1,4 @@
-"""What is made of entailments, line by line, which tests compare with `tests/golden/entailments/`."""
+"""Lines about entailments, their chains and look-ups, which tests compare with `tests/golden/entailments/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Prolog process writes, read from its text: rows, calls for facts and the ends of goals, in `tests/golden/`."""
+"""The text of the Prolog process is read as rows, calls for facts and the ends of goals, as in `tests/golden/`."""
 
 from __future__ import annotations
 

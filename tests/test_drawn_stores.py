@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 
 
 def fill(kb: KnowledgeBase, chance: random.Random) -> None:
-    """Rows of each kind, few names and numbers, so that they often speak of the same things."""
+    """Add rows of each kind with few names and numbers, so that they often speak of the same things."""
 
     def name() -> str:
         return chance.choice(NAMES)
@@ -52,6 +52,13 @@ def fill(kb: KnowledgeBase, chance: random.Random) -> None:
     def score() -> float:
         return chance.choice([0.25, 0.5, 0.9])
 
+    questions = ask(kb, chance, name)
+    facts = judge(kb, chance, name, score, questions)
+    conclude(kb, chance, name, score, facts)
+
+
+def ask(kb: KnowledgeBase, chance: random.Random, name: Callable[[], str]) -> list[Question]:
+    """Add runs, rules, questions and requests."""
     for number in range(3):
         kb.start_run(
             RunRecord(name(), chance.choice(["search", "import"]), {"x": number}, name(), f"2026-01-0{number + 1}")
@@ -80,6 +87,17 @@ def fill(kb: KnowledgeBase, chance: random.Random) -> None:
                 chance.choice([None, "answered", "error", "unsent"]), chance.randrange(9), chance.randrange(9),
             )
         ).result()  # fmt: skip
+    return questions
+
+
+def judge(
+    kb: KnowledgeBase,
+    chance: random.Random,
+    name: Callable[[], str],
+    score: Callable[[], float],
+    questions: Sequence[Question],
+) -> list[FactRecord]:
+    """Add candidates, scores, verdicts and facts, of which some are withdrawn."""
     candidates = [
         Candidate(
             chance.choice(questions).id,
@@ -122,6 +140,17 @@ def fill(kb: KnowledgeBase, chance: random.Random) -> None:
     kb.add_facts(facts)
     kb.withdraw([fact.id for fact in facts[:2]], "wrong", chance.choice([USER, "a search"]))
     kb.restore([facts[0].id] if chance.random() < 0.5 else [])
+    return facts
+
+
+def conclude(
+    kb: KnowledgeBase,
+    chance: random.Random,
+    name: Callable[[], str],
+    score: Callable[[], float],
+    facts: Sequence[FactRecord],
+) -> None:
+    """Add types, denials, statements that rest on the facts, votes and labels."""
     kb.add_type_facts(TypeFact(name(), name(), score()) for _ in range(4))
     kb.add_denials(DenialRecord(name(), (name(), name()), 0.02) for _ in range(3))
     kb.add_statements(

@@ -1,4 +1,4 @@
-"""What the grammar refuses when a library comes to it that `check` has not seen, and its own last checks."""
+"""The grammar refuses libraries that `check` has not seen, and layouts by which it would change a file."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from kb_contents import checksum, contents
 import hapax
 from hapax.api.importing import rules_for_facts
 from hapax.grammar.errors import HapaxError
-from hapax.kb import exchange, intake, tables
+from hapax.kb import intake, tables
 from hapax.kb.exchange import import_facts
 from hapax.kb.intake import FactNames
 from hapax.kb.records import FactRecord, Source
@@ -389,9 +389,8 @@ def test_drawn_files_are_imported_alike_by_batches_of_any_size(part: int, monkey
         known = chance.choice([[], stored])
         told = outcome(source, stored=known, **options)
         with monkeypatch.context() as small:
-            for module in (exchange, intake, tables):
-                if hasattr(module, "_BATCH"):
-                    small.setattr(module, "_BATCH", 2)
+            for module in (intake, tables):
+                small.setattr(module, "_BATCH", 2)
             assert outcome(source, stored=known, **options) == told
         lines.append(f"{seed} {source.name} {checksum(told.splitlines())} {told.splitlines()[0][:150]}")
     compared(f"imported/drawn_{part}", "\n".join(lines) + "\n")

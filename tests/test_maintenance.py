@@ -314,7 +314,7 @@ def test_a_rule_returns_to_sql_once_the_number_too_large_for_it_is_gone(huge: Va
 def test_large_numbers_are_decided_alike_with_and_without_maintenance(
     fresh_kb: KnowledgeBase, prolog: PrologSession
 ) -> None:
-    """What an upper layer calculates does not keep SQL from filling a lower one again, whose product just fits."""
+    """Numbers of an upper layer do not keep SQL from filling a lower one again, whose product just fits."""
     library = library_of(
         "given first(Object, Object).\n"
         "@name product\n@generic none\n"

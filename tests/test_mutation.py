@@ -47,6 +47,8 @@ def changed(source: str) -> list[str]:
         ("x = a if b else c", ["x = a if True else c", "x = a if False else c"]),
         ("f(a)", ["pass"]),
         ("x = 'text'", []),
+        ("def f():\n    return False", ["return True"]),
+        ("for pair in zip(a, b, strict=True):\n    continue", ["break"]),
     ],
 )
 def test_changes(source: str, mutants: list[str]) -> None:

@@ -874,7 +874,7 @@ def test_predicates_that_a_meta_file_only_uses_are_its_own_where_types_do_not_fi
 
 
 def test_accepted_rules_with_an_error_are_not_written(tmp_path: Path) -> None:
-    """What a person changed in the sheet is checked as a whole, and the error has its place in the file to be written."""
+    """Rules that a person changed in the sheet are checked as a whole; an error has its place in the file to be written."""
     library = library_of()
     sources = Sources(library, library, None, tmp_path / "new.rules")
     rule = "given drives(Person, Object)\n@generic none\ndrives(Person A, Object B) -> rides(Person A, Object B)\n"

@@ -1,4 +1,4 @@
-"""What is known about the truth of proposed facts: labels by source, votes, and the claims that critics judge."""
+"""Truths of proposed facts by labels and votes, and the claims by which critics judge them."""
 
 from __future__ import annotations
 

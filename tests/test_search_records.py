@@ -152,7 +152,7 @@ DEMANDED = [
 
 @pytest.mark.parametrize("goal", DEMANDED, ids=range(len(DEMANDED)))
 def test_goals_ask_what_they_need(ports: KnowledgeBase, goal: str, prolog: PrologSession) -> None:
-    """What each goal needs first, what it asks, verifies and answers at each limit, and its forecast are those read over."""
+    """A goal's first needs, its questions, verifications and answers at each limit, and its forecast are those read over."""
     job = job_of(ports, {"values_per_call": 4, "calls_per_question": 1})
     assumed = ("owns(ann, 'Argo')", "likes(ann, vusiru)", "studies(ann, gubepo)")
     told = []
