@@ -286,7 +286,8 @@ def cut_text(row: StepAccount) -> str:
         return ""
     ends = [f"{name.replace('_', ' ')} {cut.kept:,}" for name, cut in row.cuts.items()]
     widths = f" ({', '.join(ends)})" if len(ends) > 1 else ""
-    count = f"{row.cut + row.kept:,} values"
+    number = row.cut + row.kept
+    count = f"{number:,} {'value' if number == 1 else 'values'}"
     came = f"{count} ranked" if any(cut.limit is not None for cut in row.cuts.values()) else f"the first of {count}"
     return f"step {row.step}, {row.variable}: {came}, {row.kept:,} kept{widths}"
 
