@@ -12,6 +12,7 @@ from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
 from hapax.engine.inference.bulk_derivation import RUN_ID, find_statement, statement_by_id
+from hapax.engine.inference.conflicts import fact_text
 from hapax.engine.inference.derive import (
     BULK_LIMITS,
     FactIndex,
@@ -612,7 +613,7 @@ def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
     elif signature.kind is PredicateKind.GIVEN:
         yield Story("it is not among the given facts; add it to a rule file, or import it", "given")
     elif is_asked(library, signature):
-        yield _asked_or_not(kb, library, atom)
+        yield from _asked_or_not(kb, library, atom)
     elif atom.indicator not in library.derived:
         yield Story("it is about a generic person, who has no stored facts; --assume adds it to a query", "assumption")
 
@@ -644,14 +645,27 @@ def _falsehood(item: BodyLiteral) -> str:
     return f"{text}: only numbers can be ordered" if orders_texts else text
 
 
-def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Story:
-    """The questions whose answers could have contained the value, if any were asked."""
+def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
+    """The questions whose answers could have contained the value, if any were asked; another known value, if any."""
     asked: list[Story] = []
     for question in _questions(library, atom):
         asked.extend(_question_story(kb, question))
     if asked:
-        return Story("it was asked for, and no model proposed it", "question", tuple(asked))
-    return Story("no model was asked; `hapax query --ask` asks", "question")
+        yield Story("it was asked for, and no model proposed it", "question", tuple(asked))
+    other = _other_value(kb, library, atom)
+    if other is not None:
+        yield Story(f"another value is known: {fact_text(other)}", "fact")
+    elif not asked:
+        yield Story("no model was asked; `hapax query --ask` asks", "question")
+
+
+def _other_value(kb: KnowledgeBase, library: Library, atom: Atom) -> FactRecord | None:
+    """A fact of a functional predicate that differs from the atom in the last argument alone."""
+    if library.kind(atom.indicator) is not PredicateKind.FUNCTIONAL:
+        return None
+    values = fact_key(atom)[1]
+    facts = (fact for fact in kb.facts(atom.indicator) if fact.arguments[:-1] == values[:-1])
+    return next(facts, None)
 
 
 def _questions(library: Library, atom: Atom) -> Iterator[Question]:

@@ -219,6 +219,25 @@ def test_what_is_never_asked_says_why(
     assert reason in story_text(why_not(Theory(library, kb), atom, prolog))
 
 
+def test_the_known_value_of_a_functional_predicate_is_the_reason(
+    fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """Of two values only one can hold, so that the known one is named; a question about the other stays in view."""
+    theory = Theory(parse_library([("t", "functional has_height(Mountain, Height)\n")]), fresh_kb)
+    fresh_kb.add_facts([FactRecord("has_height", ("Elbrus", 5642), ("Mountain", "Height"), Source.MODEL)])
+
+    def reasons(atom: str) -> list[str]:
+        return [child.text for child in why_not(theory, atom, prolog).children]
+
+    known = 'another value is known: has_height("Elbrus", 5642)'
+    assert reasons("has_height('Elbrus', 5000)") == [known]
+    assert reasons("has_height('Kazbek', 5642)") == ["no model was asked; `hapax query --ask` asks"]
+
+    question = Question((AtomPattern("has_height", ("Elbrus", None)),), "Height", functional=True)
+    fresh_kb.set_question_states([(question, QuestionState(2, 0, exhausted=True))])
+    assert reasons("has_height('Elbrus', 5000)") == ["it was asked for, and no model proposed it", known]
+
+
 def test_a_third_is_told_from_its_first_digits(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
     """Where two numbers read the same, the reason names the exact one."""
     rules = "given weighs(Thing, Number)\nweighs(Thing T, Number X) & Y = X / 3 -> share(Thing T, Number Y)\n"
