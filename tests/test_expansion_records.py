@@ -52,6 +52,7 @@ TYPE_REPLIES = [
     "Vehicle",
     '["Vehicle", "Boat"]',
     "Years, Numbers, Ages, Persons, Kilograms",
+    "Tools for\nof wood\nWork with\nTools of wood\nan axe\nHammer with a very long and heavy handle of wood",
 ]
 VERB_REPLIES = {
     "drive": "cannot drive",
