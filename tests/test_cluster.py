@@ -35,8 +35,8 @@ from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import model_name
 from hapax.engine.search.search import search
 from hapax.grammar.errors import HapaxError
-from hapax.kb import asking
-from hapax.kb.records import CallRecord, FactRecord, Source, content_id
+from hapax.kb import asking, rows
+from hapax.kb.records import AttemptRecord, CallRecord, FactRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends import openai_aliases
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
@@ -146,11 +146,15 @@ def test_answers_that_nobody_gathered_are_taken_in(undisturbed: Path, tmp_path: 
         spread(tmp_path, Stopping(2))
     for path in (*tmp_path.glob("spread.db*"), *(tmp_path / "shards").glob(f"{GATHERED}*")):
         path.unlink()
+    with KnowledgeBase(next((tmp_path / "shards").glob("shard-*.db"))) as shard:
+        shard.add(rows.ATTEMPTS, [AttemptRecord("request 1", "critic", "tiny@1", "chat/completions", "2026-01-01")])
     before, first = answered(tmp_path), len(asked(tmp_path))
 
     _, cluster = spread(tmp_path, Threads(2))
 
     assert cluster.taken_in == len(before) > 0
+    with KnowledgeBase(tmp_path / "spread.db", read_only=True) as kb:
+        assert [attempt.id for attempt in kb.attempts()] == ["request 1"]
     assert not before & set(asked(tmp_path)[first:])
     assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
 
