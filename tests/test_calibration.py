@@ -146,6 +146,29 @@ def test_few_labels_of_a_predicate_move_its_map_little() -> None:
     assert shifts["many/2"] < shifts["few/2"] < 0
 
 
+def test_a_map_and_its_shifts_are_added_on_the_logit() -> None:
+    """A score of .8 has log odds of ln 4; slope, intercept, a predicate's shift and the members' weights act on these."""
+    line = ScoreMap(slope=2.0, intercept=-math.log(2), shifts={"lower/2": -math.log(8)})
+    assert line.probability(0.8) == pytest.approx(8 / 9)  # odds 4 * 4 / 2
+    assert line.probability(0.8, "other/2") == pytest.approx(8 / 9)
+    assert line.probability(0.8, "lower/2") == pytest.approx(1 / 2)
+
+    points = ScoreMap(points=([0.2, 0.4, 0.8], [0.1, 0.5, 0.9]), shifts={"higher/2": math.log(9)})
+    found = [points.probability(score) for score in (0.0, 0.2, 0.3, 0.4, 0.7, 0.8, 1.0)]
+    assert found == pytest.approx([0.1, 0.1, 0.3, 0.5, 0.8, 0.9, 0.9])
+    assert points.probability(0.0, "higher/2") == pytest.approx(1 / 2)
+
+    both = ScoreMap(slope=1.5, intercept=math.log(3), weights={"a": 1.0, "b": 0.5}, shifts={"lower/2": -math.log(12)})
+    assert both.probability(0.5, members={"a": 0.8, "b": 0.2}) == pytest.approx(6 / 7)  # odds 3 * 4 / 2
+    assert both.probability(0.5, members={"a": 0.8, "other": 0.9}) == pytest.approx(12 / 13)
+    assert both.probability(0.5, "lower/2", {"a": 0.8}) == pytest.approx(1 / 2)
+    assert both.probability(0.8) == pytest.approx(24 / 25)  # the combined score alone: odds 3 * 4 ** 1.5
+    for fitted in (line, points, both, ScoreMap()):
+        assert ScoreMap.of(json.loads(json.dumps(fitted.parameters))).probability(0.3, "lower/2") == pytest.approx(
+            fitted.probability(0.3, "lower/2")
+        )
+
+
 def test_without_labels_the_bias_is_that_of_claims_about_nothing() -> None:
     """A critic that gives .1 to claims without content is as undecided at .1 as another at .5 (Zhao et al. 2021)."""
     fitted = contextual_map([0.1, 0.1, 0.1])

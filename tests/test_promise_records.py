@@ -155,6 +155,7 @@ def test_votes_are_drawn_and_weighed_alike() -> None:
     lines = []
     for name, chances in (
         ("even", [k / 20 for k in range(21)]), ("sure", [0.99] * 50 + [0.5] * 10), ("single", [0.4]), ("low", [0.01, 0.02] * 15),
+        ("rising", [k / 200 for k in range(1, 42)]), ("few", [0.1, 0.3, 0.2]),
     ):  # fmt: skip
         for risk in (0.05, 0.2, 0.5):
             cut = cut_of(chances, risk)
