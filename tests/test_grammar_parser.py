@@ -19,6 +19,7 @@ from hapax.grammar.parser import (
     parse_library,
     parse_rule,
     parse_statements,
+    read_texts,
     statement_tokens,
 )
 from hapax.grammar.printing import format_library, signature_text
@@ -509,6 +510,21 @@ def test_a_slip_in_a_keyword_names_the_keyword(keyword: str, data: st.DataObject
     else:
         assert f'Did you mean "{keyword}"?' in str(fault)
         assert mended == [keyword]
+
+
+def test_rules_are_numbered_by_their_place_among_the_rules() -> None:
+    """A rule that cannot be read keeps its number; a broken declaration has none, and an attribute only with an arrow."""
+    text = """
+        @polarity & affirmative
+        p(Person X) -> q(Person X)
+        p(Person X -> q(Person X)
+        oracle r(Person X -> Person Y)
+        @domain x -> y
+        p(Person X) -> s(Person X)
+    """
+    library = read_texts([("t", text)]).library
+
+    assert [rule.name for rule in library.rules] == ["rule1", "rule4"]
 
 
 def test_a_declaration_that_cannot_be_read_explains_missing_types_of_its_own_predicate_alone() -> None:

@@ -353,13 +353,14 @@ def test_imports_use_the_kept_rules() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_table_without_a_mapping_is_refused_beside_kept_rules() -> None:
-    """A table whose first column is no predicate brings no facts; a header that says so, or facts of before, do."""
+    """A table whose first column is no predicate brings no facts; a header, a repeated word or facts of before do."""
     run("import", written("good.csv", "lies_at,Heathrow,83\n"), "--rules", "air.rules", "--db", "air.db")
     table = written("table.csv", "name,country\nheathrow,UK\n")
     refused = run("import", table, "--db", "air.db", code=1)
     strict = run("import", table, "--rules", "air.rules", "--db", "air.db", code=1)
     own = run("import", written("own.csv", "predicate,who\nflies,Ann\nflies,Ann\n"), "--db", "air.db")
     again = run("import", written("more.csv", "flies,Bob\n"), "--db", "air.db")
+    repeated = run("import", written("two.csv", "hums,Ann\nsings,Bob\nhums,Bob\n"), "--db", "air.db")
 
     for output in (refused.output, strict.output):
         assert "table.csv:1: the first column holds no predicate of the rules" in " ".join(output.split())
@@ -367,6 +368,7 @@ def test_a_table_without_a_mapping_is_refused_beside_kept_rules() -> None:
     assert "1 of flies/1" in own.output
     assert "1 fact repeats an earlier one: line 3" in own.output
     assert "1 fact read" in again.output
+    assert "3 facts read" in repeated.output
 
 
 @pytest.mark.usefixtures("folder")
