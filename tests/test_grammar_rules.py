@@ -105,3 +105,15 @@ def test_values_agree_within_a_tolerance(tolerance: str, values: tuple[str | int
     assert parsed.covers_all(values) is agree
     if len(values) == 2:
         assert parsed.covers(*values) is parsed.covers(*reversed(values)) is agree
+
+
+def test_constants_alone_type_an_argument_of_an_undeclared_predicate() -> None:
+    """A variable goes before constants; these give Number, or Object where one of them is a text."""
+    rules = """
+        scores(Person X, 3) & rides(Person X, "bike") & rides(Person X, 4) & counts(1, Person X) -> wins(Person X)
+        counts(Age A, Person X) -> ages(Person X, Age A)
+    """
+    library = parse_library([("t", rules)])
+
+    found = {name: library.signature(name).argument_types for name in ("scores/2", "rides/2", "counts/2")}
+    assert found == {"scores/2": ("Person", "Number"), "rides/2": ("Person", "Object"), "counts/2": ("Age", "Person")}

@@ -18,7 +18,7 @@ from cli_fixture import invoke
 import hapax
 from hapax.grammar.errors import HapaxError
 from hapax.kb import seals, system
-from hapax.kb.records import FactRecord, RunRecord, Source
+from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.roots import merkle_root, roots_of
 from hapax.kb.store import KnowledgeBase
 
@@ -83,6 +83,23 @@ def test_roots_depend_on_rows_alone(database: Path, tmp_path: Path) -> None:
     with KnowledgeBase(database) as kb, KnowledgeBase(tmp_path / "copy.db") as copy, KnowledgeBase(other) as merged:
         assert roots_of(kb) == roots_of(copy) == roots_of(merged)
         assert [run.run for run in roots_of(kb).runs] == ["", "first", "second"]
+
+
+def test_statements_and_proofs_belong_to_their_run(database: Path) -> None:
+    """A statement has two rows in the root of its run, itself and its proof, and none elsewhere."""
+    with KnowledgeBase(database) as kb:
+        before = {run.run: run.rows for run in roots_of(kb).runs}
+        values = (("A", "Troy"),)
+        kb.add_statements(
+            [
+                StatementRecord(
+                    "old", Distribution.HEAD, "second", values, "Troy is old", "Troy fell", "", {"by": "fact"}
+                )
+            ]
+        )
+        after = {run.run: run.rows for run in roots_of(kb).runs}
+
+    assert after == {**before, "second": before["second"] + 2}
 
 
 def test_a_sealed_file_is_checked(database: Path, key: Path) -> None:
