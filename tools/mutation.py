@@ -48,7 +48,7 @@ SWAPS: Mapping[type, type] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult,
     ast.Break: ast.Continue, ast.Continue: ast.Break,
 }  # fmt: skip
-MOST_TESTS = 200
+MOST_TESTS = 1000
 """Most recorded tests that run for a mutant."""
 RAREST_TESTS = 40
 """Of these, the ones that execute the rarest lines beside the changed one."""
