@@ -206,6 +206,14 @@ def test_recursion_with_a_limit_is_none_that_counts_for_ever(premise: str) -> No
     assert "HPX221" not in codes(COUNTING.format(premise))
 
 
+def test_a_calculating_rule_hides_no_recursion_after_it() -> None:
+    """A rule that calculates a number and is not recursive is passed over; the one that counts for ever is named."""
+    first = "@generic none\nweighs(Thing A, Number N) & M = N * 2 -> costs(Thing A, Number M)\n"
+    counting = COUNTING.format("counts(Thing A, Number N) & M = N + 1")
+
+    assert codes(first + counting).count("HPX221") == 1
+
+
 def test_opposite_conclusions_name_both_rules_and_places() -> None:
     """A contradiction between two rules points at both."""
     warning = next(diagnostic for diagnostic in check_library(library_of(PAPER)) if diagnostic.code == "HPX207")

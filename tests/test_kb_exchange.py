@@ -275,6 +275,15 @@ def test_one_predicate_can_be_exported_alone(fresh_kb):
     assert by_indicator.getvalue() == "predicate,argument1,argument2\np,1,2\n"
 
 
+@pytest.mark.parametrize(("form", "text"), [("csv", "predicate\n"), ("prolog", ":- encoding(utf8).\n"), ("jsonl", "")])
+def test_an_export_without_facts_has_its_first_line_alone(fresh_kb, form, text):
+    """A file of no facts has the header of its format, of which a CSV's has no columns of arguments."""
+    stream = io.StringIO()
+    report = export_facts(fresh_kb, form, stream)
+
+    assert (stream.getvalue(), report.written) == (text, 0)
+
+
 def test_numbered_columns_may_stand_anywhere(fresh_kb):
     """A header with numbered arguments says where they are; columns that an import has no use for are told."""
     text = "id,Argument2,note,predicate,arg1\n7,milk,sure,is_allergic_to,Ada\n8,,,is_old,Ur\n"
