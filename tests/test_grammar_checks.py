@@ -206,6 +206,18 @@ def test_recursion_with_a_limit_is_none_that_counts_for_ever(premise: str) -> No
     assert "HPX221" not in codes(COUNTING.format(premise))
 
 
+def test_templates_are_compared_beside_predicates_without_any() -> None:
+    """A predicate without templates is passed over; each form of the next that says the same as another is named."""
+    text = (
+        "oracle is_at(Thing, Place)\n"
+        'oracle is_in(Thing, Place): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"\n'
+        'oracle is_by(Thing, Place): "[1] is by [2]" / "[1] is not by [2]" / "[1] is  By [2]?"\n'
+    )
+    found = [(fault.place.line, fault.message) for fault in check_library(library_of(text)) if fault.code == "HPX219"]
+
+    assert [(line, message[:19]) for line, message in found] == [(2, "the negated form of"), (3, "the question form o")]
+
+
 def test_a_calculating_rule_hides_no_recursion_after_it() -> None:
     """A rule that calculates a number and is not recursive is passed over; the one that counts for ever is named."""
     first = "@generic none\nweighs(Thing A, Number N) & M = N * 2 -> costs(Thing A, Number M)\n"

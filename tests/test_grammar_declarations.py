@@ -84,6 +84,25 @@ def test_of_two_closednesses_the_stronger_holds() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("types", "is_possible"),
+    [
+        ("Town, Town", True),
+        ("Town, Place", True),
+        ("Place, Person", False),
+        ("Town, Dish", False),
+        ("Town", False),
+        ("Town, Town, Town", False),
+    ],
+)
+def test_a_property_needs_two_arguments_of_which_one_type_covers_both(types: str, is_possible: bool) -> None:
+    """A predicate is symmetric or transitive only if a value of its first argument may stand at the second."""
+    arity = types.count(",") + 1
+    library = parse_library([("f.rules", f"type Town < Place\noracle p({types})\ntransitive p/{arity}")])
+
+    assert ("HPX120" not in {found.code for found in check_library(library)}) is is_possible
+
+
 def test_an_oracle_predicate_is_open_until_it_is_closed_or_derived() -> None:
     """Only declared oracle predicates are open: given, derived and undeclared ones are false where they are absent."""
     library = parse_library([(

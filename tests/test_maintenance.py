@@ -160,6 +160,27 @@ def roads(fresh_kb: KnowledgeBase) -> KnowledgeBase:
     return fresh_kb
 
 
+def test_a_recursion_follows_the_last_fact_of_a_closed_key(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
+    """Closed by its first argument, a predicate denies no pair of `a` once no fact about `a` is left."""
+    text = "road(Place A, Place B) & not toll(Place A, Place B)"
+    library = library_of(
+        "closed toll/2 by 1\n"
+        f"@name one\n@generic none\n{text} -> reaches(Place A, Place B)\n"
+        f"@name more\n@generic none\nreaches(Place Z, Place A) & {text} -> reaches(Place Z, Place B)\n"
+    )
+    fresh_kb.add_facts([fact("road", *pair) for pair in ("ab", "bc", "cd")])
+    tolls = [fact("toll", first, "x") for first in "abc"]
+    fresh_kb.add_facts(tolls)
+    derive_all(fresh_kb, library, library.rules)
+    assert fresh_kb.derived_counts() == {"one": 3, "more": 3}
+
+    fresh_kb.withdraw([tolls[1].id], "wrong", "user")
+    derive_all(fresh_kb, library, library.rules)
+
+    assert fresh_kb.derived_counts() == {"one": 2, "more": 0}
+    assert_as_derived_anew(fresh_kb, library, prolog)
+
+
 def test_only_what_changes_is_written(roads: KnowledgeBase) -> None:
     """Statements that a change leaves alone keep their rows, and those of an atom with another derivation too."""
     library = library_of(ROUTES)

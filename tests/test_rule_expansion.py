@@ -881,6 +881,8 @@ def test_accepted_rules_with_an_error_are_not_written(tmp_path: Path) -> None:
     sound, faulty = (parse_addition("a", text, library) for text in (rule, rule.replace("@generic none\n", "")))
 
     assert "drives(Person A, Object B) -> rides(Person A, Object B)" in file_text([(sound, "one")], sources)
+    # Nothing that a comment may hold ends its line or shows as other text.
+    assert "# a b c d\n" in file_text([(sound, " a\nb\r\u2028c \u202e\x07 d")], sources)
     with pytest.raises(RulesRejected, match=r"new\.rules:6:1: error HPX105: rule rule1 has fewer than three variables"):
         file_text([(faulty, "one")], sources)
 

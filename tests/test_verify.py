@@ -388,6 +388,8 @@ def test_a_proof_without_a_premise_or_of_another_conclusion_does_not_follow(fres
     assert reason("tours(X, Lille)", STEPS[:4]) == "4 of the 5 premises of rule tour are there"
     assert reason("tours(X, Ghent)", STEPS) == 'tours(Person X, "Ghent") is not what rule tour concludes'
     assert reason("tours(X, Lille)", STEPS, "Bruges") == 'tours(Person X, "Lille") is not what rule tour concludes'
+    of_ann = (replace(VISIT, goal=literal("visits(Ann, Ghent)")), *STEPS[1:])  # a statement speaks of nobody
+    assert reason("tours(Ann, Lille)", of_ann) == 'tours("Ann", "Lille") is not what rule tour concludes'
     with pytest.raises(StepFault, match="it has no proof"):
         checker.misfit("tour", "run", BINDINGS.encode(()), None)
 
