@@ -78,12 +78,12 @@ def readings(kb: KnowledgeBase, library: Library, prolog: PrologSession) -> Iter
     theory = Theory(library, kb)
     yield "verify", lambda: [(found.table, found.row, found.reason) for found in hapax.verify(kb).damages]
     yield "rows of runs", lambda: [(run.run, run.rows) for run in roots_of(kb).runs]
-    yield "facts", lambda: kb.facts()
-    yield "statements", lambda: kb.statements()
-    yield "denials", lambda: kb.denials()
-    yield "calls", lambda: kb.calls()
+    yield "facts", kb.facts
+    yield "statements", kb.statements
+    yield "denials", kb.denials
+    yield "calls", kb.calls
     yield "candidates", lambda: kb.candidates_of([question.id for question in kb.questions()])
-    yield "decisions", lambda: kb.decisions()
+    yield "decisions", kb.decisions
     yield "story of a fact", lambda: [fact_story(kb, fact.predicate, fact.arguments) for fact in kb.facts()[::9]]
     yield "why", lambda: [story_text(why(theory, found.id, prolog)) for found in kb.statements()[:3]]
     yield "query", lambda: run_query(theory, "can_reach(X, A)", session=prolog).rows
