@@ -13,6 +13,7 @@ from cli_fixture import invoke
 
 import hapax
 from hapax.api.kept_rules import keep_rules
+from hapax.engine.inference import replay
 from hapax.engine.inference.proof import By, Proof
 from hapax.engine.inference.replay import StepChecker, StepFault
 from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
@@ -144,14 +145,16 @@ def wrong_proofs(path: Path) -> list[tuple[str, str, str]]:
     return [(damage.row, damage.reason, damage.content) for damage in verification.damages if damage.table == "proofs"]
 
 
-def test_proofs_are_replayed(proved: Path) -> None:
-    """Proofs as a search stored them have no fault, and their number is told."""
+def test_proofs_are_replayed(proved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proofs as a search stored them have no fault, and their number is told, however many are read at a time."""
     result = json.loads(invoke("verify", "--db", proved, "--json").stdout)
     with closing(sqlite3.connect(proved)) as connection:
         text = "".join(proof for (proof,) in connection.execute("SELECT proof FROM proofs"))
 
     assert (result["damages"], result["rewritten"]) == ([], [])
-    assert result["proofs"] > 0
+    assert result["proofs"] > 2
+    monkeypatch.setattr(replay, "BATCH", 2)
+    assert json.loads(invoke("verify", "--db", proved, "--json").stdout) == result
     assert all(f'"by":"{by}"' in text for by in ("fact", "rule", "declaration", "computed", "negation", "assumption"))
 
 
