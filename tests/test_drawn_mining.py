@@ -13,6 +13,7 @@ from test_rule_mining import mined_text
 from hapax.engine.mining.mine import MiningOptions, mine
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
+from hapax.grammar.terms import Value
 from hapax.kb.records import DenialRecord, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -26,6 +27,7 @@ DECLARATIONS = (
     "@generic none\nweighs(Person A, Number N) & M = N * 2 -> doubles(Person A, Number M)",
     "likes(Person X, Dish B) & serves(City C, Dish B) -> may_move_to(Person X, City C)",
 )  # fmt: skip
+WEIGHTS: tuple[Value, ...] = (50, Decimal("60.5"), 70)
 
 
 def drawn_facts(chance: random.Random) -> list[FactRecord]:
@@ -34,7 +36,7 @@ def drawn_facts(chance: random.Random) -> list[FactRecord]:
     dishes.append("soup")
     home = {person: chance.choice(cities) for person in people}
     menu = {city: chance.choice(dishes) for city in cities}
-    rows: list[tuple[str, tuple[str | int | Decimal, ...], tuple[str, ...]]] = []
+    rows: list[tuple[str, tuple[Value, ...], tuple[str, ...]]] = []
     for person in people:
         rows.append(("lives_in", (person, home[person]), ("Person", "City")))
         rows += [
@@ -44,7 +46,7 @@ def drawn_facts(chance: random.Random) -> list[FactRecord]:
         ]
         liked = menu[home[person]] if chance.random() < 0.8 else chance.choice(dishes)
         rows.append(("likes", (person, liked), chance.choice([("Person", "Dish"), ("Twin", "Dish"), ()])))
-        rows.append(("weighs", (person, chance.choice([50, Decimal("60.5"), 70])), ("Person", "Number")))
+        rows.append(("weighs", (person, chance.choice(WEIGHTS)), ("Person", "Number")))
         if chance.random() < 0.5:
             rows.append(("leads", (person, chance.choice(people)), ("Person", "Person")))
         if chance.random() < 0.3:

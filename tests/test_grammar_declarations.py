@@ -103,6 +103,14 @@ def test_a_property_needs_two_arguments_of_which_one_type_covers_both(types: str
     assert ("HPX120" not in {found.code for found in check_library(library)}) is is_possible
 
 
+def test_what_a_property_forbids_has_the_types_of_the_predicate() -> None:
+    """An asymmetric predicate forbids a pair and its mirror, each variable of the type at its first place."""
+    library = parse_library([("f.rules", "type Town < Place\noracle lies_in(Town, Place)\nasymmetric lies_in/2")])
+
+    (constraint,) = library.constraints
+    assert [str(item) for item in constraint.premise] == ["lies_in(Town A, Place B)", "lies_in(Place B, Town A)"]
+
+
 def test_an_oracle_predicate_is_open_until_it_is_closed_or_derived() -> None:
     """Only declared oracle predicates are open: given, derived and undeclared ones are false where they are absent."""
     library = parse_library([(
