@@ -279,7 +279,8 @@ def broken_declarations(library: Library, kb: KnowledgeBase, session: PrologSess
         verb = "breaks" if len(conflict.facts) == 1 else "break"
         message = f'{conflict.text} {verb} "{conflict.declaration}"'
         remedy = "Retract or correct a fact that is wrong, or remove the declaration"
-        yield _finding(faults.BROKEN_DECLARATION, kb, message, remedy, *conflict.proofs)
+        # Of a fact that breaks a declaration with itself, two proofs may be one.
+        yield _finding(faults.BROKEN_DECLARATION, kb, message, remedy, *dict.fromkeys(conflict.proofs))
 
 
 def constants_under_two_types(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
