@@ -21,8 +21,8 @@ WORDS: Sequence[str] = (
 """Words that a slip may put in place of another."""
 
 
-def slipped(chance: random.Random, text: str) -> str:
-    """The text with a token dropped, doubled, exchanged with the next one, or replaced."""
+def slipped(chance: random.Random, text: str, words: Sequence[str] = WORDS) -> str:
+    """The text with a token dropped, doubled, exchanged with the next one, or replaced by one of the words."""
     places = [match.span() for match in TOKENS.finditer(text)]
     place = chance.randrange(len(places) - 1)
     (start, end), (after, last) = places[place], places[place + 1]
@@ -35,7 +35,7 @@ def slipped(chance: random.Random, text: str) -> str:
         case 2:
             new = f"{following}{text[end:after]}{token}"
         case _:
-            new = f"{chance.choice(WORDS)}{text[end:after]}{following}"
+            new = f"{chance.choice(words)}{text[end:after]}{following}"
     return text[:start] + new + text[last:]
 
 
