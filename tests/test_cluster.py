@@ -159,6 +159,20 @@ def test_answers_that_nobody_gathered_are_taken_in(undisturbed: Path, tmp_path: 
     assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
 
 
+def test_a_worker_that_cannot_take_known_answers_ends_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the answers that were handed to it a worker would ask again, so its fault is the search's."""
+    spread(tmp_path, Threads(2))
+
+    def full(_: Owner, calls: Sequence[CallRecord]) -> None:
+        raise HapaxError(f"no room for {len(calls) > 0}")
+
+    monkeypatch.setattr(Owner, "take_in", full)
+    with pytest.raises(HapaxError, match="no room for True"):
+        spread(tmp_path, Threads(2))
+
+
 def test_an_answer_that_is_not_needed_is_kept(tmp_path: Path) -> None:
     """Answers for walks that the search did not need are not in the result; they stay in the folder for later searches."""
     with locked(tmp_path / "shards"), KnowledgeBase(tmp_path / "shards" / GATHERED) as pool:

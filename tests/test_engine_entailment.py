@@ -368,8 +368,9 @@ def test_rules_without_a_common_predicate_are_not_compared(monkeypatch: pytest.M
     assert len(compared) < 5 * len(library.rules)
 
 
-def test_of_rules_that_follow_from_each_other_only_the_first_is_told() -> None:
-    """With paraphrases in their premises either rule makes the other one redundant; without both the conclusion is lost."""
+def test_of_rules_that_follow_from_each_other_only_the_first_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With paraphrases in their premises either rule makes the other redundant, and without both the conclusion is lost;
+    a comparison for which no time is left is told."""
     library = parse_library(
         [
             (
@@ -381,6 +382,9 @@ def test_of_rules_that_follow_from_each_other_only_the_first_is_told() -> None:
     found = [edge(f"{word}(Person X, Person Y)", f"{back}(Person X, Person Y)") for word, back in ("pq", "qp")]
 
     assert [(fault.code, fault.place.line) for fault in entailment_faults(library, found)] == [("HPX414", 1)]
+
+    monkeypatch.setattr(checks, "MAXIMUM_TRIES_OF_ALL", 0)
+    assert [fault.code for fault in entailment_faults(library, found)] == ["HPX303"]
 
 
 def test_contrary_conclusions_are_told_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
