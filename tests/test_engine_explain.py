@@ -12,6 +12,7 @@ from hapax.engine.inference.proof import By, Proof
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.probability.answers import ProbabilityOptions
+from hapax.engine.run_memory import with_stored_predicates
 from hapax.engine.search.beams import substitution_subject
 from hapax.engine.search.oracle import short_model_name
 from hapax.grammar.errors import HapaxError
@@ -381,6 +382,23 @@ def test_a_story_needs_no_rule_files(remembered: KnowledgeBase, statement: State
     assert "PersonX must not touch shellfish  is_allergic_to(Person X" in explanation
     assert fact.startswith("shrimp is an ingredient in paella  is_ingredient_in(")
     assert "P(yes) 0.970 for 'Shrimp is an ingredient in paella.' by the critic tiny" in fact
+
+
+def test_predicates_of_facts_are_added_once(fresh_kb: KnowledgeBase) -> None:
+    """Of the predicates that facts have, those that neither rules nor the file declare are added, as given ones."""
+    library = parse_library([("t", "oracle borders(Place, Place)\n")])
+    fresh_kb.add_facts(
+        FactRecord(name, values, (), Source.GIVEN)
+        for name, values in (("borders", ("a", "b")), ("borders", ("a",)), ("is_old", ("a",)))
+    )
+    added = {}
+    for thorough in (False, True):
+        found = with_stored_predicates(Theory(library, fresh_kb), thorough=thorough).library.signatures
+        added[thorough] = [(item.indicator, str(item.kind)) for item in found]
+
+    known, old, other = ("borders/2", "oracle"), ("is_old/1", "given"), ("borders/1", "given")
+    assert added[False] == [known, old]
+    assert sorted(added[True]) == sorted([known, old, other])
 
 
 def test_stored_words_go_before_those_of_the_files(
