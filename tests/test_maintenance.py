@@ -181,6 +181,26 @@ def test_a_recursion_follows_the_last_fact_of_a_closed_key(fresh_kb: KnowledgeBa
     assert_as_derived_anew(fresh_kb, library, prolog)
 
 
+def test_a_fact_that_returns_under_the_number_of_a_lost_one_stays(
+    fresh_kb: KnowledgeBase, prolog: PrologSession
+) -> None:
+    """One fact is lost, another comes back under its number, and a third is contradicted: the second's statement stays."""
+    library = library_of(
+        "@name open\n@generic none\nroad(Place A, Place B) & not toll(Place B) -> open(Place A, Place B)"
+    )
+    roads = [fact("road", *pair) for pair in ("ef", "ab", "cd")]
+    fresh_kb.add_facts(roads)
+    derive_all(fresh_kb, library, library.rules)
+
+    fresh_kb.withdraw([record.id for record in roads[1:]], "wrong", "user")
+    fresh_kb.add_facts([fact("toll", "f")])
+    fresh_kb.restore([roads[1].id])
+    derive_all(fresh_kb, library, library.rules)
+
+    assert fresh_kb.derived_counts() == {"open": 1}
+    assert_as_derived_anew(fresh_kb, library, prolog)
+
+
 def test_only_what_changes_is_written(roads: KnowledgeBase) -> None:
     """Statements that a change leaves alone keep their rows, and those of an atom with another derivation too."""
     library = library_of(ROUTES)
