@@ -126,8 +126,7 @@ def _revised(
     touched = [statement for key, statement in _fallen(kb).items() if key not in before]
     concerned = {statement_key(statement): statement for statement in (*also, *touched, *unrevised)}
     proved = {statement_key(item): item for item in prove_again(theory, concerned.values(), session)}
-    kb.revise((concerned[key] for key in proved), lapsed=False)
-    kb.revise((item for item in unrevised if statement_key(item) not in proved), lapsed=True)
+    kb.lapse(item for item in unrevised if statement_key(item) not in proved)
     now = _fallen(kb)
     return FactChange(
         fallen=tuple(item for key, item in now.items() if key not in before),

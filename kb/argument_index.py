@@ -41,6 +41,9 @@ _HAS_PLACE = 0
 # Keys of numbers are floats as SQLite rounds them, within this much of the exact number.
 _ROUNDING = 1e-12
 
+# Rowids in one SELECT.
+_LISTED = 10_000
+
 # A decimal is an object; as a float it is equal to a whole number of the same value.
 _KEY = (
     "CASE json_type(arguments, '$[{0}]') WHEN 'object' THEN CAST(json_extract(arguments, '$[{0}].decimal') AS REAL) "
@@ -294,10 +297,7 @@ def _limits(number: Value) -> list[float]:
 def facts_at(kb: KnowledgeBase, refs: Iterable[int]) -> list[FactRecord]:
     """The facts with these rowids, in the order of storage."""
     found: list[FactRecord] = []
-    waiting = sorted(refs)
-    for start in range(0, len(waiting), 10_000):
-        # Integers of ours in the SQL itself, since some builds of SQLite allow no more than 999 parameters.
-        numbers = ", ".join(map(str, waiting[start : start + 10_000]))
+    for numbers in _lists(refs):
         found += kb.select(rows.FACTS, f"WHERE facts.rowid IN ({numbers})")
     return found
 
@@ -308,15 +308,21 @@ def scores_at(kb: KnowledgeBase, refs: Iterable[int]) -> dict[int, FactRecord]:
     A score depends on everything else, and reading the values takes most of the time.
     """
     found: dict[int, FactRecord] = {}
-    waiting = sorted(refs)
-    for start in range(0, len(waiting), 10_000):
-        numbers = ", ".join(map(str, waiting[start : start + 10_000]))
+    for numbers in _lists(refs):
         columns = "rowid, predicate, json_array_length(arguments), source, probability, candidate_id, run_id, basis"
         for row in kb.database.execute(f"SELECT {columns} FROM facts WHERE rowid IN ({numbers})"):  # noqa: S608  ours
             ref, predicate, width, source, probability, candidate_id, run_id, basis = row
             values = ("",) * width
             found[ref] = FactRecord(predicate, values, (), Source(source), probability, candidate_id, run_id, basis)
     return found
+
+
+def _lists(refs: Iterable[int]) -> Iterator[str]:
+    """The rowids in ascending order, as lists of integers in SQL."""
+    # Not parameters, of which some builds of SQLite allow no more than 999.
+    waiting = sorted(refs)
+    for start in range(0, len(waiting), _LISTED):
+        yield ", ".join(map(str, waiting[start : start + _LISTED]))
 
 
 @contextmanager

@@ -700,15 +700,13 @@ class KnowledgeBase(RecordStore):
         )
         return self.select(rows.STATEMENTS, f"WHERE statements.key IN ({keys})")
 
-    def revise(self, statements: Iterable[StatementRecord], *, lapsed: bool) -> None:
-        """Store that statements were proved from the facts that stand now, or could not be."""
-        since = _now() if lapsed else None
-        # A statement that has lapsed before keeps its first moment.
+    def lapse(self, statements: Iterable[StatementRecord]) -> None:
+        """Store that statements cannot be proved from the facts that stand now; storing them again ends that."""
+        now = _now()
         self.write(
-            f"UPDATE revisable_statements SET checked = {_STATE}, "  # noqa: S608  ours
             # A statement that had lapsed before keeps its first time.
-            "lapsed = iif(?1 IS NULL, NULL, coalesce(lapsed, ?1)) WHERE key = ?2",
-            [(since, rows.statement_key(statement)) for statement in statements],
+            f"UPDATE revisable_statements SET checked = {_STATE}, lapsed = coalesce(lapsed, ?) WHERE key = ?",  # noqa: S608  ours
+            [(now, rows.statement_key(statement)) for statement in statements],
         )
 
     def add_type_facts(self, type_facts: Iterable[TypeFact]) -> int:

@@ -13,7 +13,7 @@ from sqlite_utils import Database, Migrations
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import argument_index, connection, schema
-from hapax.kb.argument_index import ArgumentIndex
+from hapax.kb.argument_index import ArgumentIndex, facts_at, scores_at
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.merge import merge
 from hapax.kb.records import AttemptRecord, CallRecord, FactRecord, RunRecord, Source
@@ -373,3 +373,17 @@ def test_a_large_predicate_is_indexed_later_where_a_writer_is_at_work(tmp_path, 
         index.prepare(["is_old/1"])
         assert index.is_ready("is_old/1")
         assert [row[1] for row in index.rows("is_old/1", {0: "city 3"})] == [("city 3",)]
+
+
+@pytest.mark.parametrize("listed", [1, 2, 3, 10])
+def test_facts_by_number_are_read_in_lists_of_any_length(listed, fresh_kb, monkeypatch):
+    """All facts with the numbers come, in the order of storage, and their scores by number."""
+    facts = [FactRecord("is_old", (f"city {n}",), ("City",), Source.MODEL, n / 10) for n in range(6)]
+    fresh_kb.add_facts(facts)
+    monkeypatch.setattr(argument_index, "_LISTED", listed)
+
+    assert facts_at(fresh_kb, [6, 1, 4, 3, 2]) == [facts[n] for n in (0, 1, 2, 3, 5)]
+    scores = scores_at(fresh_kb, {5, 2, 6})
+    assert {ref: (fact.arguments, fact.probability) for ref, fact in scores.items()} == {
+        2: (("",), 0.1), 5: (("",), 0.4), 6: (("",), 0.5),
+    }  # fmt: skip

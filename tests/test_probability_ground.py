@@ -173,6 +173,19 @@ def test_a_diagram_that_grows_too_large_is_given_up() -> None:
     assert 0 < lower <= upper <= 1
 
 
+def test_a_single_proof_needs_no_diagram() -> None:
+    """A node with one proof has the product of its facts, however many nodes lie between."""
+    program = GroundProgram()
+    facts = [program.node(f"f{number}") for number in range(3)]
+    program.weights = dict.fromkeys(facts, 0.5)
+    nodes = [program.node(f"a{number}", 1) for number in range(4)]
+    program.add(nodes[0], facts)
+    for below, node in itertools.pairwise(nodes):
+        program.add(node, [below, facts[0]])
+
+    assert exact(program, nodes[-1], most_nodes=0) == 0.125
+
+
 def test_exact_probabilities_equal_those_of_problog() -> None:
     """On 200 random programs the exact probabilities are those of ProbLog 2, and the bounds contain them."""
     problog = pytest.importorskip("problog", reason="ProbLog 2 is not installed: `pip install problog`")

@@ -260,6 +260,7 @@ def test_unrelated_facts_and_other_rules_refute_nothing() -> None:
         assert not kb.unrevised_statements()
         hapax.add_facts(kb, "is_penguin", [("owl",)], library)
         assert len(kb.statements()) == 3
+        assert not kb.unrevised_statements()  # those that concern the tit were proved again
         hapax.add_facts(kb, "is_penguin", [("tit",)], without)
         assert sorted(statement.rule for statement in kb.statements()) == ["closed", "crowd"]
 
