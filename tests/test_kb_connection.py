@@ -387,3 +387,16 @@ def test_facts_by_number_are_read_in_lists_of_any_length(listed, fresh_kb, monke
     assert {ref: (fact.arguments, fact.probability) for ref, fact in scores.items()} == {
         2: (("",), 0.1), 5: (("",), 0.4), 6: (("",), 0.5),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", ["{", "5", "null", "x"])
+def test_a_damaged_cell_of_types_gives_its_fact_no_type(cell, fresh_kb):
+    """The index goes on with the sound facts; who reads the damaged one whole is told."""
+    fresh_kb.add_facts([FactRecord("is_old", (name,), ("City",), Source.GIVEN) for name in ("Ur", "Troy")])
+    fresh_kb.database.conn.execute("UPDATE facts SET types = ? WHERE rowid = 1", (cell,))
+
+    index = ArgumentIndex(fresh_kb)
+    assert [index.types_of("is_old/1", name) for name in ("Ur", "Troy")] == [set(), {"City"}]
+    assert index.typed_values("is_old/1", bool) == {("Troy", "City")}
+    with pytest.raises(HapaxError, match="was not written by Hapax"):
+        fresh_kb.facts()
