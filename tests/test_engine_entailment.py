@@ -399,8 +399,11 @@ def test_contrary_conclusions_are_told_up_to_a_limit(monkeypatch: pytest.MonkeyP
     assert [diagnostic.code for diagnostic in diagnostics] == ["HPX415"] * 20 + ["HPX303"]
 
     monkeypatch.setattr(checks, "MAXIMUM_MEETINGS", 5)
+    # Rules after the one at which they are used up are not told one by one.
+    more = parse_library([("more.rules", rules + last + last.replace("q(", "t("))])
 
     assert [fault.code for fault in entailment_faults(library, found)] == ["HPX415"] * 5 + ["HPX303"]
+    assert [fault.code for fault in entailment_faults(more, found)] == ["HPX415"] * 5 + ["HPX303"]
 
 
 def test_check_tells_the_chain(stored: Path, tmp_path: Path) -> None:
