@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import product
 
@@ -15,6 +16,7 @@ from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
 from hapax.engine.inference.conflicts import conflicts, conflicts_around, fact_text, new_conflicts, settlement
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
@@ -144,6 +146,24 @@ def test_absence_denies_no_oracle_predicate(fresh_kb: KnowledgeBase, prolog: Pro
     assert answers == [[("carrot",)], [("carrot",)]]
     assert [(rule.rule, rule.engine) for rule in report.rules] == [("eat", "prolog"), ("red", "prolog")]
     assert [step["by"] for step in proofs[0]["steps"]] == ["rule", "fact", "denial"]
+
+
+def test_denials_that_no_goal_can_use_are_no_clauses(fresh_kb: KnowledgeBase) -> None:
+    """Only denials of open predicates that Prolog can hold are in the program."""
+    library = library_of(*OPEN)
+    fresh_kb.add_denials(
+        DenialRecord(name, values, 0.01)
+        for name, values in (
+            ("excludes", ("kosher", "carrot")),
+            ("excludes", ("kosher", "nul \0")),
+            ("food", ("chalk",)),
+            ("eats", ("ann", "chalk")),
+        )
+    )
+    program = build_program(library, [], denied=fresh_kb.denials())
+
+    clauses = [line for line in program.splitlines() if re.search("carrot|chalk|nul ", line)]
+    assert clauses == ["'hapax_denied excludes'(kosher, carrot)."]
 
 
 def test_a_new_denial_makes_derived_statements_old(fresh_kb: KnowledgeBase, prolog: PrologSession) -> None:
