@@ -652,20 +652,23 @@ def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
         asked.extend(_question_story(kb, question))
     if asked:
         yield Story("it was asked for, and no model proposed it", "question", tuple(asked))
-    other = _other_value(kb, library, atom)
-    if other is not None:
-        yield Story(f"another value is known: {fact_text(other)}", "fact")
+    known = _known_value(kb, library, atom)
+    if known is not None:
+        yield Story(f"another value is known: {known}", "fact")
     elif not asked:
         yield Story("no model was asked; `hapax query --ask` asks", "question")
 
 
-def _other_value(kb: KnowledgeBase, library: Library, atom: Atom) -> FactRecord | None:
-    """A fact of a functional predicate that differs from the atom in the last argument alone."""
+def _known_value(kb: KnowledgeBase, library: Library, atom: Atom) -> str | None:
+    """A fact, stored or stated in a rule file, that gives a functional predicate another last argument, as text."""
     if library.kind(atom.indicator) is not PredicateKind.FUNCTIONAL:
         return None
-    values = fact_key(atom)[1]
-    facts = (fact for fact in kb.facts(atom.indicator) if fact.arguments[:-1] == values[:-1])
-    return next(facts, None)
+    key = fact_key(atom)[1][:-1]
+    # The index gives facts that may have these values, and spares reading a million others.
+    rows = ArgumentIndex(kb).rows(atom.indicator, dict(enumerate(key)))
+    stored = map(fact_text, facts_at(kb, (ref for ref, cells in rows if tuple(cells[:-1]) == key)))
+    stated = (str(fact) for fact in library.facts if fact.indicator == atom.indicator and fact_key(fact)[1][:-1] == key)
+    return next(chain(stored, stated), None)
 
 
 def _questions(library: Library, atom: Atom) -> Iterator[Question]:

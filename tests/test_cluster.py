@@ -166,10 +166,11 @@ def test_a_worker_that_cannot_take_known_answers_ends_the_search(
     spread(tmp_path, Threads(2))
 
     def full(_: Owner, calls: Sequence[CallRecord]) -> None:
-        raise HapaxError(f"no room for {len(calls) > 0}")
+        assert calls
+        raise HapaxError("no room")
 
     monkeypatch.setattr(Owner, "take_in", full)
-    with pytest.raises(HapaxError, match="no room for True"):
+    with pytest.raises(HapaxError, match="no room"):
         spread(tmp_path, Threads(2))
 
 
