@@ -11,7 +11,7 @@ from golden_fixture import compared
 from kb_contents import checksum
 
 from hapax.engine.search.gates import CRITIC, TYPE, Scores, gates_in_order
-from hapax.engine.search.inquiry import Inquiry, ParsedGeneration
+from hapax.engine.search.inquiry import Inquiry, ParsedGeneration, slot_name
 from hapax.engine.search.oracle import OracleSettings, asked_question
 from hapax.engine.search.thresholds import CriticRule
 from hapax.grammar.rules import Tolerance
@@ -142,3 +142,9 @@ def test_question_goes_from_its_first_call_to_its_verdicts_as_read_over(name: st
                 story = list(told(SETTINGS[name], inquiry, tolerance, seed))
                 lines += [f"# {title} {words} {seed}, {checksum(story)}", *(story if seed < 2 else ())]
     compared(f"questions/{name.replace(' ', '_')}", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "A"), (25, "Z"), (26, "A1"), (52, "A2")])
+def test_the_asked_variable_is_named_by_its_place(place, name):
+    """The letters A to Z stand for the first 26 arguments; a number follows them from the 27th on."""
+    assert slot_name(AtomPattern("p", (*["x"] * place, None))) == name

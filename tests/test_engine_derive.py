@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from hapax.engine.inference.derive import KeptSubstitutions, derivations, derive_statements, relevant_library
+from hapax.engine.inference.derive import (
+    KeptSubstitutions,
+    derivations,
+    derive_statements,
+    relevant_library,
+    values_in_sentence,
+)
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.proof import By, proof_from_json, proof_text
 from hapax.engine.inference.session import AnswerRow, GoalAnswers, PrologSession
@@ -254,3 +260,17 @@ def test_many_statements_leave_in_bulk(prolog: PrologSession) -> None:
 
     assert [dict(statement.substitution)["B"] for statement in statements] == [f"d{n}" for n in range(5000)]
     assert len({statement.id for statement in statements}) == 5000
+
+
+def test_a_full_stop_before_a_value_is_no_part_of_the_value() -> None:
+    """Only the last full stop of a sentence may be left out when a statement is looked up by its text."""
+    words = '"[1] pays ca.[2]" / "[1] does not pay ca.[2]" / "does [1] pay ca.[2]?"'
+    rules = f"given pays(Person, Price): {words}\ngiven is_rich(Person)\n@generic none\n"
+    library = parse_library([("a.rules", f"{rules}pays(Person X, Price P) & P > 3 -> is_rich(Person X)")])
+    (rule,) = library.rules
+    found = values_in_sentence(rule, library, "If ann pays ca.5, then ann is rich")
+
+    assert [{name: constant.value for name, constant in reading.items()} for reading in found] == [
+        {"X": "ann", "P": "5"},
+        {"X": "ann", "P": 5},
+    ]

@@ -19,6 +19,7 @@ from hapax.engine.entailment import checks
 from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.closure import EntailmentGraph
 from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges, with_entailments
+from hapax.engine.entailment.lookup import strongest
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
 from hapax.grammar.parser import parse_library
@@ -228,6 +229,30 @@ def test_a_chain_is_as_strong_as_the_product_of_its_steps() -> None:
     (strong,) = (chain for chain in ways.chains([start])[start] if chain.end.predicate == "t")
     assert (strong.length, strong.score) == (3, pytest.approx(0.81))
     assert [chain.end.predicate for chain in ways.chains([start], 0.85)[start]] == ["q"]
+
+
+def test_a_premise_with_a_repeated_variable_needs_equal_terms() -> None:
+    """Who admires oneself is vain; who admires someone need not be."""
+    entailments = graph(
+        edge("adores(P X, P Y)", "admires(P X, P Y)"),
+        edge("is_narcissist(P X)", "admires(P X, P X)"),
+        edge("admires(P X, P X)", "is_vain(P X)"),
+    )
+    ends = {start.predicate: [str(chain.end) for chain in chains] for start, chains in entailments.closure.items()}
+
+    assert ends["adores"] == ["admires(P A, P B)"]
+    assert ends["is_narcissist"] == ["admires(P A, P A)", "is_vain(P A)"]
+
+
+def test_the_strongest_entailment_of_a_predicate_has_its_number_of_arguments(fresh_kb: KnowledgeBase) -> None:
+    """`runs/1` and `runs/2` are two predicates."""
+    store_edges(fresh_kb, [edge("runs(P X)", "moves(P X)", 0.7), edge("runs(P X, S Y)", "leads(P X, S Y)", 0.9)])
+
+    assert (strongest(fresh_kb, "runs/1"), strongest(fresh_kb, "runs/2"), strongest(fresh_kb, "leads/1")) == (
+        0.7,
+        0.9,
+        None,
+    )
 
 
 def test_circles_are_paraphrases() -> None:

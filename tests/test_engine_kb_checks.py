@@ -122,6 +122,9 @@ def test_functional_predicates_with_two_values(fresh_kb: KnowledgeBase) -> None:
     library = library_of("functional built_in(Tower, Year)\noracle seen_in(Tower, Year)")
     fresh_kb.add_facts([fact(name, "Torre", year) for name in ("built_in", "seen_in") for year in (1900, 1901)])
     fresh_kb.add_facts([fact("built_in", "Turm", 1900)])
+    # Of a predicate with the same name and other arguments, which is not declared as functional.
+    fresh_kb.add_facts([fact("built_in", "Turm", place, 1900) for place in ("Ulm", "Bern")])
+    fresh_kb.add_facts([fact("built_in", "Turm", "Ulm", year) for year in (1901, 1902)])
     (finding,) = functional_with_two_values(library, fresh_kb)
 
     assert finding.diagnostic.code == "HPX402"

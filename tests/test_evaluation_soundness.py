@@ -108,6 +108,8 @@ def test_people_outweigh_models_and_ties_are_undecided() -> None:
     assert rule_soundness(dict.fromkeys("abcd", "allergy"), verdicts) == {
         "allergy": RuleSoundness("allergy", 1, 2, 2, {"no": 1})
     }
+    # A statement of a rule that is not asked about counts nowhere.
+    assert rule_soundness({"a": "allergy"}, verdicts) == {"allergy": RuleSoundness("allergy", 1, 1, 0, {})}
 
 
 def test_a_model_judges_and_is_not_asked_twice(filled: KnowledgeBase) -> None:

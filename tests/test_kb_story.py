@@ -105,13 +105,14 @@ def test_the_origin_of_a_fact_is_found_without_its_question(fresh_kb):
 
 
 def test_questions_over_a_variable_that_stands_twice_are_found(fresh_kb):
-    """`borders(B, B)` asks for both places at once."""
+    """`borders(B, B)` asks for both places at once, and proposes nothing about two different values."""
     question = Question((AtomPattern("borders", (None, None)),), "Country")
     candidate = Candidate(question.id, "Lesotho", "Lesotho", "r1", 1)
     fresh_kb.add_questions([question])
     fresh_kb.add_candidates([candidate])
 
     assert [c.candidate for c in fact_story(fresh_kb, "borders", ("Lesotho", "Lesotho")).candidates] == [candidate]
+    assert fact_story(fresh_kb, "borders", ("Lesotho", "Chad")).candidates == ()
 
 
 def test_questions_of_several_patterns_are_found_by_each(fresh_kb):

@@ -8,6 +8,7 @@ import pytest
 from cli_fixture import invoke
 
 import hapax
+from hapax.engine import near_misses
 
 RULES = """
 oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow through [2]?"
@@ -41,6 +42,7 @@ def place(tmp_path: Path) -> Path:
         ("flows_through(xyzzy, Country)", "No name in the facts is like it."),
         ("has_length(okavango, Length)", "Did you mean 'Okavango'?"),  # a number is no name
         ("trembles(tom)", "dreads/2 has no facts."),
+        ("has_length(okavango, 1700)", "Did you mean 'Okavango'?"),
         ("passes('Tom ', Country)", "Did you mean tom?"),
     ],
 )
@@ -50,6 +52,26 @@ def test_no_answer_says_what_is_near(place: Path, goal: str, line: str) -> None:
 
     assert result.exit_code == 0
     assert line in result.stderr
+
+
+def test_a_number_of_the_goal_is_no_misspelt_name(place: Path) -> None:
+    """Only texts are compared with the names of the facts."""
+    rules = hapax.load_rules(place / "world.rules")
+
+    with hapax.KnowledgeBase(place / "kb.db") as kb:
+        assert hapax.near_misses("has_length('Okavango', 1700)", rules, kb) == []
+
+
+def test_names_are_not_compared_among_too_many_facts(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All facts of the goal's predicates count; those without facts are still named."""
+    rules = hapax.load_rules(place / "world.rules")
+
+    with hapax.KnowledgeBase(place / "kb.db") as kb:
+        monkeypatch.setattr(near_misses, "MOST_FACTS", 3)
+        assert len(hapax.near_misses("passes('Tom ', Country)", rules, kb)) == 1
+        monkeypatch.setattr(near_misses, "MOST_FACTS", 2)
+        assert hapax.near_misses("passes('Tom ', Country)", rules, kb) == []
+        assert hapax.near_misses("trembles(tim)", rules, kb) == ["dreads/2 has no facts."]
 
 
 def test_an_answer_has_no_such_lines(place: Path) -> None:

@@ -13,11 +13,14 @@ from money_fixture import SCRIPT
 from random_cases import cases
 
 import hapax
+from hapax.engine.explain import refuse_withdrawn
+from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.withdrawal import withdraw_facts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.kb.records import FactRecord, Source
+from hapax.kb.records import FactRecord, Source, StatementRecord
 
 FACT = 'uses_currency("France", euro)'
 OTHER_PROOF = """
@@ -347,3 +350,49 @@ def test_a_withdrawal_without_a_reason_is_refused(reason: str) -> None:
 
         assert str(refused.value) == "A withdrawal needs a reason. Add --reason TEXT."
         assert len(kb.facts()) == 1
+
+
+ROADS = """
+given road(Place, Place): "a road leads from [1] to [2]" / "no road leads from [1] to [2]" / "does a road lead there?"
+given reaches(Place, Place): "[2] can be reached from [1]" / "[2] cannot be reached from [1]" / "can it be reached?"
+given starts(Place, Place): "[1] starts for [2]" / "[1] does not start for [2]" / "does it start?"
+@name step
+@generic none
+road(Place A, Place B) -> reaches(Place A, Place B)
+@name further
+@generic none
+road(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C)
+@name start
+@generic none
+road("a", Place B) & road(Place B, Place C) -> starts("a", Place C)
+"""
+
+
+def test_derived_statements_that_a_withdrawal_felled_are_told_by_text_and_by_id(fresh_kb: hapax.KnowledgeBase) -> None:
+    """By its text each of them is found, by its id where the withdrawn fact is a premise itself; no other is refused."""
+    library = parse_library([("roads.rules", ROADS)])
+    fresh_kb.add_facts(FactRecord("road", tuple(ends), ("Place", "Place"), Source.GIVEN) for ends in ("ab", "bc", "cd"))
+    derive_all(fresh_kb, library, library.rules)
+    before = [record for rule in library.rules for record in read_statements(fresh_kb, library, rule)]
+    (gone,) = (record.id for record in fresh_kb.facts() if record.arguments == ("b", "c"))
+    fresh_kb.withdraw([gone], "wrong", "user")
+    derive_all(fresh_kb, library, library.rules)
+    standing = {record.id for rule in library.rules for record in read_statements(fresh_kb, library, rule)}
+    with PrologSession() as session:
+        theory = Theory(library, fresh_kb)
+        by_id = [record.id for record in before if names_the_fallen(theory, record.id, record, session)]
+        by_text = [record.id for record in before if names_the_fallen(theory, record.text, record, session)]
+
+    fallen = [record.id for record in before if record.id not in standing]
+    assert len(fallen) == 5
+    assert by_text == fallen
+    assert by_id == [record.id for record in before if "road leads from b to c" in record.text]
+
+
+def names_the_fallen(theory: Theory, text: str, record: StatementRecord, session: PrologSession) -> bool:
+    """True if the statement is refused under this text, with the withdrawn fact."""
+    try:
+        refuse_withdrawn(theory, text, session)
+    except HapaxError as fault:
+        return f'(statement {record.id}) no longer holds. Its proof rests on road("b", "c"), withdrawn' in str(fault)
+    return False
