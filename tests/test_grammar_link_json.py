@@ -63,6 +63,15 @@ def test_a_factual_variable_makes_its_predicate_functional() -> None:
     assert library.rule("r").generic == ("B",)
 
 
+def test_only_predicates_with_a_template_or_a_single_value_are_declared() -> None:
+    """Rules name the types of the others; a functional predicate is declared also where it lacks a template."""
+    bare = {**ENTRY, "premise_map": {"is_Ancient(A, B)": None, "was_invented_in(A, Y)": None}}
+    text = rule_text_of_link_json(json.dumps({"r": bare}), "f").text
+
+    assert "functional was_invented_in(Tool, Year)\n" in text
+    assert "oracle is_Ancient" not in text
+
+
 @pytest.mark.parametrize(
     "text",
     [

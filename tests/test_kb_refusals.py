@@ -85,9 +85,11 @@ def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_name_that_cannot_be_stored_is_in_no_statement(fresh_kb: KnowledgeBase) -> None:
-    """SQLite ends a text at a NUL, so that no rule has such a name."""
-    assert fresh_kb.statements(rule="a\0b") == []
-    assert fresh_kb.statements_with(["a\0b"], most=3) == []
+    """SQLite ends a text at a NUL and stores no half character, so that no rule has such a name."""
+    for name in ("a\0b", "\ud83d"):
+        assert fresh_kb.statements(rule=name) == []
+        assert fresh_kb.statements_with([name], most=3) == []
+        assert fresh_kb.statements_with(["a"], rule=name, most=3) == []
 
 
 def test_decimals_have_one_form_in_identities() -> None:

@@ -360,6 +360,7 @@ def test_a_table_without_a_mapping_is_refused_beside_kept_rules() -> None:
     strict = run("import", table, "--rules", "air.rules", "--db", "air.db", code=1)
     own = run("import", written("own.csv", "predicate,who\nflies,Ann\nflies,Ann\n"), "--db", "air.db")
     again = run("import", written("more.csv", "flies,Bob\n"), "--db", "air.db")
+    beside = run("import", written("beside.csv", "flies,Cyd\nsails,Dan\n"), "--db", "air.db")
     repeated = run("import", written("two.csv", "hums,Ann\nsings,Bob\nhums,Bob\n"), "--db", "air.db")
 
     for output in (refused.output, strict.output):
@@ -368,6 +369,7 @@ def test_a_table_without_a_mapping_is_refused_beside_kept_rules() -> None:
     assert "1 of flies/1" in own.output
     assert "1 fact repeats an earlier one: line 3" in own.output
     assert "1 fact read" in again.output
+    assert "2 facts read" in beside.output
     assert "3 facts read" in repeated.output
 
 

@@ -726,6 +726,8 @@ def test_the_sheet_may_be_csv_or_jsonl(place: Path, decisions: str) -> None:
     expand("--decisions", decisions, "--review", "accept-all")
 
     assert [row.type for row in ReviewSheet(Path(decisions)).rows] == SIX
+    Path(decisions).write_text(Path(decisions).read_text("utf-8").replace("\n", "\n\n"), "utf-8")
+    assert [row.type for row in ReviewSheet(Path(decisions)).rows] == SIX  # empty lines are none of its rows
     assert len(load_library(["new.rules"]).rules) == 6
 
 
@@ -976,3 +978,15 @@ def test_the_worked_example_of_the_page(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_page_names_every_column_of_the_sheet() -> None:
     """Columns do not change unseen."""
     assert [name for name in COLUMNS if f"`{name}`" not in PAGE] == []
+
+
+def test_an_addition_that_declares_a_predicate_otherwise_is_told_by_check() -> None:
+    """The same declaration again is none; one of another kind or type stays beside the first, as `check` reports."""
+    library = library_of("oracle is_washed(Food)\n")
+
+    def faults(text: str) -> set[str]:
+        whole = with_additions(library, [parse_addition("a", text, library_of(""))])
+        return {fault.code for fault in check_library(whole) if fault.severity == "error"}
+
+    assert faults("oracle is_washed(Food)\n") == set()
+    assert faults("given is_washed(Food)\n") == faults("oracle is_washed(Stone)\n") == {"HPX106"}
