@@ -19,6 +19,7 @@ from click.testing import Result
 import hapax
 from hapax.api.browser.pages import statement_page
 from hapax.engine.search.certified_groups import MUCH_SHIFT
+from hapax.engine.search.certified_statements import StatementPromise, StatementScores
 from hapax.engine.search.certifying import (
     DENIALS,
     STATEMENTS,
@@ -46,6 +47,7 @@ from hapax.evaluation.calibration.fitting import (
     with_shifts,
 )
 from hapax.evaluation.calibration.labels import LabelReader
+from hapax.grammar.parser import parse_library
 from hapax.kb.records import (
     AtomPattern,
     CalibrationRecord,
@@ -58,6 +60,7 @@ from hapax.kb.records import (
     RunRecord,
     Source,
 )
+from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.embedded.atlas import load_atlas
 from hapax.llm_oracle.prompts import sentence
@@ -732,3 +735,15 @@ def test_the_type_gate_compares_calibrated_scores_too(tmp_path: Path, monkeypatc
         assert "data types of values" in record.metrics
         (raw,) = kb.assessments([sentence(f"{rivers[0]} is a river")], "type_probability", record.critic).values()
         assert raw.score == 0.2
+
+
+def test_the_expected_share_of_statements_is_that_of_their_group() -> None:
+    """A rule keeps the share of its group's statements that reach the threshold; without a promise it keeps none."""
+    promised = replace(PROMISED, fact_group="statements of visits")
+    refused = replace(PROMISED, fact_group="statements of buys", threshold=None, reason="too few labels")
+    scores = StatementScores(KnowledgeBase(), parse_library([]), ())
+    promise = StatementPromise(Certificates((refused, promised)), scores, "predicate")
+
+    assert [promise.expected_share(rule) for rule in ("visits", "buys", "sells")] == [0.75, 0.0, 0.0]
+    whole = Certificates((replace(PROMISED, fact_group="statements"),))
+    assert replace(promise, certificates=whole, by="all").expected_share("visits") == 0.75

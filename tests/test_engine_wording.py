@@ -11,7 +11,8 @@ from hapax.grammar.parser import parse_library, parse_rule
 from hapax.grammar.printing import format_library
 from hapax.kb.records import AtomPattern, FactRecord, Question, Source
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.profiles import FEW_SHOT, AnsweredExample
+from hapax.llm_oracle.profiles import FEW_SHOT, PAPER, PLAIN, AnsweredExample
+from hapax.llm_oracle.prompts import exclusion_clause
 
 RULES = """
 oracle flows_through(River, Country): "[1] flows through [2]"
@@ -60,6 +61,31 @@ def test_no_example_is_about_the_asked_key() -> None:
     words = wording(RULES, ("flows_through", "the Rhine", "Germany"), ("flows_through", "the Rhine", "France"))
     examples = words.examples(asked("flows_through", "The Danube", None))
     assert [example.values for example in examples] == [("France",), ("Mars", "Venus")]
+
+
+def test_a_row_of_which_every_value_is_an_answer_is_no_example() -> None:
+    """Nothing is left to show of a river that flows through nothing but countries that answer the question."""
+    words = wording(RULES, ("flows_through", "the Rhine", "Germany"), ("flows_through", "the Elbe", "Germany"))
+    examples = words.examples(asked("flows_through", "the Rhine", None))
+    assert [example.values for example in examples] == [("Austria",), ("Mars", "Venus")]
+
+
+def test_a_value_that_rules_and_facts_both_give_is_shown_once() -> None:
+    """An `@example` line that repeats a given fact adds nothing to the example."""
+    words = wording(RULES, ("flows_through", "the Danube", "Austria"), ("flows_through", "the Danube", "Serbia"))
+    (example, _) = words.examples(asked("flows_through", "the Po", None))
+    assert example.values == ("Austria", "Serbia", "Germany")
+
+
+def test_accepted_values_are_named_once_in_a_prompt_of_the_paper() -> None:
+    """A wording that names forbidden values itself gets no further clause; rejected ones are left to the bias."""
+    library = parse_library([("a.rules", RULES)])
+    known = KnownFacts(KnowledgeBase(), library)
+    for profile in (PLAIN, PAPER):
+        words = QuestionWording(profile, library, known)
+        made = words.link_request(asked("flows_through", "the Po", None), 5, ("Italy",), ("Chad",), 2)
+        assert (made.prompt.count("Italy"), made.prompt.count("Chad"), made.sample_index) == (1, 0, 2)
+        assert made.prompt.endswith(exclusion_clause(("Italy",)))
 
 
 def test_symmetric_facts_do_not_give_answers_away() -> None:
