@@ -19,7 +19,7 @@ from hapax.engine.entailment import checks
 from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.closure import EntailmentGraph
 from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges, with_entailments
-from hapax.engine.entailment.lookup import strongest
+from hapax.engine.entailment.lookup import StoredEdges, strongest
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
 from hapax.grammar.parser import parse_library
@@ -253,6 +253,15 @@ def test_the_strongest_entailment_of_a_predicate_has_its_number_of_arguments(fre
         0.9,
         None,
     )
+
+
+def test_an_entailment_of_score_zero_is_among_all_entailments(fresh_kb: KnowledgeBase) -> None:
+    """It is left out only where a higher score is asked for."""
+    store_edges(fresh_kb, [edge("runs(P X)", "sleeps(P X)", 0.0)])
+    stored = StoredEdges(fresh_kb)
+
+    assert [len(stored.out_of("runs", least)) for least in (0.0, 0.01)] == [1, 0]
+    assert strongest(fresh_kb, "runs/1") == 0.0
 
 
 def test_circles_are_paraphrases() -> None:

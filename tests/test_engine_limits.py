@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from hapax.engine.cluster.walking import Ahead, walk
 from hapax.engine.inference import bulk_derivation
 from hapax.engine.inference.bulk_derivation import derive_all, find_statement, read_statements
 from hapax.engine.inference.conflicts import FactConflict, settlement
+from hapax.engine.inference.session import GoalAnswers, PrologSession, QueryLimits
 from hapax.engine.inference.theory import Theory
 from hapax.engine.mining.mine import MiningOptions, mine
 from hapax.engine.near_misses import near_misses
@@ -43,6 +45,27 @@ def test_a_derivation_needs_a_time_above_zero(seconds: float, fresh_kb: Knowledg
     library = parse_library([("f", JOIN)])
     with pytest.raises(HapaxError, match=r"^seconds is .*\. Set it to a number above 0\.$"):
         derive_all(fresh_kb, library, library.rules, seconds=seconds)
+
+
+class _Watched(PrologSession):
+    """A session that notes the time limits of its goals."""
+
+    limits: list[float]
+
+    def solutions(self, goal: str, names: Sequence[str], limits: QueryLimits, **options: Any) -> GoalAnswers:
+        self.limits.append(limits.seconds)
+        return super().solutions(goal, names, limits, **options)
+
+
+def test_prolog_gets_the_time_that_a_derivation_has_left(fresh_kb: KnowledgeBase) -> None:
+    """A goal's limit is less than the whole time, of which some is gone by then."""
+    library = parse_library([("f", JOIN)])
+    with _Watched() as session:
+        session.limits = []
+        derive_all(fresh_kb, library, library.rules, "prolog", session, seconds=100)
+
+    assert session.limits
+    assert all(0 < seconds < 100 for seconds in session.limits)
 
 
 def test_a_rule_that_was_never_derived_has_no_statement(fresh_kb: KnowledgeBase) -> None:

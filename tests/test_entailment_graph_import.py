@@ -278,6 +278,8 @@ def test_look_ups_use_the_index() -> None:
         ("shop_in(Person A, Shop B)", "go_to(Person A, Shop B)"),
         ("shop_in(Person B, Shop A)", "go_to(Person B, Shop A)"),
         ("is_red(Thing A)", "is_warm(Thing A)"),
+        ("is_red( Thing A )", "is_warm(Thing A)"),
+        ("is_red(Thing A)", "is_warm( Thing A )"),
     ],
 )
 def test_a_stored_entailment_is_read_as_it_is_written(premise: str, hypothesis: str) -> None:

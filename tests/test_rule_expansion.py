@@ -876,6 +876,19 @@ def test_predicates_that_a_meta_file_only_uses_are_its_own_where_types_do_not_fi
     assert len(sources.whole.rules) == 2
 
 
+def test_a_predicate_that_the_library_beside_only_uses_is_declared(tmp_path: Path) -> None:
+    """A declaration is left out where the library has it, and written where only a rule of the library implies it."""
+    rule = "@generic none\ndrives(Person A, Car B) & sells(Person C, Car B) -> knows(Person A, Person C)\n"
+    addition = parse_addition("a", f"oracle drives(Person, Car)\n{rule.replace('knows', 'meets')}", library_of(""))
+
+    def text(declarations: str) -> str:
+        beside = parse_library([("beside.rules", declarations + rule)])
+        return file_text([(addition, "one")], Sources(beside, beside, None, tmp_path / "new.rules"))
+
+    assert "oracle drives(Person, Car)\n" in text("")
+    assert "oracle drives(Person, Car)\n" not in text("oracle drives(Person, Car)\n")
+
+
 def test_accepted_rules_with_an_error_are_not_written(tmp_path: Path) -> None:
     """Rules that a person changed in the sheet are checked as a whole; an error has its place in the file to be written."""
     library = library_of()
