@@ -220,7 +220,7 @@ def test_a_predicate_is_read_out_of_a_reply(reply: str, name: str | None) -> Non
         ("The sofa does not fit in the drawer.", None),
         ("cannot be placed in Drawer B", None),
         ("If it is large, it cannot be placed", None),
-        ("holds B well", None),
+        ("holds C well", None),
         ("cannot be placed in", "cannot_be_placed_in"),
         ("is a kind of", "is_a_kind_of"),
         ("cannot_be_placed_in(Furniture A, Bag B)", "cannot_be_placed_in"),
