@@ -76,9 +76,7 @@ class StatementCap:
 
 def default_polarity(conclusion: Literal) -> Polarity:
     """Negative if the predicate's name denies (`cannot_plant`, `is_not_able_to_eat`, `has_no_use_for`)."""
-    # A negated literal over a denying name affirms.
-    denies = bool(_NEGATIVE_NAME.search(conclusion.atom.predicate)) != conclusion.negated
-    return Polarity.NEGATIVE if denies else Polarity.POSITIVE
+    return Polarity.NEGATIVE if _NEGATIVE_NAME.search(conclusion.atom.predicate) else Polarity.POSITIVE
 
 
 def default_principle(polarity: Polarity) -> Principle:

@@ -77,14 +77,14 @@ class _ImplyingRules:
         self.by_conclusion: dict[str, list[Rule]] = {}
         for rule in (*library.rules, *declared):
             # `_instance` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
-            if not rule.conclusion.negated and not rule.unbound:
+            if not rule.unbound:
                 self.by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
         self.reported: set[str] = set()
         self._behind: dict[str, list[Rule]] = {}
 
     def may_imply(self, rule: Rule) -> bool:
         """True if another rule with this conclusion has a premise that rules conclude."""
-        return not rule.conclusion.negated and any(
+        return any(
             concluding is not rule and any(self._is_concluded(literal) for literal in concluding.literals)
             for concluding in self.by_conclusion.get(rule.conclusion.atom.indicator, ())
         )

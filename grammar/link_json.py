@@ -228,7 +228,7 @@ def inexpressible_parts(rule: Rule) -> Iterator[str]:
     """The parts of a rule that LINK's form cannot express."""
     if rule.comparisons:
         yield "a comparison"
-    if any(literal.negated for literal in (*rule.literals, rule.conclusion)):
+    if any(literal.negated for literal in rule.literals):
         yield "a negation"
     arguments = list(chain.from_iterable(atom.arguments for atom in rule.atoms))
     if not all(isinstance(term, Variable) for term in arguments):

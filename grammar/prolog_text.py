@@ -100,10 +100,6 @@ def atom_goal(atom: Atom) -> str:
 
 def clause_text(rule: Rule, library: Library) -> str:
     """The rule as a Prolog clause, its goals in `evaluation_order`."""
-    if rule.conclusion.negated:
-        raise HapaxError(
-            f"Rule {rule.name} concludes a negation, which Prolog does not allow. Conclude the opposite predicate."
-        )
     if rule.aggregate is not None:
         return _aggregate_text(rule, rule.aggregate, library)
     goals: list[str] = []

@@ -33,7 +33,7 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
             continue
         resting = _resting_on(rule.conclusion.atom.indicator, users)
         own = [item for item in rule.literals if not item.negated and item.atom.indicator in resting]
-        if not own or rule.conclusion.negated:
+        if not own:
             continue
         others = [item for item in rule.literals if not item.negated and item not in own]
         # Facts are finite: a number that another literal must contain as well cannot grow for ever.

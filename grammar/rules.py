@@ -150,7 +150,8 @@ class PredicateSignature:
 class Rule:
     """Premise -> conclusion, with the attributes of LINK's paper.
 
-    `generic` are the names of the variables that a statement speaks about (the Person X); they are never searched.
+    The conclusion is never negated. `generic` are the names of the variables that a statement speaks about (the
+    Person X); they are never searched.
     `withdrawn`: why the rule is only searched when it is named; None: it is always searched.
     """
 

@@ -46,19 +46,18 @@ def entailment_faults(
     limits = limits or EntailmentLimits()
     if not found:
         return
-    rules = [rule for rule in library.rules if not rule.conclusion.negated]
     atoms: list[Atom] = []
-    for rule in rules:
+    for rule in library.rules:
         atoms += [literal.atom for literal in (*_positive(rule), rule.conclusion)]
     chains = EntailmentGraph(found).chains(atoms, limits.at_least)
-    reversed_faults = list(reversed_rules(rules, chains, MARGIN if limits.margin is None else limits.margin))
+    reversed_faults = list(reversed_rules(library.rules, chains, MARGIN if limits.margin is None else limits.margin))
     yield from reversed_faults
     places = {fault.place for fault in reversed_faults}
     # A reversed rule is not called redundant as well: once turned round it is another rule. Neither is one that the
     # rules alone make redundant: who removes it and the rule that follows only by it would lose the conclusion.
     places |= {fault.place for fault in duplicate_and_subsumed_rules(library)}
-    yield from redundant_rules([rule for rule in rules if rule.place not in places], chains, library)
-    yield from contradicted_rules(rules, chains, library)
+    yield from redundant_rules([rule for rule in library.rules if rule.place not in places], chains, library)
+    yield from contradicted_rules(library.rules, chains, library)
 
 
 Chains = Mapping[Atom, Sequence[Chain]]

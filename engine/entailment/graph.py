@@ -65,7 +65,7 @@ class Edge:
                 f"{remedy if first.code == UNTYPED else first.remedy}"
             ) from None
         lone = rule.literals[0] if len(rule.premise) == len(rule.literals) == 1 else None
-        if lone is None or lone.negated or rule.conclusion.negated:
+        if lone is None or lone.negated:
             raise HapaxError(f"{premise} -> {hypothesis}: write exactly one atom on each side, without negation.")
         terms = chain.from_iterable(atom.arguments for atom in rule.atoms)
         if not all(isinstance(term, Variable) for term in terms) or rule.unbound:

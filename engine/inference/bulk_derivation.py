@@ -541,7 +541,7 @@ class _CompiledLibrary:
     def __post_init__(self) -> None:
         library = self.library
         stated = {fact.indicator for fact in library.facts}
-        self.concluded = {rule.conclusion.atom.indicator for rule in library.rules if not rule.conclusion.negated}
+        self.concluded = {rule.conclusion.atom.indicator for rule in library.rules}
         used = {signature.indicator for signature in library.completed().signatures}
         layers = [layer for layer in evaluation_layers(library) if layer & self.concluded]
         # Predicates with facts in rule files but without rules come first: they depend on nothing.
@@ -723,8 +723,7 @@ class _CompiledLibrary:
 
     def _rules_of(self, members: Sequence[str]) -> list[Rule]:
         """The rules that conclude these predicates."""
-        rules = (rule for rule in self.library.rules if not rule.conclusion.negated)
-        return [rule for rule in rules if rule.conclusion.atom.indicator in members]
+        return [rule for rule in self.library.rules if rule.conclusion.atom.indicator in members]
 
     def _compile(self, members: Sequence[str]) -> None:
         """Compile the clauses of a layer.
@@ -735,7 +734,7 @@ class _CompiledLibrary:
         own: list[tuple[int, Rule]] = []
         recursive = set[int]()
         for number, rule in enumerate(self.library.rules):
-            if rule.conclusion.negated or rule.conclusion.atom.indicator not in members:
+            if rule.conclusion.atom.indicator not in members:
                 continue
             own.append((number, rule))
             if any(item.atom.indicator in members for item in rule.literals):

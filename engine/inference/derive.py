@@ -423,7 +423,7 @@ class StatementWriter:
         for item, is_hypothesis in self.items:
             goal = instantiated(item, substitution)
             children.append(Proof(goal, By.ASSUMPTION) if is_hypothesis else self.prover.item(goal))
-        conclusion = Literal(substitution.apply(self.rule.conclusion.atom), self.rule.conclusion.negated)
+        conclusion = Literal(substitution.apply(self.rule.conclusion.atom))
         return Proof(conclusion, By.RULE, self.rule.name, tuple(children))
 
 

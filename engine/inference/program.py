@@ -285,8 +285,7 @@ class _Writer:
             yield definition_text(self.signatures[indicator])
         # By its place in the library, by which `instances_by_conclusion` finds the rule again.
         for index, rule in enumerate(self.library.rules):
-            if not rule.conclusion.negated:
-                yield from self._rule(index, rule)
+            yield from self._rule(index, rule)
 
     def _rule(self, index: int, rule: Rule) -> Iterator[str]:
         body = Atom(f"hapax_body_{index}", rule.variables)

@@ -151,8 +151,7 @@ class _Sheet:
                 leaf = facts[same[number]] if same[number] < number else Proof(goal, By.FACT, fact_id=f"{number}{mark}")
                 facts.append(leaf)
                 children.append(leaf)
-        conclusion = self.rule.conclusion
-        head = Literal(values.apply(conclusion.atom), conclusion.negated)
+        head = Literal(values.apply(self.rule.conclusion.atom))
         return Proof(head, By.RULE, self.rule.name, tuple(children))
 
 

@@ -161,7 +161,7 @@ class MiningTables:
             tables.setdefault(indicator, []).append(f"_relation_{number}")
         for rule in self.library.rules if derived else ():
             stored = relations.derivations().get(rule.name)
-            if stored is None or rule.conclusion.negated:
+            if stored is None:
                 continue
             if rule.generic:
                 self.generic.append(rule.name)

@@ -40,7 +40,7 @@ class ConclusionForms:
 
 def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormWriter | None = None) -> ConclusionForms:
     """The forms of the rule's conclusion, whose polarity is `positive`."""
-    atom, denied = rule.conclusion.atom, rule.conclusion.negated
+    atom = rule.conclusion.atom
     declared = library.signature(atom.indicator).templates
     affirmative = template_of(atom, library)
     notes: list[str] = []
@@ -70,9 +70,8 @@ def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormW
 
     # Both forms are needed whatever the rule concludes: questions put the other one, too.
     negative = negation_of(affirmative)
-    conclusion, negation = (negative, affirmative) if denied else (affirmative, negative)
-    # The polarity need not follow from the literal's sign: `cannot_plant` is negative without a negation.
-    templates = Templates(conclusion, negation, question_of(conclusion if positive else negation))
+    # The polarity need not follow from the words: `cannot_plant` is negative without a negation.
+    templates = Templates(affirmative, negative, question_of(affirmative if positive else negative))
     return ConclusionForms(atom, replace(library.signature(atom.indicator), templates=templates), tuple(notes))
 
 
