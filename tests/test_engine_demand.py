@@ -326,3 +326,13 @@ def test_nothing_assumed_is_stored(prolog: PrologSession, library: Library, fres
     demand(prolog, library, fresh_kb, "is_not_able_to_eat(tom, X)", Table(), assume=["is_allergic_to(tom, shellfish)"])
 
     assert fresh_kb.facts() == []
+
+
+def test_a_goal_that_may_ask_needs_an_oracle(prolog: PrologSession, fresh_kb: KnowledgeBase) -> None:
+    """Without one, only a budget of no rounds is taken, and the result says what would be asked."""
+    library = parse_library([("a.rules", "oracle is_in(Dish, Town)")])
+    theory = Theory(library, fresh_kb)
+
+    assert run_demand(theory, "is_in(soup, X)", None, DemandBudget(rounds=0), session=prolog).missing.needs
+    with pytest.raises(ValueError, match="needs an oracle"):
+        run_demand(theory, "is_in(soup, X)", None, session=prolog)

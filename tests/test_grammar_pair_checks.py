@@ -82,6 +82,17 @@ def test_contrary_conclusions_are_found_among_all_pairs(library: Library) -> Non
     assert findings(list(opposite_conclusions(library))) == sorted(pairs)
 
 
+@pytest.mark.parametrize(
+    ("conclusion", "codes"), [("cannot_go(Thing T)", ["HPX207"]), ("cannot_go(Thing T, Year N)", [])]
+)
+def test_opposites_have_the_same_number_of_arguments(conclusion: str, codes: list[str]) -> None:
+    """What cannot go in a year may well go at another time."""
+    lines = ["n(Thing T, Year N) -> can_go(Thing T)", f"n(Thing T, Year N) -> {conclusion}"]
+    library = parse_library([("t", "\n".join(["opposite can_go cannot_go", *lines]))])
+
+    assert [fault.code for fault in opposite_conclusions(library)] == codes
+
+
 def test_a_premise_that_never_holds_is_compared_with_no_other() -> None:
     """A rule that divides by zero, or whose comparisons exclude each other, has that fault alone."""
     lines = ["n(Thing T, Year N) & N > 3 -> can_go(Thing T)", "n(Thing T, Year N) & N / 0 > 1 -> cannot_go(Thing T)"]
