@@ -117,3 +117,20 @@ def test_constants_alone_type_an_argument_of_an_undeclared_predicate() -> None:
 
     found = {name: library.signature(name).argument_types for name in ("scores/2", "rides/2", "counts/2")}
     assert found == {"scores/2": ("Person", "Number"), "rides/2": ("Person", "Object"), "counts/2": ("Age", "Person")}
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (5, "rule0, rule1, rule2, rule3, rule4."),
+        (6, "rule0, rule1, rule2, rule3, rule4 and 1 more."),
+    ],
+)
+def test_an_unknown_rule_is_told_with_five_known_ones(count: int, told: str) -> None:
+    """How many are not shown is said only where there are more."""
+    lines = [f"@name rule{number}\n@generic none\np(T X, T Y) -> q{number}(T X, T Y)\n" for number in range(count)]
+    library = parse_library([("a.rules", "".join(lines))])
+
+    with pytest.raises(HapaxError) as refused:
+        library.rule("zzz")
+    assert str(refused.value) == f"No rule is named zzz in a.rules. Known rules: {told}"
