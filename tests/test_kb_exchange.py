@@ -6,6 +6,7 @@ import io
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
 from hapax.kb.exchange import cell_text, export_facts, import_facts, parse_cell
-from hapax.kb.intake import FactsRejected
+from hapax.kb.intake import FactsRejected, RulesForFacts
 from hapax.kb.records import FactRecord, PredicateRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -177,6 +179,16 @@ def test_a_long_list_of_faults_is_cut_in_the_message():
         imported("1,x\n" * 100)
 
     assert len(caught.value.faults) == 100
+
+
+@pytest.mark.parametrize("text", ["1,x\n", "p,x\n", "name,size\nriver,long\n"])
+def test_an_import_leaves_no_temporary_table(text, fresh_kb):
+    """Neither one that was refused, of which a notebook would hold all rows, nor one that was stored."""
+    rules = RulesForFacts(parse_library([("a.rules", "given p(T)\n")]))
+    with suppress(FactsRejected):
+        import_facts(fresh_kb, io.StringIO(text), form="csv", rules=rules)
+
+    assert fresh_kb.query("SELECT name FROM temp.sqlite_master WHERE name LIKE 'imported%'") == []
 
 
 def test_faulty_rows_can_be_skipped(fresh_kb):
