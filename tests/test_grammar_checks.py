@@ -294,6 +294,9 @@ def test_numbers_where_texts_belong_and_the_other_way_round() -> None:
     """A constant must be a number or a text as its position requires; a Time may be a year."""
     assert codes('functional born(Author, Year)\nfact born("Ada", "1815")') == ["HPX113"]
     assert codes('oracle is_in(Dish, Menu)\nfact is_in(3, "lunch")') == ["HPX113"]
+    assert codes('given p(Dish, Year)\n@generic none\np(Dish A, "old") & p(Dish A, Year Y) -> q(Dish A, Year Y)') == [
+        "HPX113"
+    ]
     assert codes('type Year < Time\nfunctional born(Author, Time)\nfact born("Ada", 1815)') == []
 
 

@@ -283,6 +283,26 @@ def test_why_not_tells_which_step_cut_a_value() -> None:
     assert "the 200 likeliest of 900 were kept" in told
 
 
+def test_why_not_tells_of_an_end_that_kept_nothing() -> None:
+    """The ends of one substitution are disjoint: it is in the long tail, and the head keeps none of it."""
+    library = parse_library([("given.rules", THIN_AIR)])
+    model = silent_model()
+    told = {}
+    for end in Distribution:
+        kb = KnowledgeBase()
+        kb.add_facts(crowded()[:1])
+        search(
+            SearchJob(
+                library, library.rules, kb, Models(model, model, model, model), SearchSettings(distributions=(end,))
+            )
+        )
+        told[end] = story_text(why_not(Theory(library, kb), 'may_feel_dizzy_at("PersonX", "Airport 0")'))
+
+    assert "A = Airport 0, E = 9000: every step could keep it" in told[Distribution.LONG_TAIL]
+    assert "step 2 cut it: its score is -" in told[Distribution.HEAD]
+    assert told[Distribution.HEAD].rstrip().endswith(", and the 0 likeliest of 1 were kept")
+
+
 def test_the_command_line_says_what_was_cut_and_can_cut_nothing(tmp_path: Path) -> None:
     """The closing output has a line for each step that cut; `--beam all` has none, and keeps every statement."""
     rules, database = tmp_path / "thin.rules", tmp_path / "thin.db"

@@ -73,7 +73,7 @@ class PremiseLoss:
 class DistributionCut:
     """Partial substitutions of one distribution that a step ranked, and those that it kept.
 
-    `limit`: score of the last one kept, in nats per token; None if no model ranked.
+    `limit`: score of the last one kept, in nats per token; None if none was kept, or no model ranked.
     """
 
     ranked: int
