@@ -747,3 +747,22 @@ def test_the_expected_share_of_statements_is_that_of_their_group() -> None:
     assert [promise.expected_share(rule) for rule in ("visits", "buys", "sells")] == [0.75, 0.0, 0.0]
     whole = Certificates((replace(PROMISED, fact_group="statements"),))
     assert replace(promise, certificates=whole, by="all").expected_share("visits") == 0.75
+
+
+def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
+    """Of merged rows a run may be missing; without the last run before the test, the certificate's own counts."""
+    with KnowledgeBase() as kb:
+        kb.start_run(RunRecord.now("here", "search", {"models": ["m@1", "c@1", "m@1", "m@1"]}))
+        kb.start_run(RunRecord.now("later", "search", {"models": ["m@2", "c@2", "m@2", "m@2"]}))
+        for run, last in (("gone", None), ("gone", "here"), ("here", "gone"), ("here", "later")):
+            kb.add_certificates(
+                [replace(PROMISED, basis={"critic": "c@1"}, run_id=run, after_run=last, sample=f"{run} {last}")]
+            )
+        found = {item.record.sample: item.lapse for item in stored_certificates(kb, ["gone", "here"])}
+
+    assert found.pop("here later") == ""
+    assert found == {
+        "gone None": "its run is not in this knowledge base",
+        "gone here": "its run is not in this knowledge base",
+        "here gone": "the critic c has had another revision since",
+    }
