@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from votes_fixture import fill_csv
 from hapax.api.browser.judging import Cells, Judging
 from hapax.api.kept_rules import kept_rules
 from hapax.engine.inference import bulk_derivation
-from hapax.engine.inference.bulk_derivation import derive_all, read_statements, statement_by_id
+from hapax.engine.inference.bulk_derivation import derive_all, find_statement, read_statements, statement_by_id
 from hapax.evaluation.votes.next_items import NextOptions, next_items
 from hapax.evaluation.votes.questions import SOUNDNESS_WORDING
+from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
 from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.records import FactRecord, Source
@@ -194,6 +196,20 @@ def test_the_index_of_ids_follows_changes_of_facts(roads: Path, monkeypatch: pyt
                     assert statement_by_id(kb, library, identity) is None
             gone |= known
             assert set(DerivedIds(kb).all()) == known.keys()
+
+
+def test_a_statement_that_another_rule_of_its_name_concluded_is_not_found(roads: Path) -> None:
+    """The variables of the rule that is loaded now need not be those of the derivation."""
+    changed = ROADS.replace("road(Place A, Place B) -> ", 'road(Place B, Place A) & A \\= "z" -> ')
+    with KnowledgeBase(roads) as kb:
+        library, other = library_of(kb), parse_library([("roads.rules", changed)])
+        by_step = list(read_statements(kb, library, library.rule("step")))
+        for record in by_step:
+            assert statement_by_id(kb, library, record.id) == record
+            assert statement_by_id(kb, other, record.id) is None
+            assert find_statement(kb, library, lambda found, _, wanted=record.id: found == wanted) == record
+            assert find_statement(kb, other, lambda found, _, wanted=record.id: found == wanted) is None
+            assert statement_by_id(kb, replace(library, rules=()), record.id) is None
 
 
 def test_a_statement_is_found_where_no_index_can_be_made(roads: Path) -> None:

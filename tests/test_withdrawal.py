@@ -211,6 +211,21 @@ def test_a_statement_with_another_proof_stays_with_that_proof() -> None:
         assert [item.id for item in kb.statements()] == [statement.id]
 
 
+def test_a_statement_whose_rule_is_unknown_is_not_proved_again() -> None:
+    """Without its rule no other proof can be looked for, so that the statement falls with the fact of its only one."""
+    library = hapax.parse_rules(OTHER_PROOF)
+    without = hapax.parse_rules(OTHER_PROOF.partition("@name local")[0])
+    facts = {"lives_in": ("Ann", "Lyon"), "is_named": ("cheese", "Brie"), "is_born_in": ("cheese", "Lyon")}
+    with hapax.KnowledgeBase() as kb:
+        for predicate, cells in {**facts, "works_in": ("cheese", "Lyon")}.items():
+            hapax.add_facts(kb, predicate, [cells], library)
+        kb.add_statements(list(hapax.derive(library, kb, only="local").read()))
+        ((statement,),) = [kb.statements()]
+        done = hapax.retract("is_born_in(cheese, 'Lyon')", without, kb, reason="wrong")
+
+        assert ([item.id for item in done.fallen], list(done.reproved)) == ([statement.id], [])
+
+
 def test_facts_that_are_added_refute_what_rests_on_their_absence(birds: Path, tmp_path: Path) -> None:
     """A statement by `not`, `unless` or a number lapses everywhere when imported facts refute it, and comes back."""
     new = tmp_path / "new.csv"
