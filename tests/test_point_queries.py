@@ -232,6 +232,19 @@ def test_every_place_of_a_wide_predicate_is_looked_up(
     assert sum(read) < 20
 
 
+def test_a_fact_that_prolog_cannot_hold_gives_no_type_a_value(fresh_kb: KnowledgeBase) -> None:
+    """A number with a million digits is in no program, and so are the other values of its fact."""
+    fresh_kb.add_facts(
+        [
+            FactRecord("at", ("x", 3), ("Town", "Number"), Source.MODEL),
+            FactRecord("at", ("y", Decimal("1E+1000000")), ("Town", "Number"), Source.MODEL),
+        ]
+    )
+    index = ArgumentIndex(fresh_kb)
+
+    assert index.typed_values("at/2", bool) == {("x", "Town"), (3, "Number")}
+
+
 def test_the_types_of_values_follow_the_facts(fresh_kb: KnowledgeBase) -> None:
     """The index's types of a value, and its values of a type, are those of facts that came or changed since."""
     place = FactRecord("at", ("x", "y"), ("Place", "Place"), Source.MODEL)
