@@ -130,12 +130,33 @@ print("OUTCOMES", *outcomes, sep="\\n")
 """
 
 
+CACHED = """
+from hapax.engine.mining.shapes import shapes
+from tools.forked_mutants import forked_outcomes
+from tools.mutation import all_mutants
+
+SHAPES = "tests/test_rule_mining.py::test_shapes_are_closed_and_connected"
+shapes(1), shapes(2), shapes(3)
+of_shapes = [mutant for mutant in all_mutants(["engine"]) if mutant.path.name == "shapes.py"]
+chosen = [mutant for mutant in of_shapes if mutant.change.endswith("_is_connected(head, chosen)  ->  if False")]
+print("OUTCOMES", *forked_outcomes(chosen, lambda _: [SHAPES], 60, 1, ["tests/test_rule_mining.py"]), sep="\\n")
+"""
+
+
+def outcomes(code: str) -> list[str]:
+    run = subprocess.run([sys.executable, "-c", code], cwd=mutation.ROOT, capture_output=True, text=True, check=True)
+    return run.stdout.partition("OUTCOMES\n")[2].splitlines()
+
+
+def test_a_mutant_of_a_function_with_a_cache_is_killed() -> None:
+    """What the function returned before it was changed, as where tests are collected, is computed anew in the fork."""
+    assert outcomes(CACHED) == ["killed by tests/test_rule_mining.py::test_shapes_are_closed_and_connected"]
+
+
 def test_mutants_of_functions_are_tested_in_forks() -> None:
     """A fork has the changed function and the original has not; a constant outside functions has no outcome there."""
-    run = subprocess.run([sys.executable, "-c", FORKED], cwd=mutation.ROOT, capture_output=True, text=True, check=True)
-
     words = "tests/test_grammar_words.py::test_only_one_is_singular"
-    assert run.stdout.partition("OUTCOMES\n")[2].splitlines() == [
+    assert outcomes(FORKED) == [
         "survived",  # 0 looks the same in the notation of floats
         f"killed by {words}[1.0-words2-1 second]",
         f"killed by {words}[0-words0-0 calls]",

@@ -440,6 +440,16 @@ def test_shapes_are_closed_and_connected() -> None:
             used = [*range(shape.head), *itertools.chain(*shape.premises)]
             assert min(map(used.count, used)) > 1
         assert len(set(found)) == len(found)
+    assert [len(shapes(premises)) for premises in (1, 2, 3)] == [2, 7, 26]
+    assert [str(shape) for shape in shapes(2)] == [
+        "h(X, Y) <- p(X, Y) & p(X, Y)",
+        "h(X, Y) <- p(X, Z) & p(Y, Z)",
+        "h(X, Y) <- p(X, Y) & p(X)",
+        "h(X, Y) <- p(X, Y) & p(Y)",
+        "h(X) <- p(X) & p(X)",
+        "h(X) <- p(X, Z) & p(X, Z)",
+        "h(X) <- p(X, Z) & p(Z)",
+    ]
 
 
 # --- hostile values, the sheet, the command

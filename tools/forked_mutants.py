@@ -8,6 +8,7 @@ runs in other processes: they have no outcome here.
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import importlib
 import json
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 TIMED_OUT = "timed out"
 """Outcome of a mutant whose tests reached the time limit."""
+_CACHED = type(functools.cache(len))
 
 
 class FunctionMutant(Protocol):
@@ -201,7 +203,7 @@ class _ForkingPlugin:
 
 
 def _change(mutant: FunctionMutant) -> bool:
-    """Give each function that the mutant changes its new code; False if that is not possible."""
+    """Give each function that the mutant changes its new code, and empty all caches; False if that is not possible."""
     file = ROOT / mutant.path
     functions = [
         function for function in gc.get_objects() if isinstance(function, FunctionType) and _is_in(function, file)
@@ -223,6 +225,10 @@ def _change(mutant: FunctionMutant) -> bool:
                     return False
                 is_changed = True
                 break
+    for cached in gc.get_objects():
+        # What the collection of tests has computed would hide the change.
+        if isinstance(cached, _CACHED) and cached.__module__.startswith("hapax."):
+            cached.cache_clear()
     return is_changed
 
 
