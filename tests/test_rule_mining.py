@@ -203,6 +203,7 @@ def test_values_that_the_critic_gate_rejected_are_counter_examples() -> None:
     facts = [("lives_in", (name, "Rome")) for name in ("ann", "bob", "cem", "dan")]
     facts += [("born_in", ("ann", "Rome")), ("born_in", ("bob", "Rome"))]
     with stored(facts, TYPES) as kb:
+        judged(kb, "cem", verdicts=[True, False], predicate="is_mayor_of")  # of a predicate without facts
         judged(kb, "cem", verdicts=[True, False])
         judged(kb, "dan", verdicts=[False, True])
         mined = mine(kb, NO_RULES, MiningOptions(min_support=1, min_coverage=0, min_confidence=0, min_pca=0))
@@ -214,9 +215,9 @@ def test_values_that_the_critic_gate_rejected_are_counter_examples() -> None:
     assert rule.examples[0] == "ann lives in Rome: ann born in Rome"
 
 
-def judged(kb: KnowledgeBase, name: str, verdicts: list[bool]) -> None:
+def judged(kb: KnowledgeBase, name: str, verdicts: list[bool], predicate: str = "born_in") -> None:
     """Store a candidate of `born_in(NAME, ?)` with these decisions of the critic gate, one in each run."""
-    question = Question((AtomPattern("born_in", (name, None)),), "City")
+    question = Question((AtomPattern(predicate, (name, None)),), "City")
     candidate = Candidate(question.id, "Rome", "Rome", "call", 0)
     kb.add_questions([question])
     kb.add_candidates([candidate])
@@ -783,7 +784,7 @@ def test_hubs_are_left_out_of_the_screening_with_a_note(monkeypatch: pytest.Monk
 
 def test_a_type_that_no_rule_can_name_is_left_out() -> None:
     """Facts with such a type are mined as if they had none, and the mined rules can be read."""
-    odd = {**TYPES, "lives_in": ("Person", "City :- halt"), "born_in": ("Person", "not")}
+    odd = {**TYPES, "child_of": ("Person", "Parent :- halt"), "parent_of": ("Parent :- halt", "Person")}
     with stored(world(people=30), odd) as kb:
         mined = mine(kb, NO_RULES, MiningOptions(min_support=2, premises=1, examples=0))
 
