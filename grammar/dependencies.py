@@ -80,8 +80,9 @@ class SearchStep:
     assignment: Comparison | None = None
 
     def __str__(self) -> str:
-        source = f"= {_untyped(self.assignment.right)}" if self.assignment else f"by {_untyped(self.generators[0])}"
-        closed = [item for item in self.closes if item not in self.generators[:1]]
+        origin = self.assignment or self.generators[0]
+        source = f"= {_untyped(self.assignment.right)}" if self.assignment else f"by {_untyped(origin)}"
+        closed = [item for item in self.closes if item != origin]
         return f"{self.variable.name} {source}" + (f", then {', '.join(map(_untyped, closed))}" if closed else "")
 
 
