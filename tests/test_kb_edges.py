@@ -1,0 +1,163 @@
+"""Values at the very limits of the store, and states that a knowledge base seldom has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke
+
+from hapax.grammar.prolog_text import MAXIMUM_POWER
+from hapax.grammar.terms import decimal_of
+from hapax.kb import relations, symbols, values, word_index
+from hapax.kb.exchange import parse_cell
+from hapax.kb.records import DenialRecord, FactRecord, Source
+from hapax.kb.relations import Relations, _scaled
+from hapax.kb.running import RunFiles, RunState
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.symbols import EXACT, TAGGED_BITS, canonical, exact_extent
+from hapax.kb.values import MAX_INTEGER_BITS, cut_decimal, is_exact, refusal
+from hapax.kb.word_index import WordIndex
+
+
+def test_integers_have_as_many_bits_as_are_stored() -> None:
+    """The largest is stored, the next one is refused with the number of bits."""
+    assert refusal((1 << MAX_INTEGER_BITS) - 1) is None
+    assert refusal(1 << MAX_INTEGER_BITS) == f"the integer has more than {MAX_INTEGER_BITS} bits; give it as text"
+
+
+def test_a_cell_has_as_many_digits_as_an_integer_may_have() -> None:
+    """Of more digits nothing is read; the message has their number."""
+    most = MAX_INTEGER_BITS // 3
+
+    assert parse_cell("7" * most) == int("7" * most)
+    with pytest.raises(ValueError, match=f"the integer has {most + 1} digits"):
+        parse_cell("7" * (most + 1))
+
+
+def test_a_cut_number_is_written_exactly_up_to_the_limit() -> None:
+    """Numerator and denominator may have as many bits as an integer."""
+    largest = 3**6309  # has 10,000 bits
+    assert largest.bit_length() == MAX_INTEGER_BITS
+    exact = decimal_of(Fraction(1, largest))
+
+    assert is_exact(exact)  # type: ignore[arg-type]
+    assert not is_exact(decimal_of(Fraction(1, 3 * largest)))  # type: ignore[arg-type]
+
+
+def test_a_stored_fraction_is_as_long_as_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A longer text is no fraction."""
+    third = str(decimal_of(Fraction(1, 3)))
+    monkeypatch.setattr(values, "MAX_INTEGER_BITS", 3)
+    assert cut_decimal(third, "1/3").exact == Fraction(1, 3)
+    monkeypatch.setattr(values, "MAX_INTEGER_BITS", 2)
+    with pytest.raises(ValueError, match="'1/3' is not a fraction"):
+        cut_decimal(third, "1/3")
+
+
+def test_whole_decimals_are_integers_up_to_the_power_of_prolog() -> None:
+    """A larger one stays a decimal without its trailing zeros; a zero stays a zero."""
+    assert canonical(Decimal(f"1e{MAXIMUM_POWER}")) == 10**MAXIMUM_POWER
+    assert type(canonical(Decimal(f"1e{MAXIMUM_POWER}"))) is int
+    assert str(canonical(Decimal(f"10e{MAXIMUM_POWER}"))) == f"1E+{MAXIMUM_POWER + 1}"
+    assert str(canonical(Decimal(f"0e{MAXIMUM_POWER + 1}"))) == f"0E+{MAXIMUM_POWER + 1}"
+
+
+def test_sql_takes_numbers_below_its_limits() -> None:
+    """Numbers that SQLite would round, or that are no symbols, are not exact; scaled ones are below the limit, too."""
+    assert not exact_extent([EXACT - 1 if EXACT - 1 < 1 << TAGGED_BITS else (1 << TAGGED_BITS) - 1]).inexact
+    assert exact_extent([1 << TAGGED_BITS]).inexact
+    assert exact_extent([(1 << 58), Decimal("0.25")]).inexact
+    assert not exact_extent([(1 << 55), Decimal("0.25")]).inexact
+    assert _scaled(Decimal("1.25"), 2) == 125
+    assert _scaled(Decimal("1.25"), 1) is None
+    assert _scaled((1 << TAGGED_BITS) - 1, 1) is None
+
+
+def test_a_limit_of_sql_is_met_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest number that is exact is one below the limit."""
+    monkeypatch.setattr(symbols, "EXACT", 400)
+    assert [exact_extent([number, Decimal("0.25")]).inexact for number in (3, 4, 5)] == [False, True, True]
+    monkeypatch.setattr(relations, "EXACT", 400)
+    assert [_scaled(number, 2) for number in (3, 4)] == [300, None]
+    assert [_scaled(-number, 2) for number in (3, 4)] == [-300, None]
+
+
+def test_all_constants_keep_their_tags_when_the_known_ones_are_forgotten(
+    fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million known tags are forgotten before more are learnt."""
+    found = Relations(fresh_kb).symbols
+    before = found.tags(["a", "b", 3])
+    monkeypatch.setattr(symbols, "_KNOWN_TAGS", 2)
+
+    assert found.tags(["c", "a"])[1] == before[0]
+    assert found.tags(["a", "b", 3]) == before
+
+
+def test_many_sentences_are_found_without_being_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the limit the sentences with rarer and more of the words come first, beyond it the older ones."""
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        long = "and then some more of it " * 9 + "rye"
+        kb.add_facts([FactRecord("p", (text,), ("T",), Source.GIVEN) for text in (long, "rye", "oats")])
+    index = WordIndex(tmp_path / "kb.db")
+    assert index.ready(10)
+
+    monkeypatch.setattr(word_index, "MOST_RANKED", 2)
+    assert index.search("rye").names == ("rye", long)
+    monkeypatch.setattr(word_index, "MOST_RANKED", 1)
+    assert index.search("rye").names == (long, "rye")
+
+
+def test_denials_are_those_of_the_predicate_with_this_many_arguments(fresh_kb: KnowledgeBase) -> None:
+    """`p/1` and `p/2` are two predicates."""
+    one, two = DenialRecord("p", ("a",), 0.1), DenialRecord("p", ("a", "b"), 0.1)
+    fresh_kb.add_denials([one, two])
+
+    assert [fresh_kb.denials(name) for name in ("p/1", "p/2", "p", "q/1")] == [[one], [two], [one, two], []]
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(0.99, False), (1.0, True), (7.4, True)])
+def test_a_long_migration_is_told(seconds: float, is_told: bool, fresh_kb: KnowledgeBase) -> None:
+    """One that takes a second or more."""
+    fresh_kb.migrated.names, fresh_kb.migrated.seconds = ["m002_next"], seconds
+
+    assert ("brought up to date with this version of Hapax" in fresh_kb.opening_notice()) is is_told
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"process": 0}, {"process": -1}, {"accepted": -1}, {"rejected": 0.5}, {"sent": []}, {"seconds_left": "7"},
+        {"done": None}, {"written": "now"}, {"calls_per_minute": {}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_state_of_a_run_that_cannot_be_is_none(changed: dict[str, object], tmp_path: Path) -> None:
+    """Another program may have written the file."""
+    files = RunFiles(tmp_path / "kb.db", "run")
+    state = RunState(1, "here", 1.0, 2.0)
+    for left in (None, 3.5):
+        files.write(replace(state, seconds_left=left))
+        assert files.read() == replace(state, seconds_left=left)
+    (path,) = tmp_path.glob("kb.db-running-*")
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **changed}), "utf-8")
+
+    assert files.read() is None
+
+
+@pytest.mark.parametrize(("column", "near"), [("name 61x", "name 61"), ("name 101x", "name 11")])
+def test_a_missing_column_is_told_with_a_name_that_is_there(column: str, near: str, tmp_path: Path) -> None:
+    """Of JSON objects with very many names those of the first objects are looked at, up to a hundred."""
+    table = tmp_path / "table.jsonl"
+    lines = [{f"name {number}": 1 for number in range(start, start + 50)} for start in (0, 50, 100)]
+    table.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    columns = f"{column},name 1"
+    result = invoke("import", table, "--predicate", "p", "--columns", columns, "--db", tmp_path / "kb.db")
+
+    assert result.exit_code == 1
+    assert f"there is no column '{column}'. Did you mean {near}?" in result.stderr
