@@ -1,0 +1,209 @@
+"""Scores, counts and texts at the very limits of the engine, and cases that its other tests seldom meet."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from cli_fixture import invoke
+
+import hapax
+from hapax.engine.inference import session as sessions
+from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.engine.inference.theory import parse_atom
+from hapax.engine.mining.mine import MiningOptions, _some
+from hapax.engine.run_memory import identities_of, last_account
+from hapax.engine.search import certified_groups
+from hapax.engine.search.account import DroppedLines, StepAccount
+from hapax.engine.search.certified_groups import end_lines
+from hapax.engine.search.certified_statements import DistinctStatements
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.plan import plan_run
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.thresholds import CriticRule
+from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
+from hapax.engine.voter_errors import FEWEST_SHARED, FEWEST_VOTERS, Vote, weigh_shared
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord, VoteRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.scripted import ScriptedModel
+
+BANNED = """
+oracle is_in(Dish, Town): "[1] is served in [2]" / "[1] is not served in [2]" / "is [1] served in [2]?"
+oracle is_banned(Dish, Town): "[1] is banned in [2]" / "[1] is not banned in [2]" / "is [1] banned in [2]?"
+given eats(Person, Dish): "[1] eats [2]" / "[1] does not eat [2]" / "does [1] eat [2]?"
+@name served
+visits(Person X, Town B) & is_in(Dish A, Town B) & not is_banned(Dish A, Town B) -> eats(Person X, Dish A)
+"""
+
+
+def served(score: float, banned: float) -> tuple[ScriptedModel, SearchSettings]:
+    """A model with one dish of one town, the scores of its two claims, and a threshold of 3/4 for facts."""
+    script = {
+        "generate": {"'[A] is served in [B]'": ["Lima"], "'[A] is served in Lima'": ["soup"]},
+        "critic": {"Soup is served in Lima.": score, "Soup is banned in Lima.": banned},
+        "defaults": {"critic": 0.9, "likelihood": -1.0, "generate": []},
+    }
+    return ScriptedModel(script), SearchSettings(fact_threshold=CriticRule.at(0.75), ends="overlapping")
+
+
+@pytest.mark.parametrize(
+    ("score", "banned", "statements"),
+    [(0.75, 0.25, 1), (0.75, 0.26, 0), (0.74, 0.25, 0), (0.9, 0.0, 1), (0.9, 0.75, 0)],
+)
+def test_scores_at_the_thresholds_pass(score: float, banned: float, statements: int) -> None:
+    """A fact may have the threshold itself, and a sure no one less the threshold; the forecast knows it afterwards."""
+    library = parse_library([("served.rules", BANNED)])
+    model, settings = served(score, banned)
+    models = Models(model, model, model, model)
+    with KnowledgeBase() as kb:
+        report = search(SearchJob(library, library.rules, kb, models, settings))
+        forecast = plan_run(library, library.rules, kb, models, settings).rules[0]
+
+        assert len({statement.id for statement in report.statements}) == statements
+        assert len(kb.denials("is_banned/2")) == (banned <= 0.25 and score >= 0.75)
+        assert bool(forecast.statements.expected) == bool(statements)
+        assert forecast.calls.expected == 0
+
+
+@pytest.mark.parametrize(("length", "shown"), [(80, 80), (81, 80)])
+def test_a_text_that_is_no_atom_is_shown_up_to_eighty_characters(length: int, shown: int) -> None:
+    """A longer one ends with three dots."""
+    library = parse_library([("a.rules", "given p(T)")])
+    text = f"p({'A' * (length - 3)})"
+    with pytest.raises(HapaxError) as refused:
+        parse_atom(text, library)
+
+    told = str(refused.value).partition(" contains a variable")[0]
+    assert told == (text if length == 80 else f"{text[:77]}...")
+    assert len(told) == shown
+
+
+@pytest.mark.parametrize(("length", "end"), [(400, ""), (401, " ...")])
+def test_a_message_of_prolog_is_shown_up_to_four_hundred_characters(length: int, end: str) -> None:
+    """Line ends in it are blanks."""
+    text = ("word\n" * 200)[: length - 1] + "x"
+
+    assert sessions._short(text) == " ".join(text.split())[:400] + end
+
+
+def test_a_list_of_a_note_has_five_texts() -> None:
+    """The number of the others follows, if there are any."""
+    assert _some("abcde") == "a; b; c; d; e"
+    assert _some("abcdef") == "a; b; c; d; e and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("options", "bounds"),
+    [({"sample": -1}, "at least 0"), ({"examples": 101}, "between 0 and 100"), ({"min_pca": 1.5}, "between 0 and 1")],
+)
+def test_an_option_of_mining_out_of_its_range_is_refused(options: dict[str, Any], bounds: str) -> None:
+    """The message has the bounds; the bounds themselves are allowed."""
+    ((name, value),) = options.items()
+    with pytest.raises(HapaxError, match=re.escape(f"{name} is {value!r}. Set it to a number {bounds}.")):
+        MiningOptions(**options)
+    MiningOptions(sample=0, examples=100, min_pca=1)
+
+
+def test_lines_that_were_dropped_keep_an_example() -> None:
+    """The first example stands; without one the other's does."""
+    assert DroppedLines(1, "a") + DroppedLines(2, "b") == DroppedLines(3, "a")
+    assert DroppedLines(1, "") + DroppedLines(2, "b") == DroppedLines(3, "b")
+
+
+def test_the_last_account_is_that_of_a_complete_search(fresh_kb: KnowledgeBase) -> None:
+    """Neither an unfinished search nor another command has one."""
+    summary = {"rules": [{"rule": "r", "account": [StepAccount(1, "A", "given").to_json()]}]}
+    for name, command in (("query", "query"), ("search", "search"), ("cut", "search")):
+        fresh_kb.start_run(RunRecord.now(name, command, {}))
+        if name != "cut":
+            fresh_kb.finish_run(name, summary=summary)
+    found = last_account(fresh_kb, "r")
+
+    assert found is not None
+    assert found[0].id == "search"
+    assert last_account(fresh_kb, "s") is None
+    assert identities_of(None) == {}
+
+
+def test_an_id_with_every_digit_is_an_id(tmp_path: Any) -> None:
+    """A fact is withdrawn by 32 hexadecimal digits; a text of that length with others is an atom or none."""
+    hapax.KnowledgeBase(tmp_path / "kb.db").close()
+    (tmp_path / "a.rules").write_text("given p(T)\n", "utf-8")
+    options = ("--reason", "wrong", "--rules", tmp_path / "a.rules", "--db", tmp_path / "kb.db")
+    every, other = "0123456789abcdef" * 2, "0123456789abcdeg" * 2
+
+    assert f"there is no fact {every}" in invoke("retract", every, *options).output
+    assert "is not expected here" in invoke("retract", other, *options).output
+
+
+def test_voters_are_weighed_once_enough_items_are_shared() -> None:
+    """Twenty items with three votes are enough, and nineteen are not."""
+    votes = [
+        Vote(f"item {item}", f"voter {voter}", True) for item in range(FEWEST_SHARED) for voter in range(FEWEST_VOTERS)
+    ]
+
+    assert weigh_shared(votes) is not None
+    assert weigh_shared(votes[1:]) is None
+
+
+def test_statements_of_one_text_are_certified_once(fresh_kb: KnowledgeBase) -> None:
+    """They share their votes; models' votes, ties and statements of other rules count for nothing."""
+    fresh_kb.start_run(RunRecord.now("run", "search", {}))
+
+    def stored(rule: str, value: str, end: Distribution, premise: str) -> StatementRecord:
+        return StatementRecord(rule, end, "run", (("A", value),), premise, "c", "t", {})
+
+    same = [stored("r", "a", Distribution.HEAD, "one"), stored("s", "a", Distribution.LONG_TAIL, "one")]
+    tied, other = stored("r", "b", Distribution.HEAD, "two"), stored("gone", "c", Distribution.HEAD, "three")
+    by_model = stored("r", "d", Distribution.HEAD, "four")
+    fresh_kb.add_statements([*same, tied, other, by_model])
+    first = min(same, key=lambda statement: statement.id)
+    distinct = DistinctStatements.of(fresh_kb, {"r": "", "s": ""})
+
+    assert set(distinct.records) == {first.id, tied.id, by_model.id}
+    assert distinct.rows == {**{each.id: first.id for each in same}, tied.id: tied.id, by_model.id: by_model.id}
+    assert distinct.ends[first.id] == {"head", "long_tail"}
+    fresh_kb.add_votes(
+        [
+            *(VoteRecord(same[1].id, SOUNDNESS_QUESTION, voter, "yes", "") for voter in ("ann", "bob")),
+            VoteRecord(same[0].id, SOUNDNESS_QUESTION, "cem", "rule", ""),
+            VoteRecord(tied.id, SOUNDNESS_QUESTION, "ann", "yes", ""),
+            VoteRecord(tied.id, SOUNDNESS_QUESTION, "bob", "rule", ""),
+            VoteRecord(by_model.id, SOUNDNESS_QUESTION, f"{MODEL_VOTER}m", "yes", ""),
+        ]
+    )
+    assert distinct.truths(fresh_kb) == {first.id: True}
+
+
+def test_ends_are_told_apart_beyond_a_much_different_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit itself is not much; an end with a much smaller part of the labels is named."""
+    monkeypatch.setattr(certified_groups, "MUCH_SHIFT", 0.25)
+
+    def told(shift: float, labels: int) -> str:
+        head = {"accepted": 10, "labels": labels, "false": 0, "bound": 0.5, "shift": shift}
+        tail = {"accepted": 10, "labels": 40 - labels, "false": 0, "bound": 0.5, "shift": 0.5}
+        return end_lines({"head": head, "long_tail": tail})
+
+    assert ["AUC" in told(shift, 20) for shift in (0.2, 0.25, 0.5, 0.75, 0.8)] == [True, False, False, False, True]
+    assert ["smaller part" in told(0.5, labels) for labels in (9, 10, 20, 30, 31)] == [True, False, False, False, True]
+
+
+def test_a_computed_predicate_with_facts_is_left_to_prolog(fresh_kb: KnowledgeBase) -> None:
+    """Only Prolog combines a definition with facts, and both give proofs."""
+    library = parse_library(
+        [("a.rules", "computed is_big(Number N) := N > 3\n@name it\n@generic none\nn(T X, Number N) & is_big(Number N) -> q(T X, Number N)")]
+    )  # fmt: skip
+    fresh_kb.add_facts(FactRecord("n", (f"x{number}", number), ("T", "Number"), Source.GIVEN) for number in (2, 3, 5))
+    fresh_kb.add_facts([FactRecord("is_big", (2,), ("Number",), Source.GIVEN)])
+
+    with pytest.raises(HapaxError, match="is_big/1 is computed and also has facts or rules"):
+        derive_all(fresh_kb, library, library.rules, "sql")
+    derive_all(fresh_kb, library, library.rules)
+    found = {record.substitution: str(record.proof) for record in read_statements(fresh_kb, library, library.rules[0])}
+    assert sorted(dict(bindings)["N"] for bindings in found) == [2, 5]
+    assert ["computed" in proof for _, proof in sorted(found.items())] == [False, True]
