@@ -9,15 +9,24 @@ import pytest
 from cli_fixture import invoke
 
 import hapax
+from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference import session as sessions
-from hapax.engine.inference.bulk_derivation import derive_all, read_statements
-from hapax.engine.inference.theory import parse_atom
+from hapax.engine.inference.bulk_derivation import (
+    current_rules,
+    derive_all,
+    followed_rules,
+    outdated_rules,
+    read_statements,
+)
+from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.theory import Theory, parse_atom
 from hapax.engine.mining.mine import MiningOptions, _some
 from hapax.engine.run_memory import identities_of, last_account
 from hapax.engine.search import certified_groups
 from hapax.engine.search.account import DroppedLines, StepAccount
 from hapax.engine.search.certified_groups import end_lines
 from hapax.engine.search.certified_statements import DistinctStatements
+from hapax.engine.search.ends import pair_pool
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.plan import plan_run
 from hapax.engine.search.search import search
@@ -27,8 +36,20 @@ from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.engine.voter_errors import FEWEST_SHARED, FEWEST_VOTERS, Vote, weigh_shared
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord, VoteRecord
+from hapax.kb.records import (
+    AtomPattern,
+    Distribution,
+    FactRecord,
+    Question,
+    QuestionState,
+    RunRecord,
+    Source,
+    StatementRecord,
+    TypeFact,
+    VoteRecord,
+)
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.measures import Measure, TextMeasures
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.scripted import ScriptedModel
 
@@ -207,3 +228,81 @@ def test_a_computed_predicate_with_facts_is_left_to_prolog(fresh_kb: KnowledgeBa
     found = {record.substitution: str(record.proof) for record in read_statements(fresh_kb, library, library.rules[0])}
     assert sorted(dict(bindings)["N"] for bindings in found) == [2, 5]
     assert ["computed" in proof for _, proof in sorted(found.items())] == [False, True]
+
+
+ROADS = """
+given road(Place, Place)
+closed road/2
+@name step
+@generic none
+road(Place A, Place B) -> reaches(Place A, Place B)
+@name back
+@generic none
+road(Place A, Place B) & not road(Place B, Place A) -> one_way(Place A, Place B)
+"""
+
+
+def test_rules_that_were_not_derived_anew_are_out_of_date(fresh_kb: KnowledgeBase) -> None:
+    """After a change of facts all are, after deriving one of them the others are, and other rules of a name never count."""
+    library = parse_library([("roads.rules", ROADS)])
+    step, back = library.rules
+
+    def road(ends: str) -> FactRecord:
+        return FactRecord("road", tuple(ends), ("Place", "Place"), Source.GIVEN)
+
+    def told() -> list[list[str]]:
+        names = [[rule.name for rule in found(fresh_kb, library)] for found in (current_rules, followed_rules)]
+        return [outdated_rules(fresh_kb), *names]
+
+    fresh_kb.add_facts([road("ab"), road("ba"), road("bc")])
+    derive_all(fresh_kb, library, [step], "sql")
+    derive_all(fresh_kb, library, [back], "prolog")
+    assert told() == [[], ["step", "back"], ["step"]]
+    changed = parse_library([("roads.rules", ROADS.replace("road(Place A, Place B) -> reaches", "road(Place B, Place A) -> reaches"))])  # fmt: skip
+    assert [rule.name for rule in current_rules(fresh_kb, changed)] == ["back"]
+
+    fresh_kb.add_facts([road("cb")])
+    assert sorted(told()[0]) == ["back", "step"]
+    derive_all(fresh_kb, library, [step], "sql")
+    assert told() == [["back"], ["step"], ["step"]]
+
+
+def test_a_question_that_may_be_asked_again_is_not_exhausted(fresh_kb: KnowledgeBase) -> None:
+    """`why-not` tells the calls of a question about the atom, and whether more would be made."""
+    library = parse_library([("a.rules", "oracle is_in(Dish, Town)")])
+    question = Question((AtomPattern("is_in", (None, "Lima")),), "Dish")
+    fresh_kb.add_questions([question])
+    told = []
+    for exhausted in (False, True):
+        fresh_kb.set_question_states([(question, QuestionState(2, 0, exhausted=exhausted))])
+        told.append(story_text(why_not(Theory(library, fresh_kb), 'is_in(soup, "Lima")')))
+
+    assert [re.findall(r"2 calls, (.*)", text) for text in told] == [["not exhausted"], ["exhausted"]]
+
+
+def test_types_of_users_and_of_this_run_count(fresh_kb: KnowledgeBase) -> None:
+    """Those that a model's score gave in an earlier run do not; a withdrawn fact is not added again."""
+    library = parse_library([("a.rules", "oracle is_in(Dish, Town)")])
+    fresh_kb.add_type_facts([TypeFact("soup", "Dish"), TypeFact("stew", "Dish", 0.9)])
+    gone, other = (
+        FactRecord("is_in", (dish, "Lima"), ("Dish", "Town"), Source.MODEL, 0.9) for dish in ("soup", "stew")
+    )
+    fresh_kb.add_facts([gone])
+    fresh_kb.withdraw([gone.id], "wrong", "user")
+    known = KnownFacts(fresh_kb, library)
+    known.add([gone, other])
+
+    assert known.types() == [TypeFact("soup", "Dish")]
+    known.add_types([TypeFact("pie", "Dish", 0.8)])
+    assert known.types() == [TypeFact("soup", "Dish"), TypeFact("pie", "Dish", 0.8)]
+    assert fresh_kb.facts() == [other]
+
+
+def test_names_of_unknown_rarity_make_no_smaller_pool() -> None:
+    """Only where the rarity of all names is known is the half with the commoner ones taken."""
+    priors = {"a": -1.0, "b": -2.0, "c": -3.0}
+    measures = {text: TextMeasures({Measure.PRIOR: prior}, 1) for text, prior in priors.items()}
+
+    assert pair_pool(measures) == ["a", "b"]
+    assert pair_pool({**measures, "d": TextMeasures({Measure.PAPER: -1.0}, 1)}) == ["a", "b", "c", "d"]
+    assert pair_pool({}) == []
