@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from cli_fixture import invoke
 
 import hapax
+from hapax.kb import system
 from hapax.kb.asking import asking
 
 RULES = "given owns(Person, Thing)\n"
@@ -86,6 +88,30 @@ def test_a_damaged_knowledge_base_has_no_backup(tmp_path: Path) -> None:
     with pytest.raises(hapax.HapaxError, match=r"1 damage, the first: facts .*hapax.verify"):
         hapax.backup(database, tmp_path / "copy.db")
     assert [path.name for path in tmp_path.iterdir()] == ["kb.db"]
+
+
+def test_the_first_of_several_damages_is_told(tmp_path: Path) -> None:
+    """In the order of `verify`, whose other findings are only counted."""
+    database = filled(tmp_path / "kb.db", "mill", "barn", "mill pond")
+    change_a_fact(database)
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        first, *others = hapax.verify(kb).damages
+
+    assert len(others) == 1
+    with pytest.raises(hapax.HapaxError, match=re.escape(f"2 damages, the first: {first.table} {first.row} ")):
+        hapax.backup(database, tmp_path / "copy.db")
+
+
+def test_a_backup_gets_its_name_once_it_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its content comes first, then the name, then the folder that has the name."""
+    database = filled(tmp_path / "kb.db", "mill")
+    done: list[str] = []
+    for name in ("sync_path", "rename", "sync_folder"):
+        real = getattr(system, name)
+        monkeypatch.setattr(system, name, lambda *paths, name=name, real=real: (done.append(name), real(*paths))[1])
+    hapax.backup(database, tmp_path / "copy.db")
+
+    assert done[-3:] == ["sync_path", "rename", "sync_folder"]
 
 
 def test_a_restored_backup_keeps_what_was_there(tmp_path: Path) -> None:
