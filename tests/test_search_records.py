@@ -178,6 +178,25 @@ def test_goals_ask_what_they_need(ports: KnowledgeBase, goal: str, prolog: Prolo
     compared(f"search/demand_{DEMANDED.index(goal)}", "\n".join(told))
 
 
+def test_goals_are_forecast_without_a_critic(ports: KnowledgeBase, prolog: PrologSession) -> None:
+    """Rounds, questions and calls of a goal before anything was asked and afterwards; no claim is judged."""
+    job = job_of(ports, {"critic": False})
+    theory = Theory(job.library, ports, ("owns(ann, 'Argo')", "likes(ann, vusiru)", "studies(ann, gubepo)"))
+    lines: list[str] = []
+
+    def forecast_all(title: str) -> None:
+        for goal in DEMANDED:
+            found = forecast_demand(theory, goal, job.models, job.settings)
+            lines.append(f"{title} {goal}: {found.rounds}, {found.questions}, {found.calls}, {found.claims}")
+
+    forecast_all("before")
+    oracle = Oracle(ports, job.library, job.models, job.settings.oracle, run_id="query", journal=job.journal)
+    run_demand(theory, "can_reach(ann, A)", oracle, DemandBudget(questions=3, verifications=2), session=prolog)
+    forecast_all("after")
+
+    compared("search/goals_forecast", "\n".join(lines) + "\n")
+
+
 CONCLUDED = ("digs_on", "can_reach", "island_hops_from", "must_swim_from")
 
 
