@@ -158,6 +158,16 @@ def test_nothing_is_said_of_types_that_no_loaded_file_names(fresh_kb: KnowledgeB
     assert list(constants_under_two_types(library_of("oracle wrote(Person, Book)"), fresh_kb)) == []
 
 
+@pytest.mark.parametrize(("names", "told"), [("abc", '"a", "b", "c"'), ("dcba", '"a", "b", "c" ...')])
+def test_three_constants_under_unrelated_types_are_named(names: str, told: str, fresh_kb: KnowledgeBase) -> None:
+    """The first in the order of the alphabet; dots stand for the others."""
+    library = library_of("oracle is_seen_from(Planet, Planet)\noracle is_made_of(Ring, Metal)")
+    fresh_kb.add_type_facts(TypeFact(name, data_type) for name in names for data_type in ("Planet", "Metal"))
+    (finding,) = constants_under_two_types(library, fresh_kb)
+
+    assert finding.diagnostic.message.endswith(f": {told}")
+
+
 def test_types_of_facts_count_as_well(fresh_kb: KnowledgeBase) -> None:
     """The type of a fact's argument counts as much as a type fact."""
     library = library_of("type Author < Person\noracle wrote(Author, Book)\noracle is_in(Spice, Dish)")

@@ -23,8 +23,9 @@ import hapax
 from hapax.engine.expansion.rule_file import Sources, file_text
 from hapax.engine.mining import mine as mining
 from hapax.engine.mining import screening
-from hapax.engine.mining.mine import Mining, MiningOptions, mine
-from hapax.engine.mining.review import without_output
+from hapax.engine.mining.measuring import RuleMeasures
+from hapax.engine.mining.mine import MinedRule, Mining, MiningOptions, mine
+from hapax.engine.mining.review import summary, without_output
 from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library, parse_library
@@ -808,3 +809,12 @@ def test_what_an_earlier_run_wrote_is_no_part_of_the_library(place: Path, tmp_pa
     output.write_text(output.read_text("utf-8") + "# mine\n", "utf-8")
     with pytest.raises(HapaxError, match="was written or changed by hand"):
         without_output(left, output)
+
+
+def test_figures_of_a_mined_rule_tell_rejected_predictions() -> None:
+    """A sheet's note counts the predictions that a critic rejected, where there are any."""
+    (rule,) = parse_library([("a.rules", "near(Place X, Place Y) -> beside(Place X, Place Y)")]).rules
+    notes = [summary(MinedRule(rule, RuleMeasures(2, 8, 4, 3, rejected))) for rejected in (0, 1, 2)]
+
+    figures = "support 2, head coverage 0.25, confidence 0.50, PCA confidence 0.67"
+    assert notes == [figures, f"{figures}, 1 prediction rejected", f"{figures}, 2 predictions rejected"]
