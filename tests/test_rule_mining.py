@@ -811,6 +811,14 @@ def test_what_an_earlier_run_wrote_is_no_part_of_the_library(place: Path, tmp_pa
         without_output(left, output)
 
 
+def test_tables_that_a_mining_left_are_replaced() -> None:
+    """After one that an interruption ended, the next on the same connection begins anew."""
+    with stored(world(people=30), TYPES) as kb:
+        before = mine(kb, NO_RULES, MiningOptions(premises=1, examples=0))
+        kb.database.conn.execute("CREATE TEMP TABLE mining_nodes (kind)")
+        assert mine(kb, NO_RULES, MiningOptions(premises=1, examples=0)).rules == before.rules != ()
+
+
 def test_figures_of_a_mined_rule_tell_rejected_predictions() -> None:
     """A sheet's note counts the predictions that a critic rejected, where there are any."""
     (rule,) = parse_library([("a.rules", "near(Place X, Place Y) -> beside(Place X, Place Y)")]).rules

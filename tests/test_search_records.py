@@ -46,6 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "wide": {"beam": None, "calls_per_question": 3},
     "strict": {"fact_threshold": CriticRule.parse("0.97"), "type_threshold": CriticRule.parse("0.9")},
     "capped": {"threshold_cap": 0.5, "temperature": 0.0},
+    "falling": {"fact_threshold": CriticRule.parse("start=0.9999,floor=0.2")},
 }
 
 
