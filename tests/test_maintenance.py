@@ -375,3 +375,38 @@ def test_large_numbers_are_decided_alike_with_and_without_maintenance(
 
     assert followed.atoms == anew.atoms == {"deduced/2": 0, "reached/2": 0}
     assert_as_derived_anew(fresh_kb, library, prolog)
+
+
+PRICES = """
+given price(T, Number): "[1] costs [2]" / "[1] does not cost [2]" / "does [1] cost [2]?"
+given twice(T, Number): "two of [1] cost [2]" / "two of [1] do not cost [2]" / "do two of [1] cost [2]?"
+given dear(T, Number): "[1] is dear at [2]" / "[1] is not dear at [2]" / "is [1] dear at [2]?"
+@name twice
+@generic none
+price(T X, Number P) & Q = P * 1.5 -> twice(T X, Number Q)
+@name dear
+@generic none
+twice(T X, Number Q) & Q > 2 & R = Q * 1.1 -> dear(T X, Number R)
+"""
+
+
+def test_a_number_that_a_maintained_rule_calculates_is_compared_by_the_next(fresh_kb: KnowledgeBase) -> None:
+    """A decimal that no fact has is known to the rules above it at once, as in a derivation from the beginning."""
+    library = library_of(PRICES)
+
+    def price(name: str, value: str) -> FactRecord:
+        return FactRecord("price", (name, Decimal(value)), ("T", "Number"), Source.GIVEN)
+
+    def statements(kb: KnowledgeBase) -> list[str]:
+        return sorted(record.text for rule in library.rules for record in read_statements(kb, library, rule))
+
+    fresh_kb.add_facts([price("a", "1.5"), *(price(f"x{number}", "0.5") for number in range(40))])
+    derive_all(fresh_kb, library, library.rules, "sql")
+    fresh_kb.add_facts([price("b", "2.7"), price("c", "1.25")])
+    derive_all(fresh_kb, library, library.rules, "sql")
+    with KnowledgeBase() as anew:
+        anew.add_facts(fresh_kb.facts())
+        derive_all(anew, library, library.rules, "sql")
+
+        assert statements(fresh_kb) == statements(anew)
+    assert sum("is dear" in text for text in statements(fresh_kb)) == 2
