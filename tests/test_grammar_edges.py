@@ -80,6 +80,16 @@ def test_statements_and_goals_may_be_as_long_as_the_limit(monkeypatch: pytest.Mo
     assert "7" in refusal("given p(T, T, T)")
 
 
+def test_goals_are_as_deep_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brackets, and operators that follow each other, make a goal deep."""
+    library = library_of("given p(T, T)")
+    monkeypatch.setattr(parser, "MAXIMUM_DEPTH", 3)
+
+    assert goal_refusal("((p(a, b)))", library) == goal_refusal("X is 1 + 2 - 3 * 4", library) == ""
+    assert "3" in goal_refusal("(((p(a, b))))", library)
+    assert "goal" in goal_refusal("X is 1 + 2 - 3 * 4 + 5", library)
+
+
 def test_faults_are_listed_up_to_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many faults as fit are all listed; of more the rest is counted."""
     monkeypatch.setattr(parser, "DIAGNOSTICS_PER_FILE", 2)
