@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from money_fixture import SCRIPT
 from random_cases import cases
+from test_votes_derived import ROADS, road
 
 import hapax
 from hapax.engine.explain import refuse_withdrawn
@@ -367,16 +368,8 @@ def test_a_withdrawal_without_a_reason_is_refused(reason: str) -> None:
         assert len(kb.facts()) == 1
 
 
-ROADS = """
-given road(Place, Place): "a road leads from [1] to [2]" / "no road leads from [1] to [2]" / "does a road lead there?"
-given reaches(Place, Place): "[2] can be reached from [1]" / "[2] cannot be reached from [1]" / "can it be reached?"
+STARTS = """
 given starts(Place, Place): "[1] starts for [2]" / "[1] does not start for [2]" / "does it start?"
-@name step
-@generic none
-road(Place A, Place B) -> reaches(Place A, Place B)
-@name further
-@generic none
-road(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C)
 @name start
 @generic none
 road("a", Place B) & road(Place B, Place C) -> starts("a", Place C)
@@ -385,8 +378,8 @@ road("a", Place B) & road(Place B, Place C) -> starts("a", Place C)
 
 def test_derived_statements_that_a_withdrawal_felled_are_told_by_text_and_by_id(fresh_kb: hapax.KnowledgeBase) -> None:
     """By its text each of them is found, by its id where the withdrawn fact is a premise itself; no other is refused."""
-    library = parse_library([("roads.rules", ROADS)])
-    fresh_kb.add_facts(FactRecord("road", tuple(ends), ("Place", "Place"), Source.GIVEN) for ends in ("ab", "bc", "cd"))
+    library = parse_library([("roads.rules", ROADS + STARTS)])
+    fresh_kb.add_facts(road(*ends) for ends in ("ab", "bc", "cd"))
     derive_all(fresh_kb, library, library.rules)
     before = [record for rule in library.rules for record in read_statements(fresh_kb, library, rule)]
     (gone,) = (record.id for record in fresh_kb.facts() if record.arguments == ("b", "c"))

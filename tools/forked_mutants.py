@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TIMED_OUT = "timed out"
 """Outcome of a mutant whose tests reached the time limit."""
 _CACHED = type(functools.cache(len))
+"""The class of functions that keep what they have returned."""
 
 
 class FunctionMutant(Protocol):
