@@ -585,6 +585,21 @@ def test_a_reversed_rule_about_one_value_is_told_unless_another_premise_is_about
     assert [fault.code for fault in entailment_faults(library, found)] == codes
 
 
+@pytest.mark.parametrize("negation", ["", "not "])
+def test_a_negated_premise_entails_nothing(negation: str) -> None:
+    """Only a literal that holds is compared with the conclusion, and makes other premises superfluous."""
+    premise = f"lives_in(Person X, City C) & {negation}works(Person X)"
+    reversed_rule = parse_library([("r.rules", f"{premise} -> is_a_nurse(Person X)\n")])
+    implied = parse_library(
+        [("r.rules", f"is_a_nurse(Person X) -> hurries(Person X)\n{premise} -> hurries(Person X)\n")]
+    )
+    nurse_works, works_nurse = edge("is_a_nurse(P X)", "works(P X)"), edge("works(P X)", "is_a_nurse(P X)")
+    told = [entailment_faults(reversed_rule, [nurse_works]), entailment_faults(implied, [works_nurse])]
+
+    expected: list[list[str]] = [[], []] if negation else [["HPX413"], ["HPX414"]]
+    assert [[fault.code for fault in faults] for faults in told] == expected
+
+
 def test_the_limits_of_entailments_are_options(tmp_path: Path) -> None:
     """`check --db` takes the score and the lead from which on an entailment counts, and refuses them without `--db`."""
     rules = tmp_path / "r.rules"
