@@ -106,6 +106,14 @@ def test_general_examples_about_the_question_are_left_out() -> None:
     ]
 
 
+def test_an_open_place_of_the_question_is_no_word_of_an_example() -> None:
+    """The place that is asked for has no text, so that no example can mention it."""
+    library = parse_library([("a.rules", RULES)])
+    general = (AnsweredExample("___ is nonetheless a planet", "Planet", ("Mars", "None")),)
+    words = QuestionWording(FEW_SHOT, library, KnownFacts(KnowledgeBase(), library), general)
+    assert general[0] in words.examples(asked("borders", "Chad", None))
+
+
 def test_facts_of_models_are_no_examples() -> None:
     """Only given facts are shown, so that a resumed search sends the same prompts."""
     library = parse_library([("a.rules", 'oracle lies_in(City, Country): "[1] lies in [2]"')])
