@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cli_fixture import invoke
 
 import hapax
-from hapax.engine.explain import story_text, why_not
+from hapax.engine.cluster.owner import OwnerReply
+from hapax.engine.cluster.running import _check_models
+from hapax.engine.expansion.predicate_lint import _objects
+from hapax.engine.explain import _Replay, story_text, why_not
 from hapax.engine.inference import session as sessions
 from hapax.engine.inference.bulk_derivation import (
     current_rules,
@@ -21,9 +26,12 @@ from hapax.engine.inference.bulk_derivation import (
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.theory import Theory, parse_atom
 from hapax.engine.mining.mine import MiningOptions, _some
+from hapax.engine.probability.exact import TooLarge, exact
+from hapax.engine.probability.ground import GroundProgram
+from hapax.engine.probability.proofs import _any_of
 from hapax.engine.run_memory import identities_of, last_account
 from hapax.engine.search import certified_groups
-from hapax.engine.search.account import DroppedLines, StepAccount
+from hapax.engine.search.account import DistributionCut, DroppedLines, StepAccount
 from hapax.engine.search.certified_groups import end_lines
 from hapax.engine.search.certified_statements import DistinctStatements
 from hapax.engine.search.ends import pair_pool
@@ -36,6 +44,7 @@ from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.engine.voter_errors import FEWEST_SHARED, FEWEST_VOTERS, Vote, weigh_shared
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
+from hapax.grammar.terms import Constant
 from hapax.kb.records import (
     AtomPattern,
     Distribution,
@@ -50,7 +59,7 @@ from hapax.kb.records import (
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.measures import Measure, TextMeasures
-from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.protocols import CriticScore, ModelIdentity, Models
 from hapax.llm_oracle.scripted import ScriptedModel
 
 BANNED = """
@@ -306,3 +315,91 @@ def test_names_of_unknown_rarity_make_no_smaller_pool() -> None:
     assert pair_pool(measures) == ["a", "b"]
     assert pair_pool({**measures, "d": TextMeasures({Measure.PAPER: -1.0}, 1)}) == ["a", "b", "c", "d"]
     assert pair_pool({}) == []
+
+
+def test_a_worker_with_other_models_or_none_ends_the_search() -> None:
+    """The first worker that cannot open the models, or opens others, is named with its reason."""
+    here = ModelIdentity("m", "1")
+    model = ScriptedModel({"defaults": {}})
+    model.identity = here
+    models = Models(model, model, model, model)
+    same, other = OwnerReply((here,) * 4), OwnerReply((here, here, replace(here, revision="2"), here))
+
+    class Workers:
+        count = 3
+
+        def __init__(self, *replies: OwnerReply) -> None:
+            self.replies = replies
+
+        def begin(self, number: int, method: str) -> Any:
+            assert method == "identities"
+            return SimpleNamespace(result=lambda: self.replies[number])
+
+    _check_models(Workers(same, same, same), models)
+    with pytest.raises(HapaxError, match=r"^Worker 1: no file m$"):
+        _check_models(Workers(same, OwnerReply(fault="no file m"), other), models)
+    with pytest.raises(HapaxError, match=r"^Worker 2 opened m as 2, this process as 1: their answers would differ"):
+        _check_models(Workers(same, same, other), models)
+
+
+@pytest.mark.parametrize(
+    ("probability", "refused", "objects"), [(0.49, "", True), (0.5, "", False), (0.3, "no answer", False)]
+)
+def test_a_critic_objects_below_one_half(probability: float, refused: str, objects: bool) -> None:
+    """One half is no objection, nor is a refusal to answer."""
+    assert _objects(CriticScore(probability, refused=refused)) is objects
+
+
+@pytest.mark.parametrize(
+    ("settings", "end", "score"),
+    [
+        ({"ends": "overlapping"}, "head", "-4.5"),
+        ({"ends": "overlapping"}, "long_tail", "-2.5"),
+        ({"ends": "disjoint"}, "head", "-2.5"),
+        ({"ends": "overlapping", "compat": "paper"}, "head", "-2.5"),
+    ],
+)
+def test_repeated_words_lower_a_score_in_the_overlapping_head_alone(
+    settings: dict[str, str], end: str, score: str, fresh_kb: KnowledgeBase
+) -> None:
+    """`why-not` tells the score by which the search ranked; `New York` shares a word with `York`, whose ROUGE-L is 2/3."""
+    library = parse_library([("a.rules", "@generic none\np(City A, City B) -> q(City A, City B)")])
+    run = replace(RunRecord.now("run", "search", {}), settings=settings)
+    bound = {"A": Constant("York"), "B": Constant("New York")}
+    replayed = _Replay(Theory(library, fresh_kb), library.rules[0], run, ())
+
+    _, words = replayed._verdict(end, DistributionCut(3, 1, -2.0), -2.5, bound)
+    assert words.startswith(f"its score is {score}00, and the 1 ")
+
+
+def test_of_too_many_proofs_the_better_half_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probability that is too large to compute is that of fewer proofs, the most probable of them."""
+    program = GroundProgram()
+    nodes = [program.node(f"event {number}") for number in range(6)]
+    program.weights.update(dict.fromkeys(nodes, 0.5))
+    counts: list[int] = []
+
+    def limited(small: GroundProgram, root: int) -> float:
+        counts.append(len(small.instances[root]))
+        if counts[-1] > 3:
+            raise TooLarge
+        return exact(small, root)
+
+    monkeypatch.setattr("hapax.engine.probability.proofs.exact", limited)
+    found = [frozenset({(node, True)}) for node in nodes]
+
+    assert _any_of(program, found) == pytest.approx(1 - 0.5**3)
+    assert counts == [6, 3]
+    assert _any_of(program, []) == 0.0
+
+
+def test_the_predicates_of_a_damaged_file_are_those_that_can_be_read(fresh_kb: KnowledgeBase) -> None:
+    """A check of the file goes on where other readers stop."""
+    fresh_kb.add_facts([FactRecord(name, ("a",), ("T",), Source.GIVEN) for name in ("p", "q")])
+    fresh_kb.database.conn.execute("UPDATE facts SET arguments = '[' WHERE predicate = 'p'")
+
+    with pytest.raises(HapaxError):
+        fresh_kb.fact_indicators()
+    fresh_kb.unreadable = {}
+    assert fresh_kb.fact_indicators() == ["q/1"]
+    assert [fresh_kb.fact_count(name, 5) for name in ("p/1", "q/1")] == [0, 1]
