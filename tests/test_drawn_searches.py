@@ -113,7 +113,7 @@ def spaced(rng: random.Random) -> Iterator[str]:
         yield f"{name[:2]} {name[2:]}"
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(6))
 def test_drawn_rules_are_searched_as_before(part: int, prolog: PrologSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The forecast, report, stored rows and stories of each search are those of the version that was read over."""
     lines = []
