@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cli_fixture import invoke
@@ -37,7 +38,7 @@ from hapax.engine.search.certified_statements import DistinctStatements
 from hapax.engine.search.ends import pair_pool
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.plan import plan_run
-from hapax.engine.search.search import search
+from hapax.engine.search.search import search, settled_measure
 from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import CriticRule
 from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
@@ -403,3 +404,22 @@ def test_the_predicates_of_a_damaged_file_are_those_that_can_be_read(fresh_kb: K
     fresh_kb.unreadable = {}
     assert fresh_kb.fact_indicators() == ["q/1"]
     assert [fresh_kb.fact_count(name, 5) for name in ("p/1", "q/1")] == [0, 1]
+
+
+def test_published_ways_rank_by_likelihoods_alone() -> None:
+    """LINK has no measure of names, so that a model that only counts them is refused; Hapax's own way takes its first."""
+
+    class Counts:
+        identity = ModelIdentity("counts", "1")
+
+        def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+            return [1.0] * len(names)
+
+    model = ScriptedModel({"defaults": {}})
+    counting = Models(model, model, cast("Any", Counts()), model)
+    published = SearchSettings(compat="paper")
+
+    assert settled_measure(published, Models(model, model, model, model)) == published
+    with pytest.raises(HapaxError, match="counts does not give the measure paper"):
+        settled_measure(published, counting)
+    assert settled_measure(SearchSettings(), counting).measure == "prior"

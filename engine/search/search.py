@@ -154,7 +154,7 @@ def settled_measure(settings: SearchSettings, models: Models) -> SearchSettings:
     if settings.likelihood != "model" or (settings.compat and not counts_names(models.likelihood)):
         return settings  # LINK's ways rank by the plain likelihood, whatever else a model gives
     measure = chosen_measure(models.likelihood, settings.wanted_measure)
-    return settings if settings.compat else replace(settings, measure=measure.value)
+    return replace(settings, measure=measure.value)
 
 
 def worthy_settings(kb: KnowledgeBase, library: Library, critic: Critic, wanted: SearchSettings) -> OracleSettings:
