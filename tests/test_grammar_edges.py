@@ -86,6 +86,7 @@ def test_goals_are_as_deep_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(parser, "MAXIMUM_DEPTH", 3)
 
     assert goal_refusal("((p(a, b)))", library) == goal_refusal("X is 1 + 2 - 3 * 4", library) == ""
+    assert goal_refusal("p(a, b), X is (((1)))", library) == ""
     assert "3" in goal_refusal("(((p(a, b))))", library)
     assert "goal" in goal_refusal("X is 1 + 2 - 3 * 4 + 5", library)
 
