@@ -24,6 +24,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.kb.records import FactRecord, Source
+from hapax.kb.relations import Relations
 from hapax.kb.store import KnowledgeBase
 
 PARTS = ("a", "b", "c")
@@ -410,3 +411,20 @@ def test_a_number_that_a_maintained_rule_calculates_is_compared_by_the_next(fres
 
         assert statements(fresh_kb) == statements(anew)
     assert sum("is dear" in text for text in statements(fresh_kb)) == 2
+
+
+def test_what_rests_on_two_atoms_that_fall_together_falls_with_them(fresh_kb: KnowledgeBase) -> None:
+    """Where both premises of a recursive rule are lost in one round, its conclusion is looked for among the atoms before."""
+    library = library_of(
+        "@name step\n@generic none\nroad(Place A, Place B) -> reaches(Place A, Place B)\n"
+        "@name joined\n@generic none\nreaches(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C)\n"
+    )
+    fresh_kb.add_facts([fact("road", *pair) for pair in ("ab", "bc", "xy", "yz")])
+    derive_all(fresh_kb, library, library.rules, "sql")
+    gone = [record.id for record in fresh_kb.facts() if record.arguments[1] in ("b", "c")]
+    fresh_kb.withdraw(gone, "closed", "user")
+    derive_all(fresh_kb, library, library.rules, "sql")
+    found = {record.substitution for rule in library.rules for record in read_statements(fresh_kb, library, rule)}
+
+    assert sorted(found) == [(("A", "x"), ("B", "y")), (("A", "x"), ("B", "y"), ("C", "z")), (("A", "y"), ("B", "z"))]
+    assert Relations(fresh_kb).atom_count("reaches/2") == 3
