@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -37,6 +38,7 @@ from hapax.engine.search.certified_groups import end_lines
 from hapax.engine.search.certified_statements import DistinctStatements
 from hapax.engine.search.ends import pair_pool
 from hapax.engine.search.job import SearchJob
+from hapax.engine.search.oracle import NOT_COVERED, _basis
 from hapax.engine.search.plan import plan_run
 from hapax.engine.search.search import search, settled_measure
 from hapax.engine.search.settings import SearchSettings
@@ -45,7 +47,7 @@ from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.engine.voter_errors import FEWEST_SHARED, FEWEST_VOTERS, Vote, weigh_shared
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.grammar.terms import Constant
+from hapax.grammar.terms import Atom, Constant, decimal_of
 from hapax.kb.records import (
     AtomPattern,
     Distribution,
@@ -423,3 +425,43 @@ def test_published_ways_rank_by_likelihoods_alone() -> None:
     with pytest.raises(HapaxError, match="counts does not give the measure paper"):
         settled_measure(published, counting)
     assert settled_measure(SearchSettings(), counting).measure == "prior"
+
+
+def test_a_negation_with_an_open_place_is_told_without_a_proof(fresh_kb: KnowledgeBase) -> None:
+    """`check` refuses such a rule; `why-not` still says what is against it."""
+    library = parse_library(
+        [("a.rules", "given likes(Person, Dish)\ngiven banned(Dish, Town)\nclosed banned/2\n@generic none\n"
+          "likes(Person X, Dish A) & not banned(Dish A, Town B) -> eats(Person X, Dish A)")]
+    )  # fmt: skip
+    fresh_kb.add_facts(
+        [
+            FactRecord("likes", ("ann", "soup"), ("Person", "Dish"), Source.GIVEN),
+            FactRecord("banned", ("soup", "Lima"), ("Dish", "Town"), Source.GIVEN),
+        ]
+    )
+    told = story_text(why_not(Theory(library, fresh_kb), "eats(ann, soup)"))
+
+    assert told.rstrip().endswith('banned("soup", Town B) holds, but the rule requires that it does not')
+
+
+def test_a_number_without_an_end_is_in_no_fact(fresh_kb: KnowledgeBase) -> None:
+    """No fact is stored with a third, so that no model is asked about one."""
+    library = parse_library([("a.rules", "oracle weighs(Thing, Number)")])
+    known = KnownFacts(fresh_kb, library)
+    third, half = (Atom("weighs", (Constant("stone"), Constant(decimal_of(Fraction(1, part))))) for part in (3, 2))
+
+    assert known.truth(third) == 0.0
+    assert known.truth(half) is None
+
+
+@pytest.mark.parametrize(
+    ("score", "basis"),
+    [
+        (CriticScore(0.5, covered=False), NOT_COVERED),
+        (CriticScore(0.9, basis="row 3"), "row 3"),
+        (CriticScore(0.9), None),
+    ],
+)
+def test_a_stored_score_has_its_source(score: CriticScore, basis: str | None) -> None:
+    """The row of a table, or that no critic covers the claim; nothing for a model's own score."""
+    assert _basis(score) == basis

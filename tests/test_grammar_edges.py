@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -168,3 +170,22 @@ def test_a_name_of_several_lines_is_one_comment_of_the_program() -> None:
 
     assert "a halt. b" in program_text(library)
     assert "\nhalt" not in program_text(library)
+
+
+def test_what_a_library_does_not_have_is_told_with_what_is_near() -> None:
+    """A near predicate is suggested; without one, the command that lists them. Rules of no file name none."""
+    library = library_of(
+        "given lives_in(Person, City)\n@name home\n@generic none\nlives_in(T X, T Y) -> knows(T X, T Y)"
+    )
+
+    def told(name: str) -> str:
+        with pytest.raises(HapaxError) as refused:
+            library.signature(name)
+        return str(refused.value)
+
+    assert told("live_in/2") == "No predicate live_in/2 in the rules. Did you mean lives_in/2?"
+    assert told("zzz/7") == "No predicate zzz/7 in the rules. List the predicates with `hapax compile`."
+    bare = Library(rules=tuple(replace(rule, place=Place("")) for rule in library.rules))
+    for known, place in ((library, " in a.rules"), (bare, "")):
+        with pytest.raises(HapaxError, match=f"^No rule is named zzz{re.escape(place)}\\. Known rules: home\\.$"):
+            known.rule("zzz")

@@ -12,9 +12,11 @@ import pytest
 from cli_fixture import invoke
 
 from hapax.grammar.prolog_text import MAXIMUM_POWER
-from hapax.grammar.terms import decimal_of
-from hapax.kb import relations, symbols, values, word_index
+from hapax.grammar.terms import Value, decimal_of
+from hapax.kb import argument_index, relations, symbols, values, word_index
+from hapax.kb.argument_index import ArgumentIndex
 from hapax.kb.exchange import parse_cell
+from hapax.kb.loading import MOST_ARGUMENTS
 from hapax.kb.records import DenialRecord, FactRecord, Source
 from hapax.kb.relations import Relations, _scaled
 from hapax.kb.running import RunFiles, RunState
@@ -161,3 +163,32 @@ def test_a_missing_column_is_told_with_a_name_that_is_there(column: str, near: s
 
     assert result.exit_code == 1
     assert f"there is no column '{column}'. Did you mean {near}?" in result.stderr
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), Decimal("1e400"), Decimal("-1e400")], ids=range(4))
+def test_a_fact_is_found_by_a_number_beyond_all_floats(
+    huge: Value, fresh_kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index has infinity in its place, with the sign of the number."""
+    monkeypatch.setattr(argument_index, "FEW_FACTS", 0)
+    fresh_kb.add_facts(FactRecord("p", (number, "x"), ("N", "T"), Source.GIVEN) for number in (huge, 1, -1))
+    index = ArgumentIndex(fresh_kb)
+    index.prepare(["p/2"])
+
+    assert [values for _, values in index.rows("p/2", {0: huge})] == [(huge, "x")]
+
+
+def test_predicates_without_a_relation_have_no_atoms_and_always_change(fresh_kb: KnowledgeBase) -> None:
+    """One of more than a hundred arguments is in no relation, so that its facts may have changed."""
+    found = Relations(fresh_kb)
+    fresh_kb.add_facts([FactRecord("p", ("a",), ("T",), Source.GIVEN)])
+    found.bring_up_to_date()
+    changes = found.changes()
+
+    assert found.atom_count("p/1") == 0
+    assert changes is not None
+    assert [found.changed(changes, [name]) for name in ("p/1", f"q/{MOST_ARGUMENTS}", f"q/{MOST_ARGUMENTS + 1}")] == [
+        False,
+        False,
+        True,
+    ]

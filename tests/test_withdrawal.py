@@ -225,6 +225,9 @@ def test_a_statement_whose_rule_is_unknown_is_not_proved_again() -> None:
         done = hapax.retract("is_born_in(cheese, 'Lyon')", without, kb, reason="wrong")
 
         assert ([item.id for item in done.fallen], list(done.reproved)) == ([statement.id], [])
+        # As a file of an earlier version would tell, which deleted such facts.
+        kb.migrated.names = ["m009_withdrawals"]
+        assert "1 statement rests on facts that an earlier version of Hapax deleted." in kb.opening_notice()
 
 
 def test_facts_that_are_added_refute_what_rests_on_their_absence(birds: Path, tmp_path: Path) -> None:
