@@ -54,6 +54,7 @@ from hapax.kb.records import (
     FactRecord,
     Question,
     QuestionState,
+    RuleTextRecord,
     RunRecord,
     Source,
     StatementRecord,
@@ -465,3 +466,12 @@ def test_a_number_without_an_end_is_in_no_fact(fresh_kb: KnowledgeBase) -> None:
 def test_a_stored_score_has_its_source(score: CriticScore, basis: str | None) -> None:
     """The row of a table, or that no critic covers the claim; nothing for a model's own score."""
     assert _basis(score) == basis
+
+
+def test_a_hint_names_five_kept_rule_files(fresh_kb: KnowledgeBase) -> None:
+    """Dots stand for the others, where there are any."""
+    theory = Theory(parse_library([]), fresh_kb)
+    assert theory._kept() == ""
+    for count, told in ((5, "0.rules, 1.rules, 2.rules, 3.rules, 4.rules;"), (6, "3.rules, 4.rules ...;")):
+        fresh_kb.set_rule_texts(RuleTextRecord(f"{number}.rules", "", "search") for number in range(count))
+        assert f"{told} `--rules shipped` names those of Hapax." in theory._kept()

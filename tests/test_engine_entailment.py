@@ -19,7 +19,7 @@ from hapax.engine.entailment import checks
 from hapax.engine.entailment.checks import entailment_faults
 from hapax.engine.entailment.closure import EntailmentGraph
 from hapax.engine.entailment.graph import Edge, edges, read_edges, store_edges, with_entailments
-from hapax.engine.entailment.lookup import StoredEdges, strongest
+from hapax.engine.entailment.lookup import StoredEdges, edges_into, strongest
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
 from hapax.grammar.parser import parse_library
@@ -262,6 +262,15 @@ def test_an_entailment_of_score_zero_is_among_all_entailments(fresh_kb: Knowledg
 
     assert [len(stored.out_of("runs", least)) for least in (0.0, 0.01)] == [1, 0]
     assert strongest(fresh_kb, "runs/1") == 0.0
+    # A chain goes on behind it, and has its score.
+    store_edges(fresh_kb, [edge("sleeps(P X)", "dreams(P X)", 0.5)])
+    library = parse_library([])
+    assert [found.score for found in edges_into(fresh_kb, library, ["dreams"], 0.0)] == [0.0, 0.5]
+    assert [found.score for found in edges_into(fresh_kb, library, ["dreams"], 0.1)] == [0.5]
+    whole = EntailmentGraph(edges(fresh_kb, 0.0))
+    (start,) = (atom for atom in whole.atoms if atom.predicate == "runs")
+    (chain,) = (found for found in whole.chains([start])[start] if found.end.predicate == "dreams")
+    assert (chain.score, chain.scores) == (0.0, (0.0, 0.0))
 
 
 def test_circles_are_paraphrases() -> None:
