@@ -38,6 +38,7 @@ from hapax.kb.records import (
     Decision,
     DenialRecord,
     FactRecord,
+    PredicateRecord,
     Question,
     RunRecord,
     Source,
@@ -826,3 +827,15 @@ def test_figures_of_a_mined_rule_tell_rejected_predictions() -> None:
 
     figures = "support 2, head coverage 0.25, confidence 0.50, PCA confidence 0.67"
     assert notes == [figures, f"{figures}, 1 prediction rejected", f"{figures}, 2 predictions rejected"]
+
+
+def test_types_that_a_search_stored_outrank_those_of_facts() -> None:
+    """A predicate's stored types are those of its mined rules, whatever its facts say."""
+    facts = [(name, (f"a{number}", f"b{number}")) for number in range(20) for name in ("near", "beside")]
+    with stored(facts, {"near": ("Place", "Place"), "beside": ("Place", "Place")}) as kb:
+        kb.add_predicates(
+            PredicateRecord(name, ("Town", "Port"), "given", None, None, None) for name in ("near", "beside")
+        )
+        found = {item.rule.sentence for item in mine(kb, NO_RULES, MiningOptions(examples=0)).rules}
+
+    assert "near(Town X, Port Y) -> beside(Town X, Port Y)" in found
