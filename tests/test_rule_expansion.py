@@ -1003,3 +1003,17 @@ def test_an_addition_that_declares_a_predicate_otherwise_is_told_by_check() -> N
 
     assert faults("oracle is_washed(Food)\n") == set()
     assert faults("given is_washed(Food)\n") == faults("oracle is_washed(Stone)\n") == {"HPX106"}
+
+
+def test_types_that_the_accepted_rules_need_are_declared(tmp_path: Path) -> None:
+    """A type of a rule with all above it, and no other type of the addition."""
+    types = "type Herb < Plant\ntype Car < Vehicle\ntype Vehicle < Machine\n"
+    rule = "@generic none\ndrives(Person A, Car B) & sells(Person C, Car B) -> meets(Person A, Person C)\n"
+    addition = parse_addition("a", f"{types}oracle drives(Person, Car)\n{rule}", library_of(""))
+    beside = library_of("")
+    text = file_text([(addition, "one")], Sources(beside, beside, None, tmp_path / "new.rules"))
+
+    assert [line for line in text.splitlines() if line.startswith("type ")] == [
+        "type Car < Vehicle",
+        "type Vehicle < Machine",
+    ]
