@@ -36,7 +36,7 @@ from hapax.engine.search.score_maps import (
     fact_probabilities,
     last_critic,
 )
-from hapax.engine.search.scored_facts import proposed_atoms
+from hapax.engine.search.scored_facts import ProposedAtom, labels_of, proposed_atoms
 from hapax.evaluation.calibration.fitting import (
     LabelledScore,
     best_map,
@@ -766,3 +766,16 @@ def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
         "gone here": "its run is not in this knowledge base",
         "here gone": "the critic c has had another revision since",
     }
+
+
+def test_only_proposed_facts_get_labels() -> None:
+    """A truth about another fact is no label."""
+    atom = ProposedAtom("is_in", ("soup", "Lima"), "Soup is in Lima.")
+    (label,) = labels_of({"elsewhere": True, atom.id: False}, {atom.id: atom}, "people")
+
+    assert (label.predicate, label.arguments, label.is_true, label.source) == (
+        "is_in",
+        ("soup", "Lima"),
+        False,
+        "people",
+    )
