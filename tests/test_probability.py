@@ -418,3 +418,18 @@ def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path: Path, monk
             line.rstrip() for line in (result.stdout + result.stderr).splitlines()
         ], command
     assert len(steps) >= 4
+
+
+@pytest.mark.parametrize("engine", ["sql", "prolog"])
+def test_a_fact_that_no_critic_judged_is_certain(kb: hapax.KnowledgeBase, engine: str) -> None:
+    """As after a search without a critic: goals and derived statements take such a fact as it stands."""
+    rules = hapax.parse_rules(
+        f"{RULES}likes(Person P, Thing X) & edge(Thing X, Thing Y) & edge(Thing Y, Thing Z) -> likes_too(Person P, Thing Z)"
+    )
+    kb.add_facts([FactRecord("edge", ends, ("Thing", "Thing"), Source.MODEL) for ends in (("a", "b"), ("b", "c"))])
+    options = hapax.ProbabilityOptions()
+    found = hapax.query("path(a, X)", rules, kb, options=hapax.QueryOptions(probability=options))
+    derived = hapax.derive(rules, kb, engine=engine, probability=options)  # type: ignore[arg-type]
+
+    assert table(found) == {("b",): 1.0, ("c",): 1.0}
+    assert [probability.lower for probability in derived.probabilities] == [1.0]
