@@ -70,6 +70,24 @@ def test_only_values_of_a_type_with_names_are_renamed(fresh_kb: hapax.KnowledgeB
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_fact_without_types_stays_as_it_is_written() -> None:
+    """Of a predicate that the kept rules do not have, nobody says that its value is a country."""
+    run("import", "facts.csv", "--rules", "trade.rules", "--db", "t.db")
+    rows = [
+        {"predicate": "trades_with", "arguments": ["CIV", "Guinea"]},
+        {"predicate": "borders", "arguments": ["CIV", "Guinea"]},
+        {"predicate": "touches", "arguments": ["CIV", "Guinea"], "types": ["Country", "Country"]},
+    ]
+    Path("facts.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    told = run("import", "facts.jsonl", "--names", "reference:nations.yaml", "--db", "t.db").stderr
+
+    assert "2 rows under canonical names" in told
+    with hapax.KnowledgeBase("t.db") as kb:
+        found = {(fact.predicate, fact.arguments[0]) for fact in kb.facts() if fact.arguments[1] == "Guinea"}
+    assert found == {("trades_with", "Ivory Coast"), ("borders", "CIV"), ("touches", "Ivory Coast")}
+
+
+@pytest.mark.usefixtures("folder")
 def test_rows_that_differ_in_spelling_alone_are_one_fact(fresh_kb: hapax.KnowledgeBase) -> None:
     """Two spellings of a fact count as one fact read and one repeat, now and when they are imported again."""
     Path("twice.csv").write_text("nation,crop\nCIV,cocoa\nIvory Coast,cocoa\nCÔTE D'IVOIRE,cocoa\n", encoding="utf-8")
