@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ import pytest
 from cli_fixture import invoke
 
 import hapax
-from hapax.engine.cluster.owner import OwnerReply
+from hapax.engine.cluster.owner import Owner, OwnerReply
 from hapax.engine.cluster.running import _check_models
 from hapax.engine.expansion.predicate_lint import _objects
 from hapax.engine.explain import _Replay, story_text, why_not
@@ -475,3 +476,12 @@ def test_a_hint_names_five_kept_rule_files(fresh_kb: KnowledgeBase) -> None:
     for count, told in ((5, "0.rules, 1.rules, 2.rules, 3.rules, 4.rules;"), (6, "3.rules, 4.rules ...;")):
         fresh_kb.set_rule_texts(RuleTextRecord(f"{number}.rules", "", "search") for number in range(count))
         assert f"{told} `--rules shipped` names those of Hapax." in theory._kept()
+
+
+def test_a_worker_collects_the_shards_of_other_runs_alone(tmp_path: Path) -> None:
+    """Also one of which only a file beside it is left; its own shard is at work."""
+    for name in ("shard-now-0.db", "shard-now-0.db-wal", "shard-old-1.db", "shard-older-2.db-wal", "notes.txt"):
+        (tmp_path / name).touch()
+    worker = SimpleNamespace(_post=SimpleNamespace(folder=tmp_path, run="now"))
+
+    assert Owner.left_over(cast("Any", worker)) == ["shard-old-1.db", "shard-older-2.db"]
