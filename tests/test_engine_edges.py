@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ from hapax.engine.inference.bulk_derivation import (
     read_statements,
 )
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.statement_export import DERIVED, _line
 from hapax.engine.inference.theory import Theory, parse_atom
 from hapax.engine.mining.mine import MiningOptions, _some
 from hapax.engine.probability.exact import TooLarge, exact
@@ -485,3 +487,10 @@ def test_a_worker_collects_the_shards_of_other_runs_alone(tmp_path: Path) -> Non
     worker = SimpleNamespace(_post=SimpleNamespace(folder=tmp_path, run="now"))
 
     assert Owner.left_over(cast("Any", worker)) == ["shard-old-1.db", "shard-older-2.db"]
+
+
+def test_an_exported_statement_names_its_run_unless_it_was_derived() -> None:
+    """`derive` is no run of a search."""
+    record = StatementRecord("r", Distribution.HEAD, "run 1", (("A", "x"),), "p", "c", "t", {})
+
+    assert [json.loads(_line(record, end))["run"] for end in ("head", "long_tail", DERIVED)] == ["run 1", "run 1", None]
