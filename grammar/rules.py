@@ -150,9 +150,9 @@ class PredicateSignature:
 class Rule:
     """Premise -> conclusion, with the attributes of LINK's paper.
 
-    The conclusion is never negated. `generic` are the names of the variables that a statement speaks about (the
-    Person X); they are never searched.
+    `generic` are the names of the variables that a statement speaks about (the Person X); they are never searched.
     `withdrawn`: why the rule is only searched when it is named; None: it is always searched.
+    Raises HapaxError for a negated conclusion, which the grammar excludes.
     """
 
     name: str
@@ -174,6 +174,13 @@ class Rule:
     """The exceptions behind `unless`; the premise ends with their negated atoms."""
     probability: float | None = field(default=None, compare=False, repr=False)
     """The score of the entailment that the rule stands for; None for a rule that a person wrote."""
+
+    def __post_init__(self) -> None:
+        if self.conclusion.negated:
+            raise HapaxError(
+                f"{self.place}: rule {self.name} concludes the negation {self.conclusion}. "
+                "Conclude the opposite predicate."
+            )
 
     @property
     def literals(self) -> tuple[Literal, ...]:

@@ -75,7 +75,7 @@ def test_statements_and_goals_may_be_as_long_as_the_limit(monkeypatch: pytest.Mo
     library = library_of("given p(T, T)")
     monkeypatch.setattr(parser, "MAXIMUM_GOAL", 8)
     assert goal_refusal("p(ab, c)", library) == ""
-    assert "8" in goal_refusal("p(abc, d)", library)
+    assert "the goal has more than 8 characters" in goal_refusal("p(abc, d)", library)
 
     monkeypatch.setattr(parser, "MAXIMUM_TOKENS", 7)
     assert refusal("given p(T, T)") == ""
@@ -89,8 +89,8 @@ def test_goals_are_as_deep_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert goal_refusal("((p(a, b)))", library) == goal_refusal("X is 1 + 2 - 3 * 4", library) == ""
     assert goal_refusal("p(a, b), X is (((1)))", library) == ""
-    assert "3" in goal_refusal("(((p(a, b))))", library)
-    assert "goal" in goal_refusal("X is 1 + 2 - 3 * 4 + 5", library)
+    for deeper in ("(((p(a, b))))", "X is 1 + 2 - 3 * 4 + 5"):
+        assert "more than 3 nested parentheses or operators" in goal_refusal(deeper, library)
 
 
 def test_faults_are_listed_up_to_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:

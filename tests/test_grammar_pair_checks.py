@@ -86,7 +86,7 @@ def test_contrary_conclusions_are_found_among_all_pairs(library: Library) -> Non
     ("conclusion", "codes"), [("cannot_go(Thing T)", ["HPX207"]), ("cannot_go(Thing T, Year N)", [])]
 )
 def test_opposites_have_the_same_number_of_arguments(conclusion: str, codes: list[str]) -> None:
-    """What cannot go in a year may well go at another time."""
+    """A thing that cannot go in a year may well go at another time."""
     lines = ["n(Thing T, Year N) -> can_go(Thing T)", f"n(Thing T, Year N) -> {conclusion}"]
     library = parse_library([("t", "\n".join(["opposite can_go cannot_go", *lines]))])
 

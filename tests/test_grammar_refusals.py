@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hapax.grammar import formatting
@@ -11,6 +13,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.prolog_text import definition_text
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
+from hapax.grammar.terms import Literal
 
 RULE = "@generic none\nroad(Place A, Place B) & road(Place B, Place C) -> leads(Place A, Place C)\n"
 
@@ -41,6 +44,14 @@ def test_what_depends_on_its_own_negation_has_no_truth_value() -> None:
     with pytest.raises(HapaxError, match=r"^An aggregate depends on itself \(size/2 <- size/2\), so it has no value\."):
         refuse_negative_cycles(aggregate.with_closure())
     refuse_negative_cycles(library_of(RULE))
+
+
+def test_a_rule_concludes_no_negation() -> None:
+    """One that a program makes is refused like one of a file, with its place, its name and the way out."""
+    (rule,) = library_of(RULE).rules
+    told = f"^{rule.place}: rule {rule.name} concludes the negation not .*\\. Conclude the opposite predicate\\.$"
+    with pytest.raises(HapaxError, match=told):
+        replace(rule, conclusion=Literal(rule.conclusion.atom, True))
 
 
 def test_prolog_gets_no_empty_definition() -> None:

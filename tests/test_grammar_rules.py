@@ -127,7 +127,7 @@ def test_constants_alone_type_an_argument_of_an_undeclared_predicate() -> None:
     ],
 )
 def test_an_unknown_rule_is_told_with_five_known_ones(count: int, told: str) -> None:
-    """How many are not shown is said only where there are more."""
+    """The number of the others is said only where there are some."""
     lines = [f"@name rule{number}\n@generic none\np(T X, T Y) -> q{number}(T X, T Y)\n" for number in range(count)]
     library = parse_library([("a.rules", "".join(lines))])
 

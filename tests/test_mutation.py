@@ -149,7 +149,7 @@ def outcomes(code: str) -> list[str]:
 
 
 def test_a_mutant_of_a_function_with_a_cache_is_killed() -> None:
-    """What the function returned before it was changed, as where tests are collected, is computed anew in the fork."""
+    """A value that the function returned before the change, as where tests are collected, is computed anew in the fork."""
     assert outcomes(CACHED) == ["killed by tests/test_rule_mining.py::test_shapes_are_closed_and_connected"]
 
 

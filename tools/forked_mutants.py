@@ -204,7 +204,7 @@ class _ForkingPlugin:
 
 
 def _change(mutant: FunctionMutant) -> bool:
-    """Give each function that the mutant changes its new code, and empty all caches; False if that is not possible."""
+    """Give the functions that the mutant changes their new code, and empty all caches; False if no code was changed."""
     file = ROOT / mutant.path
     functions = [
         function for function in gc.get_objects() if isinstance(function, FunctionType) and _is_in(function, file)
