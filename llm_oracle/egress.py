@@ -70,8 +70,12 @@ _GUARD = _Guard()
 
 
 def guard() -> None:
-    """From now on this process reaches the permitted hosts only. A second call changes nothing."""
-    if not _GUARD.is_on:
+    """From now on this process reaches the permitted hosts only. A second call changes nothing.
+
+    Below Python 3.12 a process that coverage or a debugger traces stays unguarded: there, a thread would not run whose
+    start meets that of another while a hook is at work ("Cannot install a trace function ...").
+    """
+    if not _GUARD.is_on and not (sys.version_info < (3, 12) and sys.gettrace()):
         _GUARD.is_on = True
         sys.addaudithook(_GUARD.watch)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_fixture import invoke
@@ -46,12 +48,38 @@ print(json.dumps(reached))
 """
 
 
-def _reached(permitted: Sequence[str], hosts: Sequence[str]) -> list[str]:
-    """The hosts that a guarded process may reach: once by the resolver, once by the address alone."""
-    command = [sys.executable, "-c", ATTEMPTS, json.dumps(permitted), json.dumps(hosts)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
-    reached: list[str] = json.loads(ended.stdout)
-    return reached
+TRACED_THREADS = """
+import sys, threading
+from hapax.llm_oracle import egress
+
+sys.setswitchinterval(1e-6)
+sys.settrace(lambda *call: None)
+threading.settrace(lambda *call: None)
+egress.guard()
+ran = []
+for _ in range(2000):
+    threads = [threading.Thread(target=ran.append, args=(None,)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print(len(ran))
+"""
+
+
+def _printed(program: str, *arguments: object) -> Any:
+    """The JSON that a program prints in a process that nothing traces: coverage would, by its variables."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    command = [sys.executable, "-c", program, *map(json.dumps, arguments)]
+    ended = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, timeout=60, check=True, cwd=ROOT, env=environment
+    )
+    return json.loads(ended.stdout)
+
+
+def _reached(permitted: Sequence[str], hosts: Sequence[str]) -> set[str]:
+    """The hosts that a guarded process may reach, by the resolver or by the address alone."""
+    return set(_printed(ATTEMPTS, permitted, hosts))
 
 
 def test_a_guarded_process_reaches_named_hosts_alone() -> None:
@@ -59,13 +87,18 @@ def test_a_guarded_process_reaches_named_hosts_alone() -> None:
     hosts = ["models.example", "eu.models.example", "notmodels.example", "telemetry.example", "localhost", "127.0.0.1"]
     reached = _reached(["models.example"], hosts)
 
-    assert set(reached) == {"models.example", "eu.models.example", "localhost", "127.0.0.1"}
+    assert reached == {"models.example", "eu.models.example", "localhost", "127.0.0.1"}
 
 
 def test_addresses_are_guarded_without_names() -> None:
     """Where no name is permitted, an address is reached only if it is permitted itself."""
-    assert set(_reached(["192.0.2.1"], ["192.0.2.1", "192.0.2.2", "::1"])) == {"192.0.2.1", "::1"}
-    assert _reached([], ["192.0.2.1"]) == []
+    assert _reached(["192.0.2.1"], ["192.0.2.1", "192.0.2.2", "::1"]) == {"192.0.2.1", "::1"}
+    assert _reached([], ["192.0.2.1"]) == set()
+
+
+def test_a_traced_process_loses_no_thread() -> None:
+    """Threads that start at the same time under a debugger or coverage all run, though the process asked for a guard."""
+    assert _printed(TRACED_THREADS) == 12_000
 
 
 def test_offline_refuses_servers_elsewhere() -> None:
