@@ -165,7 +165,7 @@ def _fits_collection(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
     if origin is tuple or issubclass(origin, collections.abc.Sequence):
         # A list stands for a tuple, and so does any other collection for a sequence; a text is one value.
         is_collection = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
-        return is_collection and all(fits(element, parts[0]) for element in value) if parts else is_collection
+        return is_collection and all(fits(element, parts[0]) for element in value)
     if issubclass(origin, typing.IO):
         return hasattr(value, "read") or hasattr(value, "write")
     return isinstance(value, origin)

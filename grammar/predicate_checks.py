@@ -558,7 +558,7 @@ def cycle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
     cycles: dict[frozenset[str], list[tuple[str, str]]] = {}
     for lower, upper in library.subtypes:
         if library.is_declared_subtype(upper, lower):
-            cycles.setdefault(library.same_types(lower), []).append((lower, upper))
+            cycles.setdefault(library.supertypes(lower), []).append((lower, upper))
     for pairs in cycles.values():
         lines = ", ".join(f'"type {lower} < {upper}"' for lower, upper in pairs)
         first, *others = (library.places.get(pair, NO_PLACE) for pair in pairs)

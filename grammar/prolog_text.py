@@ -203,7 +203,7 @@ def program_text(library: Library, module: str = MODULE) -> str:
     indicators: dict[str, str] = {}
     for signature in signatures:
         indicators[signature.indicator] = f"{prolog_atom(signature.name)}/{len(signature.argument_types)}"
-        if signature.kind is PredicateKind.COMPUTED and signature.definition is not None:
+        if signature.definition is not None:
             computed.append(signature)
     # A computed predicate can also be concluded by rules; only the others need no dynamic declaration.
     only_computed = {signature.indicator for signature in computed} - library.derived

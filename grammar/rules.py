@@ -612,17 +612,15 @@ class Library:
 
     def is_declared_subtype(self, lower: str, upper: str) -> bool:
         """True if declarations put `lower` below `upper`; that all but persons are objects does not count."""
-        return type_key(upper) in self._supertypes.get(type_key(lower), ())
+        return type_key(upper) in self.supertypes(lower)
 
-    def same_types(self, data_type: str) -> frozenset[str]:
-        """Keys of the types declared in one cycle with this one."""
-        key = type_key(data_type)
-        supertypes = self._supertypes.get(key, frozenset())
-        return frozenset(upper for upper in supertypes if key in self._supertypes.get(upper, ()))
+    def supertypes(self, data_type: str) -> frozenset[str]:
+        """Keys of its declared supertypes; types declared in a cycle have the same ones, themselves among them."""
+        return self._supertypes.get(type_key(data_type), frozenset())
 
     def is_numeric(self, data_type: str) -> bool:
         """True for Number, Year, Age and the types declared below them."""
-        return type_key(NUMBER) in (type_key(data_type), *self._supertypes.get(type_key(data_type), ()))
+        return type_key(NUMBER) in (type_key(data_type), *self.supertypes(data_type))
 
     def may_be_numeric(self, data_type: str) -> bool:
         """True for numeric types and their supertypes, such as Time above Year: some values can be numbers."""
@@ -634,7 +632,7 @@ class Library:
         return (NUMBER, *(key for key in self._supertypes if self.is_numeric(key)))
 
     def is_person(self, data_type: str) -> bool:
-        return type_key(PERSON) in (type_key(data_type), *self._supertypes.get(type_key(data_type), ()))
+        return type_key(PERSON) in (type_key(data_type), *self.supertypes(data_type))
 
     def most_specific(self, data_types: tuple[str, ...]) -> str | None:
         """The type that is a subtype of all the others; None if two of them are unrelated."""

@@ -161,9 +161,8 @@ class KnowledgeBase(RecordStore):
             with suppress(HapaxError):
                 self.bring_home(0.0)
 
-    def __exit__(self, *fault: object) -> None:
-        is_interrupted = len(fault) > 1 and isinstance(fault[1], KeyboardInterrupt)
-        if self._attempt_log is not None and is_interrupted:
+    def __exit__(self, kind: object = None, fault: object = None, trace: object = None) -> None:
+        if self._attempt_log is not None and isinstance(fault, KeyboardInterrupt):
             self._attempt_log.close(INTERRUPTED_SECONDS)
         self.close()
 

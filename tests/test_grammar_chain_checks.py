@@ -77,6 +77,25 @@ def test_a_premise_from_which_too_much_follows_is_named(monkeypatch: pytest.Monk
     assert "from rule twice on" in "\n".join(reported(STEP + FURTHER + TWICE))
 
 
+@pytest.mark.parametrize(("first", "second", "is_found"), [("a", "b", True), ("x", "b", False), ("a", "x", False)])
+def test_a_constant_in_a_chain_is_matched_by_itself_alone(first: str, second: str, is_found: bool) -> None:
+    """Rules with constants imply a rule that has the same ones."""
+    steps = f'@generic none\np(T X, "{first}") -> q(T X, "{second}")\n@generic none\nq(T X, "b") -> r(T X, "c")\n'
+    direct = '@name twice\n@generic none\np(T X, "a") -> r(T X, "c")\n'
+
+    assert any("rule twice" in message for message in reported(steps + direct)) is is_found
+
+
+@pytest.mark.parametrize(("most", "told"), [(4, "already follows"), (3, "given up")])
+def test_as_many_consequences_as_the_limit_are_looked_at(monkeypatch: pytest.MonkeyPatch, most: int, told: str) -> None:
+    """The atoms of the premise count as those that follow from it."""
+    steps = "".join(f"@generic none\n{a}(T X, T Y) -> {b}(T X, T Y)\n" for a, b in ("pq", "qr", "rs"))
+    monkeypatch.setattr(chain_checks, "MAXIMUM_ATOMS", most)
+
+    (message,) = reported(steps + "@name far\n@generic none\np(T X, T Y) -> s(T X, T Y)\n")
+    assert told in message
+
+
 VARIABLES = st.sampled_from(["T X", "T Y", "T Z"])
 ATOMS = st.builds("{}({}, {})".format, st.sampled_from(["a", "b", "c", "d"]), VARIABLES, VARIABLES)
 RULES = st.builds(

@@ -11,15 +11,20 @@ import pytest
 
 from hapax.grammar import parser, terms
 from hapax.grammar.assemble import MAXIMUM_DIGITS, number_value
-from hapax.grammar.dependencies import plan
+from hapax.grammar.checks import check_library
+from hapax.grammar.dependencies import graph_text, plan
 from hapax.grammar.errors import HapaxError, Place, RulesRejected, TextRepair
+from hapax.grammar.explanations import explanation
+from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
 from hapax.grammar.fixing import with_replacements
 from hapax.grammar.formatting import formatted_rules
 from hapax.grammar.link_json import rule_text_of_link_json
+from hapax.grammar.occurrences import occurrences
 from hapax.grammar.parser import parse_goal, parse_library
 from hapax.grammar.prolog_text import MAXIMUM_POWER, program_text, prolog_value
-from hapax.grammar.rules import Library
-from hapax.grammar.terms import CutDecimal, decimal_of
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
+from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, decimal_of
+from hapax.grammar.verbalize import literal_text
 
 
 def library_of(text: str) -> Library:
@@ -189,3 +194,100 @@ def test_what_a_library_does_not_have_is_told_with_what_is_near() -> None:
     for known, place in ((library, " in a.rules"), (bare, "")):
         with pytest.raises(HapaxError, match=f"^No rule is named zzz{re.escape(place)}\\. Known rules: home\\.$"):
             known.rule("zzz")
+
+
+def found(text: str) -> list[str]:
+    """The messages of the checks of a rule text."""
+    return [diagnostic.message for diagnostic in check_library(library_of(text))]
+
+
+def test_only_an_aggregate_of_the_cycle_is_reported() -> None:
+    """Another aggregate of the same file, which depends on facts alone, is right."""
+    text = (
+        "given p(T, T)\naggregate n(T A, Number K) := K = count(T B: p(T A, T B))\n"
+        "aggregate m(T A, Number K) := K = count(T B: q(T A, T B))\n"
+        "@generic none\nm(T A, Number K) & p(T A, T B) -> q(T A, T B)\n"
+    )
+
+    (fault,) = [message for message in found(text) if "depends on itself" in message]
+    assert "the aggregate m/2 depends on itself" in fault
+
+
+def test_a_constraint_on_one_number_is_broken_by_a_fact() -> None:
+    """Its comparison is about all values of the fact."""
+    text = "given is_age(Number)\nfact is_age({})\nnever is_age(Number N) & N > 150\n"
+
+    broken = 'the stated facts break "never is_age(Number N) & N > 150"'
+    assert broken in found(text.format(151))
+    assert broken not in found(text.format(150))
+
+
+def test_words_without_a_variable_are_quoted_up_to_sixty_characters() -> None:
+    """A longer text is cut in the message."""
+    for length in (59, 60, 61):
+        quoted = "a" * min(length, 60)
+        assert f'the argument "{quoted}" does not end in' in refusal(f"p({'a' * length}) -> q(T X)")
+
+
+def test_a_drawing_shows_signs_without_a_form_as_question_marks() -> None:
+    """DOT has no escapes for them."""
+    library = library_of('@name "a\\tb"\n@generic none\np(T X) -> q(T X)')
+
+    drawn = "".join(graph_text(library.rules[0], library, "dot"))
+    assert "a?b" in drawn
+    assert "\t" not in drawn
+
+
+def test_a_number_that_calculates_to_zero_divides_nothing() -> None:
+    """Sums, differences and products of written numbers are calculated; other calculations are left to Prolog."""
+    library = library_of("given p(T, T)")
+
+    for divisor in ("0", "1 - 1", "0 * 7", "-(0)", "2 + -2"):
+        assert "zero" in goal_refusal(f"X is 1 / ({divisor})", library), divisor
+    for divisor in ("1 - Y", "abs(0)", "2 // 3", "min(0, 1)", "Y * 0"):
+        assert goal_refusal(f"Y = 1, X is 1 / ({divisor})", library) == "", divisor
+
+
+def test_a_list_where_a_count_is_wanted_is_quoted() -> None:
+    """The refusal shows the argument in whole."""
+    library = library_of("given p(T, T)")
+
+    assert "length/2 needs a whole number from 0 on, not [a, b]." in goal_refusal("length(L, [a, b])", library)
+    assert "length/2 needs a list, not f(x)." in goal_refusal("length(f(x), N)", library)
+
+
+def test_faults_of_models_and_of_knowledge_bases_are_explained_without_a_run() -> None:
+    """Their examples are no rules, so that nothing is found in them."""
+    for faults in (KB_FAULTS, MODEL_FAULTS):
+        for fault in faults:
+            assert explanation(fault.code).diagnostics == ()
+
+
+def test_what_a_declaration_lacks_is_read_from_the_rest() -> None:
+    """A form that was not written has the declaration's place, and a slot without an argument stays as it is."""
+    place, wording = Place("a.rules", 3, 1), Place("a.rules", 3, 20)
+    signature = PredicateSignature(
+        "likes",
+        ("T", "T"),
+        PredicateKind.ORACLE,
+        Templates("[1] likes [2] and [3]"),
+        place=place,
+        template_places=(wording,),
+    )
+    library = Library(signatures=(signature,))
+
+    assert [signature.place_of_template(form) for form in range(3)] == [wording, place, place]
+    assert literal_text(Literal(Atom("likes", (Constant("tom"), Constant("tea")))), library) == "tom likes tea and [3]"
+
+
+def test_a_predicate_named_without_its_arity_is_found() -> None:
+    """A name in a broken line counts, without the number of its arguments."""
+    names = [(item.name, item.arity) for item in occurrences("a.rules", "symmetric near/2.5\nsymmetric far/2\n")]
+
+    assert names == [("near", None), ("far", 2)]
+
+
+def test_a_tolerance_names_the_kind_that_cannot_have_one() -> None:
+    """Only one right value may differ a little."""
+    (message,) = [text for text in found("oracle was_born_in(Person, Year) within 2") if "tolerance" in text]
+    assert 'it is declared as "oracle"' in message

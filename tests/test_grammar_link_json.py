@@ -209,3 +209,23 @@ def test_every_name_is_placed_where_the_file_has_it(
 def words_at(text: str, place: Place) -> str:
     """The rest of the line at a place."""
     return text.replace("\r\n", "\n").split("\n")[place.line - 1][place.column - 1 :]
+
+
+@pytest.mark.parametrize("order", ["fu", "uf"])
+def test_any_use_of_a_predicate_may_make_it_functional(order: str) -> None:
+    """Its variable is factual in one of two rules, the first or the second."""
+    entries = {
+        kind: {
+            "premise_map": {"was_born_in(A, B)": None},
+            "conclusion_map": {"is_old(A, C)": None},
+            "variables": {
+                "A": ["A", "Person", False],
+                "B": ["B", "Year", False, *(["factual"] if kind == "f" else [])],
+                "C": ["C", "Thing", True],
+            },
+        }
+        for kind in order
+    }
+
+    library = from_link_json(json.dumps(entries), "f")
+    assert library.signature("was_born_in/2").kind is PredicateKind.FUNCTIONAL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hapax.grammar.parser import parse_library
-from hapax.grammar.subsumption import subsumes
+from hapax.grammar.subsumption import TRIES_OF_AN_ENTAILMENT, Matcher, subsumes
 
 TYPES = "type Cheese < Food\ntype Year < Time\n"
 
@@ -108,3 +108,18 @@ def test_arithmetic_has_to_say_as_much(general: str, special: str, is_general: b
     first, second = library.rules
 
     assert subsumes(first, second, library) is is_general
+
+
+def test_an_entailed_comparison_needs_its_tries() -> None:
+    """The comparison is given up while fewer tries are left than it takes, and decided from then on."""
+    text = "@generic none\np(A X, Number N) & N > {} -> c(A X)\n"
+    library = parse_library([("t", text.format(3) + text.format(5))])
+    general, special = library.rules
+
+    decided = [
+        tries
+        for tries in range(TRIES_OF_AN_ENTAILMENT, TRIES_OF_AN_ENTAILMENT + 9)
+        if Matcher(library, tries).subsumes(general, special)
+    ]
+    # One try for each conclusion, literal and comparison of the same form, and one to be left over.
+    assert decided == list(range(TRIES_OF_AN_ENTAILMENT + 4, TRIES_OF_AN_ENTAILMENT + 9))

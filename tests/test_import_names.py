@@ -9,6 +9,7 @@ import pytest
 from cli_fixture import run
 
 import hapax
+from hapax.kb import intake
 from hapax.kb.tables import TableMapping
 
 RULES = """
@@ -132,3 +133,19 @@ def test_names_that_cannot_be_used_are_refused(arguments: tuple[str, ...], messa
     refused = run("import", "facts.csv", *arguments, "--db", "t.db", code=1)
 
     assert message in " ".join(refused.stderr.split())
+
+
+@pytest.mark.usefixtures("folder")
+def test_as_many_spellings_are_reported_as_the_limit(
+    fresh_kb: hapax.KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More are renamed as well, and counted."""
+    Path("crops.csv").write_text("nation,crop\nCIV,a\nEire,b\nCôte d'Ivoire,c\nGuinea,d\n", encoding="utf-8")
+    monkeypatch.setattr(intake, "_SPELLINGS_REPORTED", 2)
+    rules = hapax.FactRules(hapax.parse_rules(RULES), names="reference:nations.yaml")
+
+    report = hapax.import_facts(
+        fresh_kb, "crops.csv", mapping=TableMapping.of("grows", ["nation", "crop"]), rules=rules
+    )
+
+    assert (report.renamed, dict(report.spellings)) == (3, {"CIV": "Ivory Coast", "Eire": "Ireland"})

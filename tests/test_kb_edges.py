@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -11,18 +14,20 @@ from pathlib import Path
 import pytest
 from cli_fixture import invoke
 
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import MAXIMUM_POWER
 from hapax.grammar.terms import Value, decimal_of
-from hapax.kb import argument_index, relations, symbols, values, word_index
-from hapax.kb.argument_index import ArgumentIndex
-from hapax.kb.exchange import parse_cell
-from hapax.kb.loading import MOST_ARGUMENTS
-from hapax.kb.records import DenialRecord, FactRecord, Source
+from hapax.kb import argument_index, derived_statements, relations, symbols, values, word_index
+from hapax.kb.argument_index import ArgumentIndex, one_state
+from hapax.kb.exchange import import_facts, parse_cell
+from hapax.kb.loading import MOST_ARGUMENTS, is_sayable
+from hapax.kb.records import AttemptRecord, CallRecord, DenialRecord, FactRecord, Source, canonical_text
 from hapax.kb.relations import Relations, _scaled
 from hapax.kb.running import RunFiles, RunState
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import TAGGED_BITS, canonical, exact_extent
-from hapax.kb.values import MAX_INTEGER_BITS, cut_decimal, is_exact, refusal
+from hapax.kb.tables import TableMapping, import_table
+from hapax.kb.values import MAX_INTEGER_BITS, ValueRefused, cut_decimal, is_exact, refusal
 from hapax.kb.word_index import WordIndex
 
 
@@ -192,3 +197,94 @@ def test_predicates_without_a_relation_have_no_atoms_and_always_change(fresh_kb:
         False,
         True,
     ]
+
+
+def test_a_fact_with_fewer_arguments_has_no_value_at_a_later_place(fresh_kb: KnowledgeBase) -> None:
+    """Of predicates with one name, those with enough arguments are searched."""
+    fresh_kb.add_facts([FactRecord("p", ("a", "b"), ("T", "T"), Source.GIVEN)])
+
+    index = ArgumentIndex(fresh_kb)
+    index.prepare(["p/2", "p/3"])
+    assert index.rows("p/3", {2: "c"}) == []
+    assert len(index.rows("p/2", {1: "b"})) == 1
+
+
+def test_reading_one_state_inside_a_transaction_ends_nothing(fresh_kb: KnowledgeBase) -> None:
+    """The block that writes goes on, and is undone as a whole."""
+    with suppress(KeyError), fresh_kb.transaction():
+        fresh_kb.add_facts([FactRecord("p", ("a",), ("T",), Source.GIVEN)])
+        with one_state(fresh_kb):
+            assert len(fresh_kb.facts()) == 1
+        raise KeyError
+
+    assert fresh_kb.facts() == []
+
+
+def test_a_stream_has_one_of_the_forms_that_are_built_in(fresh_kb: KnowledgeBase) -> None:
+    """Readers of other packages get files alone."""
+    with pytest.raises(HapaxError, match="<stream>: facts are imported from csv or jsonl, not from 'parquet'"):
+        import_facts(fresh_kb, io.StringIO("p"), form="parquet")
+
+
+def test_a_fact_with_a_power_at_the_limit_is_loaded() -> None:
+    """Prolog holds as many places as a rule may have."""
+    for power, is_loaded in ((MAXIMUM_POWER, True), (-MAXIMUM_POWER, True), (MAXIMUM_POWER + 1, False)):
+        assert is_sayable(("a", Decimal(f"1e{power}"))) is is_loaded
+
+
+def test_what_no_identity_can_have_is_refused() -> None:
+    """Only JSON's values and decimals have a canonical form."""
+    assert canonical_text(Decimal("1.50")) == '{"decimal":"15E-1"}'
+    with pytest.raises(TypeError, match="no canonical form for object"):
+        canonical_text(object())
+
+
+def test_an_absent_cell_before_a_faulty_one_is_no_fault(fresh_kb: KnowledgeBase) -> None:
+    """The refusal names the cell that cannot be written."""
+    with pytest.raises(ValueRefused, match=r"^facts\.basis: the text contains half a character"):
+        fresh_kb.add_facts([FactRecord("p", ("a",), ("T",), Source.GIVEN, basis="\ud800")])
+
+
+def test_a_faulty_answer_is_refused_and_kept_nowhere(tmp_path: Path) -> None:
+    """Only answers that the file cannot take at the moment go into the file beside it."""
+    call = CallRecord("c", "critic", "m\ud800", {"claim": "x"}, {"probability": 0.5}, created="2026-01-01")
+    with KnowledgeBase(tmp_path / "a.db") as kb:
+        with pytest.raises(ValueRefused, match=r"calls\.model"):
+            kb.record_calls([call])
+
+        assert kb.calls() == {}
+
+
+def test_totals_of_requests_have_those_on_their_way_into_the_file(tmp_path: Path) -> None:
+    """A request that was just written down counts."""
+    with KnowledgeBase(tmp_path / "a.db") as kb:
+        for number in range(50):
+            kb.attempt_log.write(
+                AttemptRecord(f"t{number}", "critic", "m", "chat/completions", "2026-01-01", None, "answered", 2, 3)
+            )
+
+        assert kb.attempt_totals()[:3] == (50, 100, 150)
+
+
+def test_a_mapping_of_json_lines_may_fix_a_value(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
+    """A fixed value is no column."""
+    mapping, table = tmp_path / "m.yaml", tmp_path / "t.jsonl"
+    mapping.write_text("facts:\n- predicate: p\n  columns: [a, {value: 7}]\n")
+    table.write_text('{"a": "x"}\n{"a": "y", "7": "z"}\n')
+
+    import_table(fresh_kb, table, TableMapping.read(mapping))
+    assert [fact.arguments for fact in fresh_kb.facts()] == [("x", 7), ("y", 7)]
+
+
+def test_many_rules_have_one_view_of_their_statements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite takes so many selections together; more are taken in groups."""
+    monkeypatch.setattr(derived_statements, "_TERMS", 2)
+    rules = "".join(f"@name r{k}\n@generic none\np(T X) -> q{k}(T X)\n" for k in range(5))
+    path = tmp_path / "a.rules"
+    path.write_text(f'given p(T)\nfact p("a")\nfact p("b")\n{rules}')
+    KnowledgeBase(tmp_path / "a.db").close()
+    assert invoke("derive", "--rules", str(path), "--db", str(tmp_path / "a.db")).exit_code == 0
+
+    with KnowledgeBase(tmp_path / "a.db") as kb:
+        found = Counter(item.rule for item in derived_statements.derived_statements(kb))
+    assert found == {f"r{k}": 2 for k in range(5)}

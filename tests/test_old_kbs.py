@@ -173,3 +173,16 @@ def test_the_proofs_of_an_old_file_replay(old: Path) -> None:
         verification = hapax.verify(kb)
 
     assert [damage for damage in verification.damages if damage.table == "proofs"] == []
+
+
+def test_an_old_file_may_lack_a_table_of_its_list(tmp_path: Path) -> None:
+    """A relation that is listed and was never filled has no table: the file opens, and the other ones are kept."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as database:
+        database.executescript((OLD[0].parent / "m009_withdrawals.sql").read_text("utf-8"))
+        database.execute("DROP TABLE relation_1")
+
+    answer = invoke("query", "uses_currency(Country, C)", "--db", path)
+
+    assert answer.exit_code == 0, answer.output
+    assert "_relation_2" in rows(path)
