@@ -228,8 +228,8 @@ def parse_cell(cell: str) -> Value:
         except ValueError as error:
             raise ValueError(f"{short(text)} is not a JSON string ({error}); close it with a quotation mark") from error
     if _INTEGER.fullmatch(text):
-        # A digit has more than 3 bits, so this one is too large. Python's own error is advice to programmers only.
-        if len(text) > values.MAX_INTEGER_BITS // 3:
+        # Python's own error is advice to programmers only.
+        if len(text) > values.MAX_PLACES:
             raise ValueError(f"the integer has {len(text)} digits; write it as a text in quotation marks")
         return int(text)
     return values.decimal_value(text) if _DECIMAL.fullmatch(text) else text

@@ -20,6 +20,8 @@ from hapax.grammar.terms import CutDecimal, Value, decimal_of
 
 MAX_INTEGER_BITS = 10_000
 """About 3,000 digits; Python refuses to read or write integers of more than 4,300 digits."""
+MAX_PLACES = MAX_INTEGER_BITS // 3
+"""Places of a decimal before its point, and behind it: a calculation with 1e99999999 would take hours."""
 
 _FRACTION = re.compile(r"-?[0-9]+/[1-9][0-9]*")
 
@@ -72,7 +74,12 @@ def refusal(value: object) -> str | None:
         return f"the integer has more than {MAX_INTEGER_BITS} bits; give it as text" if too_big else None
     if isinstance(value, CutDecimal):
         return f"{value.exact} has no decimal form that ends; give a decimal near it"
-    return None if value.is_finite() else f"{value} is not a finite number; leave it out"
+    if not value.is_finite():
+        return f"{value} is not a finite number; leave it out"
+    _, digits, exponent = value.as_tuple()
+    if max(len(digits) + int(exponent), -int(exponent)) > MAX_PLACES:
+        return f"the number has more than {MAX_PLACES} places before or behind its point; give it as text"
+    return None
 
 
 def _text_refusal(text: str) -> str | None:

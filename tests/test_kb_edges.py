@@ -37,6 +37,15 @@ def test_integers_have_as_many_bits_as_are_stored() -> None:
     assert refusal(1 << MAX_INTEGER_BITS) == f"the integer has more than {MAX_INTEGER_BITS} bits; give it as text"
 
 
+@pytest.mark.parametrize(
+    ("longest", "longer"), [("1e3332", "1e3333"), ("1e-3333", "1e-3334"), ("-5.1e3332", "1.01e-3332")]
+)
+def test_decimals_have_as_many_places_as_are_stored(longest: str, longer: str) -> None:
+    """Places before the point count, and those behind it."""
+    assert refusal(Decimal(longest)) is None
+    assert "more than 3333 places before or behind its point; give it as text" in str(refusal(Decimal(longer)))
+
+
 def test_a_cell_has_as_many_digits_as_an_integer_may_have() -> None:
     """Of more digits nothing is read; the message has their number."""
     most = MAX_INTEGER_BITS // 3

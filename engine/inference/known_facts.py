@@ -6,14 +6,16 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 
-from hapax.grammar.arithmetic import assigned, holds
+from hapax.grammar.arithmetic import holds
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
-from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable
+from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, decimal_of
 from hapax.kb import rows
 from hapax.kb.argument_index import ArgumentIndex, facts_at
+from hapax.kb.loading import is_sayable
 from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
 
@@ -42,18 +44,21 @@ class StoredFacts(MutableMapping[Row, FactRecord]):
         found: Facts = {}
         refs = [ref for ref, row in ArgumentIndex(self._kb).rows(self._indicator, bound) if _has(row, bound)]
         for fact in facts_at(self._kb, refs):
-            if not self._given or fact.source is Source.GIVEN or fact.arguments in self._stated:
+            if self._counts(fact):
                 found[fact.arguments] = fact
         found.update((row, fact) for row, fact in self._stated.items() if _has(row, bound))
         return list(found.values())
 
-    def some(self, most: int) -> list[Row]:
-        """The arguments of at most so many of the facts."""
+    def some_given(self, most: int) -> list[Row]:
+        """The arguments of at most so many of the given facts."""
         name, _, arity = self._indicator.rpartition("/")
-        given = "AND source = 'given' " if self._given else ""
-        some = f"SELECT rowid FROM facts WHERE predicate = ? {given}AND json_array_length(arguments) = ? LIMIT ?"  # noqa: S608  ours
-        stored = self._kb.select(rows.FACTS, f"WHERE facts.rowid IN ({some})", [name, int(arity), most])
-        return list(dict.fromkeys([*(fact.arguments for fact in stored), *self._stated]))[:most]
+        given = "SELECT rowid FROM facts WHERE predicate = ? AND source = 'given' AND json_array_length(arguments) = ?"
+        stored = self._kb.select(rows.FACTS, f"WHERE facts.rowid IN ({given} LIMIT ?)", [name, int(arity), most])
+        return list(dict.fromkeys([*(fact.arguments for fact in filter(self._counts, stored)), *self._stated]))[:most]
+
+    def _counts(self, fact: FactRecord) -> bool:
+        is_of_kind = not self._given or fact.source is Source.GIVEN or fact.arguments in self._stated
+        return is_of_kind and is_sayable(fact.arguments)
 
     def __getitem__(self, row: Row) -> FactRecord:
         for fact in self.at(tuple(range(len(row))), row):
@@ -68,7 +73,7 @@ class StoredFacts(MutableMapping[Row, FactRecord]):
 
     def __iter__(self) -> Iterator[Row]:
         for fact in self._kb.facts(self._indicator):
-            if not self._given or fact.source is Source.GIVEN or fact.arguments in self._stated:
+            if self._counts(fact):
                 yield fact.arguments
         yield from (row for row in self._stated if self._kb.fact(self._indicator.rpartition("/")[0], row) is None)
 
@@ -292,7 +297,7 @@ class KnownFacts:
     def given_rows(self, indicator: str) -> list[tuple[Value, ...]]:
         """The arguments of the predicate's given facts; of those that are looked up, the first MOST_EXAMPLES."""
         given = self._of(indicator).given
-        return given.some(MOST_EXAMPLES) if isinstance(given, StoredFacts) else list(given)
+        return given.some_given(MOST_EXAMPLES) if isinstance(given, StoredFacts) else list(given)
 
     def truth(self, atom: Atom) -> float | None:
         """1 or 0 by given facts, the user's withdrawal, a declaration or arithmetic; None if a model has to say.
@@ -416,7 +421,8 @@ class KnownFacts:
                 every, given = (StoredFacts(self._kb, indicator, stated, given=given) for given in (False, True))
                 known = _PredicateFacts(every, given)
             else:
-                facts = {**{fact.arguments: fact for fact in self._kb.facts(indicator)}, **stated}
+                sayable = (fact for fact in self._kb.facts(indicator) if is_sayable(fact.arguments))
+                facts = {**{fact.arguments: fact for fact in sayable}, **stated}
                 # Given facts are read apart: those of other runs are in `facts` as well.
                 own = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
                 known = _PredicateFacts(facts, own)
@@ -439,9 +445,8 @@ def _shortest(value: Value) -> Value:
     """The value as inference writes it: 2 for 2.0."""
     if not isinstance(value, Decimal):
         return value
-    # `assigned` writes whole decimals as integers.
-    written = assigned(Constant(value), {})
-    return value if written is None else written
+    exact = Fraction(value)
+    return exact.numerator if exact.denominator == 1 else decimal_of(exact)
 
 
 def matched(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:
