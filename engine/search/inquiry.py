@@ -166,7 +166,7 @@ class AskedQuestion:
                     self._seen.add(key)
                     new.append(candidate)
             self._add_sample(first)
-        has_all = len(self._samples) == self.samples and self._failed_tries < self.tries
+        has_all = len(self._samples) == self.samples
         self.gates.agreed = not question.functional or (has_all and self._agree(self._samples))
         self.values += new
         return new
