@@ -305,8 +305,6 @@ def _with_premises(rule: Rule, withdrawals: Iterable[Withdrawal]) -> Iterator[Su
 
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
     """The stored facts that may be equal to a ground atom."""
-    if theory.known is not None:
-        return theory.known.of_run(atom.indicator)
     # By the index, since the predicate may have a million facts.
     bound = dict(enumerate(fact_key(atom)[1]))
     return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))

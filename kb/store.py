@@ -161,8 +161,8 @@ class KnowledgeBase(RecordStore):
             with suppress(HapaxError):
                 self.bring_home(0.0)
 
-    def __exit__(self, kind: object = None, fault: object = None, trace: object = None) -> None:
-        if self._attempt_log is not None and isinstance(fault, KeyboardInterrupt):
+    def __exit__(self, *fault: object) -> None:
+        if self._attempt_log is not None and any(isinstance(part, KeyboardInterrupt) for part in fault):
             self._attempt_log.close(INTERRUPTED_SECONDS)
         self.close()
 

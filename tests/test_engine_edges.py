@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,9 +16,13 @@ import pytest
 from cli_fixture import invoke
 
 import hapax
+from hapax.engine import certificates
+from hapax.engine.certificates import JudgedScore, Promise, binomial_tail, choose_threshold
+from hapax.engine.cluster.calling import AllottedCalls
 from hapax.engine.cluster.owner import Owner, OwnerReply
 from hapax.engine.cluster.running import _check_models
 from hapax.engine.expansion.predicate_lint import _objects
+from hapax.engine.expansion.sheet import ReviewSheet
 from hapax.engine.explain import _Replay, story_text, why_not
 from hapax.engine.inference import session as sessions
 from hapax.engine.inference.bulk_derivation import (
@@ -30,11 +35,13 @@ from hapax.engine.inference.bulk_derivation import (
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.statement_export import DERIVED, _line
 from hapax.engine.inference.theory import Theory, parse_atom
+from hapax.engine.mining import mine as mining
 from hapax.engine.mining.mine import MiningOptions, _some
+from hapax.engine.probability import proofs
 from hapax.engine.probability.exact import TooLarge, exact
 from hapax.engine.probability.ground import GroundProgram
-from hapax.engine.probability.proofs import _any_of
-from hapax.engine.run_memory import identities_of, last_account
+from hapax.engine.probability.proofs import _any_of, best_proofs
+from hapax.engine.run_memory import identities_of, last_account, with_stored_predicates
 from hapax.engine.search import certified_groups
 from hapax.engine.search.account import DistributionCut, DroppedLines, StepAccount
 from hapax.engine.search.certified_groups import end_lines
@@ -48,15 +55,19 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import CriticRule
 from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.engine.voter_errors import FEWEST_SHARED, FEWEST_VOTERS, Vote, weigh_shared
+from hapax.engine.withdrawal import _is_of
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import PredicateKind
 from hapax.grammar.terms import Atom, Constant, decimal_of
 from hapax.kb.records import (
     AtomPattern,
     Distribution,
     FactRecord,
+    PredicateRecord,
     Question,
     QuestionState,
+    RuleRecord,
     RuleTextRecord,
     RunRecord,
     Source,
@@ -494,3 +505,109 @@ def test_an_exported_statement_names_its_run_unless_it_was_derived() -> None:
     record = StatementRecord("r", Distribution.HEAD, "run 1", (("A", "x"),), "p", "c", "t", {})
 
     assert [json.loads(_line(record, end))["run"] for end in ("head", "long_tail", DERIVED)] == ["run 1", "run 1", None]
+
+
+def test_more_labels_are_recommended_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the limit are named, and no number above it."""
+    scores = [number / 1000 for number in range(1000)]
+    judged = [JudgedScore(score, True, block=str(place)) for place, score in enumerate(scores[::333])]
+    for method in ("learn-then-test", "conformal"):
+        more = choose_threshold(judged, scores, Promise(0.9, 0.9, method)).more_labels
+        assert more is not None
+        for limit, named in ((more, more), (more - 1, None)):
+            monkeypatch.setattr(certificates, "MOST_LABELS", limit)
+            assert choose_threshold(judged, scores, Promise(0.9, 0.9, method)).more_labels == named
+        monkeypatch.undo()
+
+
+def test_labels_with_as_many_false_ones_as_the_risk_lack_no_number() -> None:
+    """More labels of the same kind would never do."""
+    assert certificates._lacking(1, 14, 0.1, 0.1, binomial_tail) == math.inf
+    assert certificates._lacking_questions(10, 1.0, 0.1) is None
+
+
+def test_a_conclusion_without_a_positive_premise_has_a_proof() -> None:
+    """What follows from nothing that may fail is certain, and so is what rests on it alone."""
+    program = GroundProgram()
+    sure, after, fact = (program.node(name) for name in ("sure", "after", "fact"))
+    program.weights[fact] = 0.5
+    program.add(sure, ())
+    program.add(after, (sure, fact))
+
+    assert best_proofs(program) == {sure: 1.0, after: 0.5, fact: 0.5}
+
+
+def test_upper_bounds_that_still_move_become_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A circle of atoms with fewer rounds than it needs is bounded by one, and atoms without a rule by themselves."""
+    program = GroundProgram()
+    fact = program.node("fact")
+    circle = [program.node(number) for number in range(4)]
+    program.weights[fact] = 0.5
+    program.add(circle[0], (fact,))
+    for number in range(4):
+        program.add(circle[(number + 1) % 4], (circle[number],))
+    nodes = program.below(circle[0])
+    monkeypatch.setattr(proofs, "MOST_ROUNDS", len(nodes) + 1)
+    assert [proofs.upper_bounds(program, nodes)[node] for node in (fact, *circle)] == [0.5, 0.75, 0.75, 0.5, 0.5]
+
+    monkeypatch.setattr(proofs, "MOST_ROUNDS", len(nodes))
+    assert [proofs.upper_bounds(program, nodes)[node] for node in (fact, *circle)] == [0.5, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_an_unknown_kind_of_a_stored_predicate_is_read_as_given(fresh_kb: KnowledgeBase) -> None:
+    """A file of a later version may have kinds that this one does not know."""
+    fresh_kb.add_predicates([PredicateRecord("p", ("T",), "guessed"), PredicateRecord("q", ("T",), "functional")])
+
+    library = with_stored_predicates(Theory(hapax.parse_rules(""), fresh_kb)).library
+    kinds = {signature.name: signature.kind for signature in library.signatures}
+    assert kinds == {"p": PredicateKind.GIVEN, "q": PredicateKind.FUNCTIONAL}
+
+
+def test_a_rule_that_the_library_has_no_more_explains_no_missing_proof(fresh_kb: KnowledgeBase) -> None:
+    """Only of a rule that is the same now as then is a missing proof a reason to withdraw a statement."""
+    rules = "@name {}\n@generic none\np(T X) -> q(T X)"
+    now = hapax.parse_rules(rules.format("r"))
+    fresh_kb.add_rules([RuleRecord.of(rule) for name in "rs" for rule in hapax.parse_rules(rules.format(name)).rules])
+    for name, is_same in (("r", True), ("s", False), ("t", False)):
+        statement = SimpleNamespace(rule=name)
+        assert _is_of(cast(StatementRecord, statement), Theory(now, fresh_kb)) is is_same
+
+
+def test_a_time_limit_of_mining_is_met_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of all rules, or that of one, is up after it and not with it."""
+    now = SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr(mining.system, "monotonic", lambda: now.seconds)
+    clock = mining._Clock(8.0, began=100.0)
+    now.seconds = 108.0
+    clock.check()
+    clock.rule_began = 108.0 - mining._SECONDS_OF_A_RULE
+    clock.check()
+    clock.rule_began -= 0.25
+    with pytest.raises(mining._TimeUpError):
+        clock.check()
+    clock.rule_began, now.seconds = None, 108.25
+    with pytest.raises(mining._TimeUpError):
+        clock.check()
+
+
+def test_an_empty_cell_of_a_sheet_of_json_is_an_empty_text(tmp_path: Path) -> None:
+    """A decision that is null has not been made."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"proposal": "p1", "decision": null, "rules": "r", "note": null}\n')
+
+    (row,) = ReviewSheet(path).rows
+    assert (row.proposal, row.decision, row.note) == ("p1", "", "")
+
+
+def test_a_lost_worker_is_taken_to_have_used_all_that_it_got() -> None:
+    """Its own count is gone; that of others counts as it is."""
+    settled: list[tuple[object, ...]] = []
+    ledger = SimpleNamespace(settle_allotment=lambda *used: settled.append(used))
+    allotment = SimpleNamespace(account=SimpleNamespace(ledger=ledger), most="most")
+    reply = SimpleNamespace(spent=SimpleNamespace(used="used", ledger="ledger", reached=("calls", 7)))
+    caller = SimpleNamespace(_counted=["", ""])
+    for is_lost in (False, True):
+        assert AllottedCalls._settle(caller, 1, allotment, reply, is_lost) == "calls"  # type: ignore[arg-type]
+
+    assert settled == [(allotment, "used"), (allotment, "most")]
+    assert caller._counted == ["", "ledger"]

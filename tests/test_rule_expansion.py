@@ -22,7 +22,7 @@ from hapax.engine.expansion.predicate_lint import lint_predicates
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
 from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
 from hapax.engine.expansion.rule_file import Sources, file_text
-from hapax.engine.expansion.sentences import sentences_for
+from hapax.engine.expansion.sentences import declarations, sentences_for
 from hapax.engine.expansion.sheet import COLUMNS, ReviewedProposal, ReviewSheet
 from hapax.engine.expansion.verdicts import with_additions
 from hapax.grammar.checks import check_library
@@ -342,6 +342,20 @@ def test_six_types_give_six_rules_that_type_check() -> None:
     ]
     assert check_library(whole) == ()
     assert {proposal.rule.domain for proposal in made} == {"temporal"}
+
+
+def test_a_new_rule_has_a_name_of_its_own() -> None:
+    """Where a rule has its name already, a number is added, the first that is free."""
+    names = {proposal.data_type: proposal.rule.name for proposal in proposals(SCRIPT)}
+    taken = "".join(
+        f"@name {name}\n@generic none\nis_of_age(Person A, Age X) -> is_old_{number}(Person A)\n"
+        for number, name in enumerate((names["Vehicle"], f"{names['Vehicle']}_2", names["Alcohol"]))
+    )
+
+    again = {proposal.data_type: proposal.rule.name for proposal in proposals(SCRIPT, META + taken)}
+    assert again["Vehicle"] == f"{names['Vehicle']}_3"
+    assert again["Alcohol"] == f"{names['Alcohol']}_2"
+    assert again["Firearm"] == names["Firearm"]
 
 
 def test_premise_verbs_are_fitted_too() -> None:
@@ -1017,3 +1031,17 @@ def test_types_that_the_accepted_rules_need_are_declared(tmp_path: Path) -> None
         "type Car < Vehicle",
         "type Vehicle < Machine",
     ]
+
+
+def test_a_declared_predicate_keeps_its_kind_when_its_forms_are_written() -> None:
+    """One that is not declared gets the kind that its rules suggest."""
+    library = library_of(
+        'functional was_born_in(Person, Year): "[1] was born in [2]"\n'
+        "@generic none\nwas_born_in(Person X, Year Y) & is_old(Person X) -> is_wise(Person X)"
+    )
+    writer = FormWriter(ScriptedModel({"generate": {}, "defaults": {"generate": ""}}))
+
+    made = {signature.name: signature for signature, _ in declarations(library, writer)}
+    kinds = {name: signature.kind.value for name, signature in made.items()}
+    assert kinds == {"was_born_in": "functional", "is_old": "oracle", "is_wise": "given"}
+    assert all(signature.declared for signature in made.values())

@@ -205,7 +205,7 @@ def test_values_that_the_critic_gate_rejected_are_counter_examples() -> None:
     facts = [("lives_in", (name, "Rome")) for name in ("ann", "bob", "cem", "dan")]
     facts += [("born_in", ("ann", "Rome")), ("born_in", ("bob", "Rome"))]
     with stored(facts, TYPES) as kb:
-        judged(kb, "cem", verdicts=[True, False], predicate="is_mayor_of")  # of a predicate without facts
+        judged(kb, "cem", [True, False], "is_mayor_of")  # of a predicate without facts
         judged(kb, "cem", verdicts=[True, False])
         judged(kb, "dan", verdicts=[False, True])
         mined = mine(kb, NO_RULES, MiningOptions(min_support=1, min_coverage=0, min_confidence=0, min_pca=0))
@@ -217,9 +217,22 @@ def test_values_that_the_critic_gate_rejected_are_counter_examples() -> None:
     assert rule.examples[0] == "ann lives in Rome: ann born in Rome"
 
 
-def judged(kb: KnowledgeBase, name: str, verdicts: list[bool], predicate: str = "born_in") -> None:
+def test_a_value_that_two_atoms_were_asked_about_is_no_counter_example() -> None:
+    """Nobody knows which of them the critic denied."""
+    facts = [("lives_in", (name, "Rome")) for name in ("ann", "bob", "cem")] + [("born_in", ("ann", "Rome"))]
+    with stored(facts, TYPES) as kb:
+        judged(kb, "bob", verdicts=[False])
+        judged(kb, "cem", [False], "born_in", "is_mayor_of")
+        mined = mine(kb, NO_RULES, MiningOptions(min_support=1, min_coverage=0, min_confidence=0, min_pca=0))
+    (rule,) = (item for item in mined.rules if is_born_where_they_live(item.rule))
+
+    assert rule.measures.rejected == 1
+
+
+def judged(kb: KnowledgeBase, name: str, verdicts: list[bool], *predicates: str) -> None:
     """Store a candidate of `born_in(NAME, ?)` with these decisions of the critic gate, one in each run."""
-    question = Question((AtomPattern(predicate, (name, None)),), "City")
+    patterns = tuple(AtomPattern(predicate, (name, None)) for predicate in predicates or ("born_in",))
+    question = Question(patterns, "City")
     candidate = Candidate(question.id, "Rome", "Rome", "call", 0)
     kb.add_questions([question])
     kb.add_candidates([candidate])
