@@ -23,6 +23,7 @@ from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
+from hapax.kb.loading import is_sayable
 from hapax.kb.records import FactRecord, Source, canonical_text
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
@@ -352,7 +353,7 @@ class FactIntake:
         if not arguments:
             raise RowRefused(f"{predicate} has no arguments; write at least one", "short row")
         for position, argument in enumerate(arguments, 1):
-            if reason := values.refusal(argument):
+            if reason := values.fact_refusal(argument):
                 raise ValueError(f"argument {position} of {predicate}: {reason}")
         indicator = f"{predicate}/{len(arguments)}"
         self._checks.refuse(predicate, arguments)
@@ -610,7 +611,7 @@ def _cell_fault(cell: object) -> tuple[str, str] | None:
     """Why a cell is not a value, and the kind of fault; None for a value."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return "an argument is empty; fill it in, or leave the row out", "empty cell"
-    reason = str(cell) if isinstance(cell, ValueError) else values.refusal(cell)
+    reason = str(cell) if isinstance(cell, ValueError) else values.fact_refusal(cell)
     return (reason, "faulty cell") if reason else None
 
 
@@ -699,7 +700,7 @@ class _TemporaryFacts:
         for _, group in groupby(found, lambda row: row[0]):
             entries = [(identity, rows.VALUES.decode(cells), source) for _, identity, cells, source in group]
             results = [arguments[-1] for _, arguments, _ in entries]
-            if tolerance is not None and tolerance.covers_all(results):
+            if tolerance is not None and is_sayable(results) and tolerance.covers_all(results):
                 continue
             atoms = [str(Atom(name, tuple(map(Constant, arguments)))) for _, arguments, _ in entries]
             arriving = frozenset(identity for identity, _, source in entries if source == "file")

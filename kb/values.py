@@ -74,12 +74,19 @@ def refusal(value: object) -> str | None:
         return f"the integer has more than {MAX_INTEGER_BITS} bits; give it as text" if too_big else None
     if isinstance(value, CutDecimal):
         return f"{value.exact} has no decimal form that ends; give a decimal near it"
-    if not value.is_finite():
-        return f"{value} is not a finite number; leave it out"
-    _, digits, exponent = value.as_tuple()
-    if max(len(digits) + int(exponent), -int(exponent)) > MAX_PLACES:
-        return f"the number has more than {MAX_PLACES} places before or behind its point; give it as text"
-    return None
+    return None if value.is_finite() else f"{value} is not a finite number; leave it out"
+
+
+def fact_refusal(value: object) -> str | None:
+    """Reason why a new fact cannot have the value: `refusal`, or a number that is too long to calculate with.
+
+    Knowledge bases of before this limit have such numbers.
+    """
+    if isinstance(value, Decimal) and value.is_finite():
+        _, digits, exponent = value.as_tuple()
+        if max(len(digits) + int(exponent), -int(exponent)) > MAX_PLACES:
+            return f"the number has more than {MAX_PLACES} places before or behind its point; give it as text"
+    return refusal(value)
 
 
 def _text_refusal(text: str) -> str | None:
