@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cli_fixture import invoke
 
+import hapax
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import MAXIMUM_POWER
 from hapax.grammar.terms import Value, decimal_of
@@ -298,3 +299,15 @@ def test_many_rules_have_one_view_of_their_statements(tmp_path: Path, monkeypatc
     with KnowledgeBase(tmp_path / "a.db") as kb:
         found = Counter(item.rule for item in derived_statements.derived_statements(kb))
     assert found == {f"r{k}": 2 for k in range(5)}
+
+
+def test_a_new_fact_has_no_number_that_is_too_long(fresh_kb: KnowledgeBase) -> None:
+    """One of an older file, of which the new one is a second value, ends no import."""
+    rules = hapax.FactRules(hapax.parse_rules("functional height(Thing, Number) within 2"))
+    fresh_kb.add_facts([FactRecord("height", ("a", Decimal("1e99999999")), ("Thing", "Number"), Source.GIVEN)])
+
+    for form, line in (("jsonl", '{"predicate": "height", "arguments": ["b", 1e3333]}'), ("csv", "height,b,1E+3333")):
+        with pytest.raises(HapaxError, match="more than 3333 places before or behind its point; give it as text"):
+            import_facts(fresh_kb, io.StringIO(line), form=form)
+    with pytest.raises(HapaxError, match="height/2 is functional, but has 2 values"):
+        hapax.import_facts(fresh_kb, io.StringIO("height,a,2"), form="csv", rules=rules)
