@@ -313,6 +313,16 @@ def test_a_search_killed_at_its_end_keeps_what_was_answered(tmp_path: Path, monk
     assert dies_at > 4
 
 
+def test_what_was_answered_last_is_gathered_at_the_end(tmp_path: Path) -> None:
+    """An answer that the knowledge base does not have yet is kept, although nothing was gathered since it came."""
+    with gathering(tmp_path) as (cluster, gathered):
+        gathered.begin()
+        models = noted(tmp_path / "log", Journal(Nothing()))
+        routed(Models(models, models, models, FrequencyLikelihood()), cluster).critic.probabilities(["A claim."])
+
+        assert gathered.end() == 1
+
+
 def shard_calls(owner: Owner) -> set[str]:
     return {call.request_id for call in owner.after(0, 1000)[0]}
 

@@ -199,6 +199,7 @@ def test_recursion_that_may_count_for_ever_is_warned_of(premise: str) -> None:
         "counts(Thing A, Number N) & next(Number N, Number M) & M = N + 1",
         "counts(Thing A, Number N) & N < 5 & after(Number N, Number K) & M = K * 2",
         "starts(Thing A, Number N) & M = N + 1",
+        "counts(Thing A, Number N) & next(Number P, Number L) & M = L + 1 & M \\= N + 1",
     ],
 )
 def test_recursion_with_a_limit_is_none_that_counts_for_ever(premise: str) -> None:

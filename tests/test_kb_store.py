@@ -574,3 +574,15 @@ def test_spilled_answers_are_for_those_who_may_read_the_knowledge_base(tmp_path:
     assert path.stat().st_mode & 0o777 == mode
     assert path.read_bytes().count(b"\n") == 3
     assert [call.request_id for call in spill.spilled(database)] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(("status", "stay"), [("complete", 0), ("interrupted", 1)])
+def test_spilled_answers_come_home_at_the_end_of_a_run(tmp_path: Path, status: str, stay: int) -> None:
+    """A run that was interrupted leaves them where they are, and ends at once."""
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        run = RunRecord.now("run", "search", {})
+        kb.start_run(run)
+        spill.append(tmp_path / "kb.db", [CallRecord("1", "critic", "m", {}, {})])
+        kb.finish_run(run.id, status, {})
+
+        assert len(spill.spilled(tmp_path / "kb.db")) == stay
