@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -37,6 +38,7 @@ from hapax.engine.inference.statement_export import DERIVED, _line
 from hapax.engine.inference.theory import Theory, parse_atom
 from hapax.engine.mining import mine as mining
 from hapax.engine.mining.mine import MiningOptions, _some
+from hapax.engine.mining.screening import LeastSupport
 from hapax.engine.probability import proofs
 from hapax.engine.probability.exact import TooLarge, exact
 from hapax.engine.probability.ground import GroundProgram
@@ -50,6 +52,7 @@ from hapax.engine.search.ends import pair_pool
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import NOT_COVERED, _basis
 from hapax.engine.search.plan import plan_run
+from hapax.engine.search.scored_facts import proposed_atoms
 from hapax.engine.search.search import search, settled_measure
 from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import CriticRule
@@ -62,6 +65,7 @@ from hapax.grammar.rules import PredicateKind
 from hapax.grammar.terms import Atom, Constant, decimal_of
 from hapax.kb.records import (
     AtomPattern,
+    Candidate,
     Distribution,
     FactRecord,
     PredicateRecord,
@@ -611,3 +615,34 @@ def test_a_lost_worker_is_taken_to_have_used_all_that_it_got() -> None:
 
     assert settled == [(allotment, "used"), (allotment, "most")]
     assert caller._counted == ["", "ledger"]
+
+
+def test_a_summary_that_nobody_can_read_hides_no_earlier_account(fresh_kb: KnowledgeBase) -> None:
+    """A newer search of another version is passed over."""
+    account = [StepAccount(1, "A", "given").to_json()]
+    for name, rules in (("old", [{"rule": "r", "account": account}]), ("new", [{"rule": "r", "account": [{"x": 1}]}])):
+        fresh_kb.start_run(RunRecord.now(name, "search", {}))
+        fresh_kb.finish_run(name, summary={"rules": rules})
+        time.sleep(0.002)
+
+    found = last_account(fresh_kb, "r")
+    assert found is not None
+    assert found[0].id == "old"
+
+
+def test_a_question_of_an_unknown_predicate_hides_no_other(fresh_kb: KnowledgeBase) -> None:
+    """What a search proposed for a rule that is gone is passed over."""
+    library = parse_library([("a.rules", "oracle p(T, T)")])
+    for name in ("a_gone", "p"):
+        question = Question((AtomPattern(name, ("x", None)),), "T")
+        fresh_kb.add_questions([question])
+        fresh_kb.add_candidates([Candidate(question.id, "y", "y", "call", 0)])
+
+    assert [str(atom.arguments) for atom in proposed_atoms(fresh_kb, library).values()] == ["('x', 'y')"]
+
+
+def test_a_rule_needs_the_support_of_one_fact_at_least() -> None:
+    """Whatever the options allow."""
+    assert LeastSupport(0, 0.0).of(5) == 1
+    assert LeastSupport(0, 0.3).of(10) == 3
+    assert LeastSupport(4, 0.3).of(10) == 4

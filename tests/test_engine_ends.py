@@ -100,3 +100,11 @@ def test_matched_pairs_differ_in_one_value() -> None:
     pairs = matched_pairs(Ends(("h1", "h2"), ("t1", "t2", "t3")), values, tokens)
 
     assert pairs == [MatchedPair("h1", "t3")]
+
+
+@pytest.mark.parametrize(("tokens", "count"), [(1, 1), (2, 1), (3, 1), (4, 0), (0, 0)])
+def test_the_names_of_a_pair_differ_by_one_token_at_most(tokens: int, count: int) -> None:
+    """Longer names are rarer as such."""
+    values: dict[str, tuple[object, ...]] = {"h": ("cake", "Rome"), "t": ("cake", "Apia")}
+
+    assert len(matched_pairs(Ends(("h",), ("t",)), values, {"h": 2, "t": tokens})) == count

@@ -219,6 +219,11 @@ def test_templates_are_compared_beside_predicates_without_any() -> None:
     assert [(line, message[:19]) for line, message in found] == [(2, "the negated form of"), (3, "the question form o")]
 
 
+def test_each_predicate_that_is_its_own_opposite_is_named() -> None:
+    """One of them hides no other."""
+    assert codes("opposite can_bake can_bake\nopposite can_fry can_fry\n").count("HPX116") == 2
+
+
 def test_a_calculating_rule_hides_no_recursion_after_it() -> None:
     """A rule that calculates a number and is not recursive is passed over; the one that counts for ever is named."""
     first = "@generic none\nweighs(Thing A, Number N) & M = N * 2 -> costs(Thing A, Number M)\n"

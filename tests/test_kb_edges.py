@@ -280,11 +280,11 @@ def test_totals_of_requests_have_those_on_their_way_into_the_file(tmp_path: Path
 def test_a_mapping_of_json_lines_may_fix_a_value(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
     """A fixed value is no column."""
     mapping, table = tmp_path / "m.yaml", tmp_path / "t.jsonl"
-    mapping.write_text("facts:\n- predicate: p\n  columns: [a, {value: 7}]\n")
+    mapping.write_text("facts:\n- predicate: p\n  columns: [{value: 7}, a]\n")
     table.write_text('{"a": "x"}\n{"a": "y", "7": "z"}\n')
 
     import_table(fresh_kb, table, TableMapping.read(mapping))
-    assert [fact.arguments for fact in fresh_kb.facts()] == [("x", 7), ("y", 7)]
+    assert [fact.arguments for fact in fresh_kb.facts()] == [(7, "x"), (7, "y")]
 
 
 def test_many_rules_have_one_view_of_their_statements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -410,6 +410,10 @@ def test_two_values_of_a_functional_predicate_are_refused(fresh_kb: KnowledgeBas
     claimed = hapax.import_facts(fresh_kb, written("v.csv", "a,country\nOrly,France\n"), mapping=lies_in, rules=rules)
     assert (claimed.added, claimed.faults) == (1, ())
     assert 'is_in("Orly", "Spain"), by facts of a model' in claimed.warnings[0]
+    fresh_kb.add_facts([FactRecord("is_in", ("Ezeiza", "Spain"), ("Airport", "Country"), Source.MODEL, 0.9)])
+    table = written("w.csv", "a,country\nEzeiza,Argentina\nQuito,Ecuador\nQuito,Peru\n")
+    both = hapax.import_facts(fresh_kb, table, mapping=lies_in, rules=rules, skip_faulty=True)
+    assert ([fault.line for fault in both.faults], len(both.warnings)) == ([3, 4], 1)  # claimed before refused
 
 
 @pytest.mark.usefixtures("folder")

@@ -86,6 +86,19 @@ def test_a_promise_tells_its_method(method: str) -> None:
     assert f"({method})" in certificate_lines([record])[0]
 
 
+def test_a_value_whose_fact_the_user_withdrew_stays_away() -> None:
+    """The values after it are accepted."""
+    with KnowledgeBase() as kb:
+        withdrawn = FactRecord("is_ingredient_in", ("butter", "paella"), ("Ingredient", "Dish"), Source.MODEL, 0.9)
+        kb.add_facts([withdrawn])
+        kb.withdraw([withdrawn.id], "wrong", "user")
+        oracle = oracle_of(scripted(), kb)
+
+        assert oracle.answer([BUTTER]) == {BUTTER: ["toast"]}
+        reasons = [item.reason for item in kb.decisions(run_id="run") if item.gate == "consistency"]
+        assert reasons == ["the user withdrew this fact: wrong"]
+
+
 def test_lookups_end_exactly(fresh_kb: KnowledgeBase) -> None:
     """A part is decided from the number of lookups on that it takes, and passes with any fewer."""
     rules = "given holds(Number, Number)\n@name joined\n@generic none\n"

@@ -131,7 +131,7 @@ class OracleSettings:
         """Calls for each of these samples until a reply has a value. Without `--compat` all stay within `--calls`."""
         if self.released:
             return TRIES
-        return 1 if self.link_exclusion else max(1, self.calls_per_question // self.samples)
+        return 1 if self.link_exclusion else self.calls_per_question // self.samples
 
     @property
     def truth_threshold(self) -> float:
