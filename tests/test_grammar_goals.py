@@ -119,3 +119,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         handled = goal_text(goal) != ""
 
     assert handled
+
+
+@pytest.mark.parametrize("collecting", ["setof", "bagof"])
+def test_free_variables_of_a_collected_goal_are_answers(collecting: str) -> None:
+    """Those of its template and those before `^` are not, however many there are."""
+    library = parse_library([("t", "given p(T, T, T)")])
+
+    assert parse_goal(f"{collecting}(X, Y^p(X, Y, W), L)", library).variables == ("W", "L")
+    assert parse_goal(f"{collecting}(X, Y^W^p(X, Y, W), L)", library).variables == ("L",)
+    assert parse_goal(f"{collecting}(X, p(X, Y, W), L)", library).variables == ("Y", "W", "L")
