@@ -6,7 +6,7 @@ import os
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from hapax.engine.cluster.routing import (
     owner_of,
     routed,
 )
-from hapax.engine.cluster.walking import Walking
+from hapax.engine.cluster.walking import Walking, Watched
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
 from hapax.kb.records import CallRecord
@@ -331,3 +331,27 @@ def test_answers_are_gathered_while_the_search_runs_and_once_more_at_its_end() -
     assert calls["advance"] >= calls["before"] >= 1
     assert calls["gather"] > calls["before"]
     assert calls["end"] == 1
+
+
+def test_a_watched_search_tells_its_display_everything() -> None:
+    """Beginnings, expectations, advances and pauses arrive as they are; the walks learn which rules are searched."""
+    told: list[tuple[object, ...]] = []
+
+    class Display:
+        def __getattr__(self, name: str) -> Callable[..., None]:
+            return lambda *figures: told.append((name, *figures))
+
+    walkers = Walkers(1)
+    walking = Walking(["one", "two", "three"], 1, walkers)
+    watched = Watched(Display(), walking)  # type: ignore[arg-type]
+    watched.started(2, 9)
+    watched.searching(["one", "two"], 4)
+    watched.expecting(3)
+    watched.advanced(1, 2, 3, 4)
+    watched.paused(True)
+
+    assert told == [
+        ("started", 2, 9), ("searching", ["one", "two"], 4), ("expecting", 3), ("advanced", 1, 2, 3, 4), ("paused", True),
+    ]  # fmt: skip
+    walking.advance()
+    assert [list(walk.names) for walk in walkers.walks] == [["three"]]
