@@ -291,3 +291,13 @@ def test_a_tolerance_names_the_kind_that_cannot_have_one() -> None:
     """Only one right value may differ a little."""
     (message,) = [text for text in found("oracle was_born_in(Person, Year) within 2") if "tolerance" in text]
     assert 'it is declared as "oracle"' in message
+
+
+def test_a_file_is_read_up_to_many_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of a file with more faults than twenty times those that are listed is left out."""
+    monkeypatch.setattr(parser, "DIAGNOSTICS_PER_FILE", 1)
+
+    for faults, read in ((20, 20), (21, 21), (22, 21), (40, 21)):
+        source = parser._read_statements("many.rules", "given p(\n" * faults)
+        assert len(source.diagnostics) == read
+        assert len(source.lines) == min(faults, 22)
