@@ -159,6 +159,7 @@ def test_a_fault_is_placed_at_the_words_of_the_file() -> None:
     [
         ('{"r":\r\n {"variables": {]}}', 2, "]"),
         ('{"r":\n {}}', 1, '"r"'),
+        ("[" * 100_000, 1, "["),
         (json.dumps({"s": ENTRY, "r": {**ENTRY, "variables": {"A": 3}}}, indent=1), 40, '"A"'),
         (json.dumps({"s": ENTRY, "r": {**ENTRY, "premise_map": {"p(Q)": None}}}, indent=1), 33, '"p(Q)"'),
     ],

@@ -182,6 +182,27 @@ def test_a_recursion_follows_the_last_fact_of_a_closed_key(fresh_kb: KnowledgeBa
     assert_as_derived_anew(fresh_kb, library, prolog)
 
 
+def test_an_atom_that_a_rule_file_states_outlives_what_it_followed_from(fresh_kb: KnowledgeBase) -> None:
+    """A derived predicate keeps the facts that a file states of it, also those that rules concluded as well."""
+    library = library_of(
+        'fact reaches("a", "b")\n'
+        "@name one\n@generic none\nroad(Place A, Place B) -> reaches(Place A, Place B)\n"
+        "@name more\n@generic none\nreaches(Place A, Place B) & road(Place B, Place C) -> reaches(Place A, Place C)\n"
+        "@name told\n@generic none\nreaches(Place A, Place B) -> is_told(Place A, Place B)\n"
+    )
+    roads = [fact("road", *pair) for pair in ("ab", "bc", "xy")]
+    fresh_kb.add_facts(roads)
+    derive_all(fresh_kb, library, library.rules, "sql")
+    assert fresh_kb.derived_counts() == {"one": 3, "more": 1, "told": 4}
+
+    fresh_kb.withdraw([roads[0].id], "wrong", "user")
+    report = derive_all(fresh_kb, library, library.rules, "sql")
+
+    assert not any(rule.anew for rule in report.rules)
+    assert fresh_kb.derived_counts() == {"one": 2, "more": 1, "told": 4}
+    assert_as_derived_anew(fresh_kb, library)
+
+
 def test_a_fact_that_returns_under_the_number_of_a_lost_one_stays(
     fresh_kb: KnowledgeBase, prolog: PrologSession
 ) -> None:

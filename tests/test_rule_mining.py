@@ -25,7 +25,7 @@ from hapax.engine.mining import mine as mining
 from hapax.engine.mining import screening
 from hapax.engine.mining.measuring import RuleMeasures
 from hapax.engine.mining.mine import MinedRule, Mining, MiningOptions, mine
-from hapax.engine.mining.review import summary, without_output
+from hapax.engine.mining.review import mined_review, summary, without_output
 from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library, parse_library
@@ -840,6 +840,17 @@ def test_figures_of_a_mined_rule_tell_rejected_predictions() -> None:
 
     figures = "support 2, head coverage 0.25, confidence 0.50, PCA confidence 0.67"
     assert notes == [figures, f"{figures}, 1 prediction rejected", f"{figures}, 2 predictions rejected"]
+
+
+def test_examples_of_a_mined_rule_are_one_cell_of_the_sheet(tmp_path: Path) -> None:
+    """Several stand behind each other, with a semicolon between them."""
+    library = parse_library([("a.rules", "near(Place X, Place Y) -> beside(Place X, Place Y)")])
+    mined = MinedRule(library.rules[0], RuleMeasures(2, 8, 4, 3, 0), examples=("a: b", "c: d"))
+    review = mined_review([mined], NO_RULES, tmp_path / "new.rules", None)
+
+    (row,) = review.sheet.rows
+    assert (row.additional["support"], row.additional["examples"]) == ("2", "a: b; c: d")
+    assert row.additional["counter_examples"] == ""
 
 
 def test_types_that_a_search_stored_outrank_those_of_facts() -> None:
