@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 
 import hapax
-from hapax.engine.inference import session
+from hapax.engine.inference import landlock, session
 from hapax.engine.inference.bulk_derivation import derive_all
 from hapax.engine.inference.conflicts import new_conflicts
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.inference.session import QueryLimits
+from hapax.engine.inference.session import MAX_GOAL_DEPTH, PrologSession, QueryLimits
 from hapax.engine.inference.sql import NotCompiled, _NumberExpression
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Atom, Constant, Value, Variable
@@ -103,3 +103,28 @@ def test_a_list_with_a_tail_gives_a_goal_its_values(fresh_kb: KnowledgeBase) -> 
 
     found = hapax.query("T = [b], L = [a|T], member(X, L), p(X)", rules, fresh_kb)
     assert sorted(answer["X"] for answer in found) == ["a", "b"]
+
+
+def test_brackets_beside_each_other_are_not_nested(prolog: PrologSession) -> None:
+    """A goal with more of them than may be nested is answered."""
+    cells = ", ".join(f"f({number})" for number in range(MAX_GOAL_DEPTH + 1))
+
+    assert prolog.solutions(f"L = [{cells}], length(L, N)", ("N",)).rows == [(MAX_GOAL_DEPTH + 1,)]
+
+
+def test_a_process_that_does_not_become_ready_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the reason, and nothing of the process stays."""
+    monkeypatch.setattr(session, "_reply", lambda *_: (b"", {"kind": "unavailable", "message": "no library"}))
+    with PrologSession() as own:
+        with pytest.raises(HapaxError, match=r"^SWI-Prolog does not start: no library\. Run"):
+            own.solutions("true", ())
+
+        assert (own._process, own._connection) == (None, None)
+
+
+def test_landlock_is_of_linux_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere its system call has another meaning, so that it is not made."""
+    monkeypatch.setattr(landlock.sys, "platform", "darwin")
+    monkeypatch.setattr(landlock, "ctypes", None)
+
+    assert landlock.interface_version() == 0
