@@ -179,7 +179,7 @@ def _fits_class(value: Any, kind: Any) -> bool:
         return isinstance(value, numbers.Real) and not isinstance(value, bool)
     if getattr(kind, "_is_protocol", False):  # its methods are its business; a plain value has none of them
         return type(value).__module__ != "builtins"
-    return isinstance(value, kind) if isinstance(kind, type) else True
+    return isinstance(value, kind)
 
 
 # --- words ------------------------------------------------------------------------------------------------------------

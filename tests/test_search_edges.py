@@ -164,7 +164,9 @@ def settled(kb: KnowledgeBase, facts: list[FactRecord], covered: str = "") -> li
     consistency = Consistency(
         kb, library, known, "run", lambda asked: [{} for _ in asked], covers=lambda atom: str(atom) == covered
     )
+    assert consistency.conflicts == 0
     consistency.settle([], facts)
+    assert consistency.conflicts == len(kb.conflicts("run"))
     return [item.lost for item in kb.conflicts("run")]
 
 
