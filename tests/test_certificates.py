@@ -323,3 +323,22 @@ def test_the_units_of_a_promise_are_shares() -> None:
     )
     assert Promise(0.75, 0.9).risk == 0.25
     assert Promise(0.75, 0.75).error == 0.25
+
+
+@pytest.mark.parametrize(
+    ("best", "others", "told"),
+    [
+        ("ft", "ffffttttt", "of 11 labelled values with the best scores 5 are false"),
+        ("f", "fftt", "of 5 labelled values with the best scores 3 are false"),
+        ("ftt", "ftttf", "of 3 labelled values with the best scores 1 are false"),
+    ],
+)
+def test_a_hopeless_promise_tells_the_least_share_of_false_values(best: str, others: str, told: str) -> None:
+    """The share counts half a false value more, so that few labels are no better for being few."""
+    judged = [
+        JudgedScore(start - place / 1000, label == "t")
+        for start, labels in ((0.99, best), (0.5, others))
+        for place, label in enumerate(labels)
+    ]
+
+    assert choose_threshold(judged, [number / 100 for number in range(100)], Promise(0.9, 0.9)).reason.startswith(told)
