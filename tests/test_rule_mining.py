@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import random
+import re
 import time
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -840,6 +841,18 @@ def test_figures_of_a_mined_rule_tell_rejected_predictions() -> None:
 
     figures = "support 2, head coverage 0.25, confidence 0.50, PCA confidence 0.67"
     assert notes == [figures, f"{figures}, 1 prediction rejected", f"{figures}, 2 predictions rejected"]
+
+
+def test_mining_tells_where_it_is() -> None:
+    """Facts are read first; then come the rules with one premise, and those with more."""
+    told: list[str] = []
+    with stored([("likes", (name, "tea")) for name in ("ann", "bob")], TYPES) as kb:
+        mine(kb, NO_RULES, MiningOptions(min_support=1, premises=2, examples=0), told.append)
+
+    assert told[0] == "reading facts"
+    premises = [int(number) for text in told for number in re.findall(r"(\d) premise", text)]
+    assert premises == sorted(premises)
+    assert set(premises) == {1, 2}
 
 
 def test_examples_of_a_mined_rule_are_one_cell_of_the_sheet(tmp_path: Path) -> None:
