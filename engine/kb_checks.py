@@ -27,7 +27,6 @@ from hapax.grammar.rules import PERSON, Library, PredicateKind, Rule, atoms_of, 
 from hapax.grammar.template_text import text_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.grammar.words import counted
-from hapax.kb.loading import is_sayable
 from hapax.kb.records import FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -261,8 +260,8 @@ def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[
             continue
         values: dict[tuple[Value, ...], list[Value]] = {}
         for fact in kb.facts(signature.name):
-            # Facts are stored by name, whatever the number of their arguments; no rule is about those left out.
-            if len(fact.arguments) == len(signature.argument_types) and is_sayable(fact.arguments):
+            # Facts are stored by name, whatever the number of their arguments.
+            if len(fact.arguments) == len(signature.argument_types):
                 values.setdefault(fact.arguments[:-1], []).append(fact.arguments[-1])
         tolerance = signature.tolerance
         for key, found in values.items():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from operator import ge, gt, le, lt
 
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Value, Variable, decimal_of
+from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Value, Variable, number_of
 
 _ORDERS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {"<": lt, "=<": le, ">": gt, ">=": ge}
 
@@ -45,7 +45,7 @@ def assigned(expression: Expression, bindings: Mapping[str, Value]) -> Value | N
     value = evaluated(expression, bindings)
     if not isinstance(value, Fraction):
         return value
-    return value.numerator if value.denominator == 1 else decimal_of(value)
+    return number_of(value)
 
 
 def _combined(expression: Arithmetic, left: Fraction, right: Fraction) -> Fraction | None:

@@ -16,6 +16,7 @@ from hapax.grammar.dependencies import recursive_predicates
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
+    MAXIMUM_POWER,
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -31,8 +32,6 @@ from hapax.grammar.terms import (
 )
 
 MODULE = "hapax"
-MAXIMUM_POWER = 1000
-"""Largest power of ten of a decimal: beyond it the exact rational would fill memory."""
 
 _PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
 # NUL, and halves of a character in UTF-16

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
+from typing import TypeGuard
 
 from hapax.grammar.attributes import GenericBy, Polarity, Principle, StatementCap, default_polarity, default_principle
 from hapax.grammar.closedness import Closedness
@@ -31,6 +32,7 @@ from hapax.grammar.declarations import (
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import (
+    MAXIMUM_POWER,
     Atom,
     BodyLiteral,
     Comparison,
@@ -81,6 +83,10 @@ class Templates:
     question: str | None = None
 
 
+def _is_calculable(value: Value) -> TypeGuard[int | Decimal]:
+    return isinstance(value, int) or (isinstance(value, Decimal) and abs(value.adjusted()) <= MAXIMUM_POWER)
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """The difference within which two quantities agree: `amount` itself, or `amount` percent of the larger one."""
@@ -97,8 +103,8 @@ class Tolerance:
         return f"{self.amount:f}%" if self.is_relative else f"{self.amount:f}"
 
     def covers(self, first: Value, second: Value) -> bool:
-        """Tell if two values agree. Texts do only if they are equal."""
-        if isinstance(first, str) or isinstance(second, str):
+        """Tell if two values agree. Texts do only if they are equal, and so do numbers that no rule can name."""
+        if not (_is_calculable(first) and _is_calculable(second)):
             return first == second
         # As fractions: a float could round a difference to the other side of the limit.
         numbers = Fraction(first), Fraction(second)

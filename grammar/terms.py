@@ -20,6 +20,9 @@ Value: TypeAlias = str | int | Decimal
 CUT_DIGITS = 28
 """Digits of a number whose decimal form does not end."""
 
+MAXIMUM_POWER = 1000
+"""Largest power of ten of a decimal: beyond it the exact fraction would fill memory."""
+
 MOST_PLACES = 4300
 """Decimal places of a number at most, as many as Python reads digits; with more it is cut as well."""
 
@@ -67,6 +70,11 @@ def decimal_of(exact: Fraction) -> Decimal:
     # Digits of the exact quotient, at the most.
     enough = exact.numerator.bit_length() // 3 + exact.denominator.bit_length() + 2
     return Context(prec=enough).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+
+
+def number_of(exact: Fraction) -> int | Decimal:
+    """A fraction as an integer if it is one, else as a decimal."""
+    return exact.numerator if exact.denominator == 1 else decimal_of(exact)
 
 
 @dataclass(frozen=True, slots=True)

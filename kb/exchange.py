@@ -228,7 +228,7 @@ def parse_cell(cell: str) -> Value:
         except ValueError as error:
             raise ValueError(f"{short(text)} is not a JSON string ({error}); close it with a quotation mark") from error
     if _INTEGER.fullmatch(text):
-        # Python's own error is advice to programmers only.
+        # Refused here, because Python's own error is advice to programmers.
         if len(text) > values.MAX_PLACES:
             raise ValueError(f"the integer has {len(text)} digits; write it as a text in quotation marks")
         return int(text)

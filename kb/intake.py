@@ -23,7 +23,6 @@ from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
-from hapax.kb.loading import is_sayable
 from hapax.kb.records import FactRecord, Source, canonical_text
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
@@ -700,7 +699,7 @@ class _TemporaryFacts:
         for _, group in groupby(found, lambda row: row[0]):
             entries = [(identity, rows.VALUES.decode(cells), source) for _, identity, cells, source in group]
             results = [arguments[-1] for _, arguments, _ in entries]
-            if tolerance is not None and is_sayable(results) and tolerance.covers_all(results):
+            if tolerance is not None and tolerance.covers_all(results):
                 continue
             atoms = [str(Atom(name, tuple(map(Constant, arguments)))) for _, arguments, _ in entries]
             arriving = frozenset(identity for identity, _, source in entries if source == "file")

@@ -14,8 +14,7 @@ from decimal import Decimal
 from itertools import chain
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import MAXIMUM_POWER
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import MAXIMUM_POWER, Value
 from hapax.kb import values
 from hapax.kb.records import canonical_text, content_id
 from hapax.kb.rows import OTHER_CONTENT, RESTORE

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, TypeGuard
 
-from hapax.grammar.prolog_text import MAXIMUM_POWER
-from hapax.grammar.terms import CutDecimal, Value
+from hapax.grammar.terms import MAXIMUM_POWER, CutDecimal, Value
 from hapax.kb import values
 
 if TYPE_CHECKING:

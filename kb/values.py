@@ -80,7 +80,7 @@ def refusal(value: object) -> str | None:
 def fact_refusal(value: object) -> str | None:
     """Reason why a new fact cannot have the value: `refusal`, or a number that is too long to calculate with.
 
-    Knowledge bases of before this limit have such numbers.
+    Facts that were stored by earlier versions may have such numbers.
     """
     if isinstance(value, Decimal) and value.is_finite():
         _, digits, exponent = value.as_tuple()

@@ -531,7 +531,7 @@ def test_labels_with_as_many_false_ones_as_the_risk_lack_no_number() -> None:
 
 
 def test_a_conclusion_without_a_positive_premise_has_a_proof() -> None:
-    """What follows from nothing that may fail is certain, and so is what rests on it alone."""
+    """An atom that follows from nothing that may fail is certain, and so is one that rests on it alone."""
     program = GroundProgram()
     sure, after, fact = (program.node(name) for name in ("sure", "after", "fact"))
     program.weights[fact] = 0.5
@@ -631,7 +631,7 @@ def test_a_summary_that_nobody_can_read_hides_no_earlier_account(fresh_kb: Knowl
 
 
 def test_a_question_of_an_unknown_predicate_hides_no_other(fresh_kb: KnowledgeBase) -> None:
-    """What a search proposed for a rule that is gone is passed over."""
+    """Values that a search proposed for a rule that is gone are passed over."""
     library = parse_library([("a.rules", "oracle p(T, T)")])
     for name in ("a_gone", "p"):
         question = Question((AtomPattern(name, ("x", None)),), "T")

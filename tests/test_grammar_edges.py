@@ -21,9 +21,9 @@ from hapax.grammar.formatting import formatted_rules
 from hapax.grammar.link_json import rule_text_of_link_json
 from hapax.grammar.occurrences import occurrences
 from hapax.grammar.parser import parse_goal, parse_library
-from hapax.grammar.prolog_text import MAXIMUM_POWER, program_text, prolog_value
+from hapax.grammar.prolog_text import program_text, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
-from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, decimal_of
+from hapax.grammar.terms import MAXIMUM_POWER, Atom, Constant, CutDecimal, Literal, decimal_of
 from hapax.grammar.verbalize import literal_text
 
 

@@ -95,10 +95,16 @@ def test_diagnostics_read_as_one_line() -> None:
         ("5%", (94, 100, 97), False),
         ("0%", ("a", "a", "a"), True),
         ("0%", ("a", "a", 1), False),
+        ("2", (Decimal("1e1000"), 10**1000 + 2), True),
+        ("2", (Decimal("1e99999999"), Decimal("10e99999998")), True),
+        ("50%", (Decimal("1e99999999"), Decimal("1.1e99999999")), False),
+        ("2", (1, Decimal("1e-99999999")), False),
     ],
 )
 def test_values_agree_within_a_tolerance(tolerance: str, values: tuple[str | int | Decimal, ...], agree: bool) -> None:
-    """Numbers agree up to the difference, or the percentage of the larger one; texts only if they are equal."""
+    """Numbers agree up to the difference, or the percentage of the larger one; texts, and numbers beyond the largest
+    power of ten, only if they are equal.
+    """
     parsed = Tolerance.parsed(tolerance)
 
     assert str(parsed) == tolerance

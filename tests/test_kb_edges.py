@@ -15,9 +15,9 @@ import pytest
 from cli_fixture import invoke
 
 import hapax
+from hapax.engine.kb_checks import functional_with_two_values
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import MAXIMUM_POWER
-from hapax.grammar.terms import Value, decimal_of
+from hapax.grammar.terms import MAXIMUM_POWER, Value, decimal_of
 from hapax.kb import argument_index, derived_statements, relations, symbols, values, word_index
 from hapax.kb.argument_index import ArgumentIndex, one_state
 from hapax.kb.exchange import import_facts, parse_cell
@@ -311,3 +311,6 @@ def test_a_new_fact_has_no_number_that_is_too_long(fresh_kb: KnowledgeBase) -> N
             import_facts(fresh_kb, io.StringIO(line), form=form)
     with pytest.raises(HapaxError, match="height/2 is functional, but has 2 values"):
         hapax.import_facts(fresh_kb, io.StringIO("height,a,2"), form="csv", rules=rules)
+    fresh_kb.add_facts([FactRecord("height", ("a", 2), ("Thing", "Number"), Source.GIVEN)])
+    (finding,) = functional_with_two_values(hapax.parse_rules("functional height(Thing, Number) within 2"), fresh_kb)
+    assert 'height("a", 2)' in str(finding)

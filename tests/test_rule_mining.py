@@ -805,6 +805,9 @@ def test_a_type_that_no_rule_can_name_is_left_out() -> None:
         mined = mine(kb, NO_RULES, MiningOptions(min_support=2, premises=1, examples=0))
 
     compared("mined/odd_types", mined_text("odd types", mined))
+    assert (
+        len(parse_library([("mined", "\n".join(str(item.rule) for item in mined.rules))]).rules) == len(mined.rules) > 0
+    )
 
 
 def test_what_an_earlier_run_wrote_is_no_part_of_the_library(place: Path, tmp_path: Path) -> None:

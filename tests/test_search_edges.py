@@ -156,7 +156,7 @@ def above(first: str, second: str, probability: float | None) -> FactRecord:
 
 
 def settled(kb: KnowledgeBase, facts: list[FactRecord], covered: str = "") -> list[tuple[str, ...]]:
-    """What each conflict of these facts lost; the critic knows no more than the facts say."""
+    """The facts that each conflict of these lost; the critic knows no more than the facts say."""
     library = hapax.parse_rules(BORDERING)
     kb.add_facts([item for item in facts if item.source is Source.GIVEN])
     known = KnownFacts(kb, library)

@@ -12,7 +12,7 @@ from hapax.grammar.arithmetic import holds
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
-from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, decimal_of
+from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, number_of
 from hapax.kb import rows
 from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.loading import is_sayable
@@ -443,10 +443,7 @@ def stated_fact(library: Library, atom: Atom) -> FactRecord:
 
 def _shortest(value: Value) -> Value:
     """The value as inference writes it: 2 for 2.0."""
-    if not isinstance(value, Decimal):
-        return value
-    exact = Fraction(value)
-    return exact.numerator if exact.denominator == 1 else decimal_of(exact)
+    return number_of(Fraction(value)) if isinstance(value, Decimal) else value
 
 
 def matched(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:
