@@ -6,7 +6,7 @@ ARGS ?=
 # By file, because the tests of a file share what takes long to make.
 ALL_PROCESSORS := --numprocesses=auto --dist=loadfile --durations=20
 
-.PHONY: search test coverage test-opt-in lint types docs site wheel sbom model card results lock figures mutation clean
+.PHONY: search test coverage test-opt-in lint types docs site wheel sbom model card results lock clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
@@ -54,12 +54,6 @@ results: .venv/installed  ## measure a real model on everything (about an hour o
 
 lock:  ## resolve the ranges in pyproject.toml anew and write requirements.lock
 	@scripts/lock.sh
-
-mutation: .venv/installed  ## change the code at random places, and list the changes that no test notices
-	@$(PYTHON_VENV) -m tools.mutation --count 60 --seed 1 $(ARGS)
-
-figures: .venv/installed  ## figures of the code: lengths, names, comments, import circles
-	@$(PYTHON_VENV) -m tools.house $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
