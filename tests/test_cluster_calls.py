@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from golden_fixture import compared
-from kb_contents import checksum
 
 from hapax.engine.cluster import running
 from hapax.engine.cluster.calling import SEEDING_SECONDS, when_seeded
@@ -89,29 +86,6 @@ class Logged:
     @property
     def calls(self) -> int:
         return sum(line.startswith("call ") for line in self.log)
-
-
-def streamed(count: int, size: int) -> Iterator[str]:
-    owners = Logged(count)
-    claims = [f"claim {place}" for place in range(size)]
-    for batch in RoutedCritic(IDENTITY, owners).stream(claims):
-        owners.log.append(
-            f"  {len(batch)} answers from {batch[0][0]}, right: {all(claims[place] == answer for place, answer in batch)}"
-        )
-    yield f"# {size} claims, {count} workers, {checksum(owners.log)}"
-    yield from owners.log[:40]
-
-
-def test_requests_reach_each_worker_in_chunks_ahead_of_the_answers() -> None:
-    """Each worker gets its own requests in chunks, in turn with the others, and a limited number before an answer."""
-    lines: list[str] = []
-    for count in (1, 2, 3):
-        for size in (0, 1, 31, 32, 33, 70, 700):
-            lines += streamed(count, size)
-    owners = Logged(2)
-    requests = [GenerationRequest(f"prompt {place}") for place in range(5)]
-    list(RoutedGenerator(IDENTITY, owners).stream(requests, GenerationParameters()))
-    compared("cluster/requests", "\n".join([*lines, "# prompts", *owners.log]) + "\n")
 
 
 def test_critic_of_workers_answers_in_the_order_of_the_claims() -> None:
@@ -279,33 +253,6 @@ class Walkers:
     def begin(self, names: Sequence[str]) -> Walk:
         self.walks.append(Walk(names))
         return self.walks[-1]
-
-
-def walked(count: int, together: int, size: int) -> Iterator[str]:
-    chance, walkers = random.Random(size), Walkers(count)
-    names = [f"r{place}" for place in range(size)]
-    walking = Walking(names, together, walkers)
-    yield f"# {size} rules, {count} walkers, at most {together} together: {walking.size} in a walk"
-    for _ in range(8):
-        walking.advance()
-        for walk in walkers.walks:
-            if not walk.done() and chance.random() < 0.5:
-                faults: list[str | HapaxError] = ["", "", "no model", HapaxError("a worker is gone")]
-                walk.fault = chance.choice(faults)
-        if names and chance.random() < 0.4:
-            walking.reached(names[: chance.randrange(len(names)) + 1][-3:])
-        yield f"  {[list(walk.names) for walk in walkers.walks]} done {walking.done} failed {walking.failed} {list(walking.faults)}"
-    walking.end()
-    walking.advance()
-    yield f"  ended: {len(walkers.walks)} walks, {sum(walk.fault == 'cancelled' for walk in walkers.walks)} cancelled"
-
-
-def test_walks_begin_end_and_fail_as_read_over() -> None:
-    """Sizes of walks, their order before and behind what the search reached, and the counts of failures are recorded."""
-    lines: list[str] = []
-    for count, together, size in ((1, 4, 0), (1, 4, 6), (2, 4, 16), (2, 3, 17), (2, 8, 40), (3, 2, 25), (1, 1, 5)):
-        lines += walked(count, together, size)
-    compared("cluster/walks", "\n".join(lines) + "\n")
 
 
 def test_answers_are_gathered_while_the_search_runs_and_once_more_at_its_end() -> None:

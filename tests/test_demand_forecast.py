@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from golden_fixture import compared
 from openai_fake import FakeServer
 
 import hapax
@@ -100,32 +98,3 @@ def test_money_is_forecast_by_the_prices_of_the_models(tools: AgentTools, tmp_pa
 def unpriced(forecast: DemandForecast) -> dict[str, RoleEstimate]:
     """The roles without prices."""
     return {name: replace(role, cost=None) for name, role in forecast.estimate.roles.items()}
-
-
-def figures(forecast: DemandForecast) -> str:
-    """Rounds, questions, calls and claims, each expected and at most."""
-    ranges = (forecast.questions, forecast.calls, forecast.claims)
-    return f"{forecast.rounds} rounds: " + ", ".join(f"{item.expected} to {item.most}" for item in ranges)
-
-
-def test_forecasts_after_some_answers_are_as_read_over(tmp_path: Path) -> None:
-    """With each call that was made before, less is expected; a model of few predicates is expected to give less."""
-    (tmp_path / "my.rules").write_text(RULES, "utf-8")
-    script = {"defaults": {"generate": ["Norway", "Peru", "Chile"], "critic": 0.95}}
-    (tmp_path / "script.json").write_text(json.dumps(script), "utf-8")
-    opened = hapax.open_models(f"scripted:{tmp_path / 'script.json'}")
-    lines = []
-    for knows in (None, ("lies_in/2", "uses/2")):
-        knowledge = copy(opened.knowledge)
-        knowledge.identity = replace(knowledge.identity, knows=knows)  # type: ignore[misc]
-        models = replace(opened, knowledge=knowledge)
-        for calls in (0, 1, 7, 8, 20, 30):
-            place = tmp_path / f"{len(lines)}.db"
-            KnowledgeBase(place).close()
-            first, then = (
-                AgentTools(place, [tmp_path / "my.rules"], asking=AskingModels(models, hapax.Budget(max_calls=most)))
-                for most in (calls, 500)
-            )
-            first.ask(GOAL)
-            lines.append(f"knows {knows}, after {calls} calls: {figures(then.forecast(GOAL).whole)}")
-    compared("search/demand_forecast", "\n".join(lines) + "\n")

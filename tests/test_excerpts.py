@@ -3,90 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from cli_fixture import invoke
-from golden_fixture import GOLDEN, compared
 from rich.text import Text
 
 from hapax.api.operations import explain_fault, explained_codes
 from hapax.commands.console import visible
 from hapax.commands.excerpts import Excerpts
-from hapax.engine.entailment.checks import entailment_faults
-from hapax.engine.entailment.graph import Edge
-from hapax.engine.expansion.predicate_lint import lint_predicates
-from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
-from hapax.engine.inference.session import PrologSession
-from hapax.engine.kb_checks import check_kb
-from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.grammar.checks import FAULTS, check_read
-from hapax.grammar.errors import Diagnostic, GoalRejected, Severity
+from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.explanations import diagnostics_of
-from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS, OTHER_NAME
+from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
 from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, TOO_MANY, UNREADABLE
 from hapax.grammar.mended import MENDED
-from hapax.grammar.name_checks import other_names
-from hapax.grammar.parser import parse_goal, parse_library, read_rules, read_texts
-from hapax.grammar.terms import Constant, Substitution
-from hapax.kb.records import Distribution, FactRecord, Source, VoteRecord
-from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.protocols import CriticScore
-from hapax.llm_oracle.scripted import ScriptedModel
+from hapax.grammar.parser import read_texts
 
 FILE = "example.rules"
-FACTS: dict[str, list[FactRecord]] = {
-    "HPX401": [
-        FactRecord("lives_in", ("tom", "Rome"), (), Source.GIVEN),
-        FactRecord("grows_in", ("fig", "Rome"), (), Source.GIVEN),
-        FactRecord("rents", ("tom", "attic"), (), Source.GIVEN),
-        FactRecord("has_no_room_for", ("attic", "fig"), (), Source.GIVEN),
-    ],
-    "HPX402": [FactRecord("was_built_in", ("Torre", year), (), Source.GIVEN) for year in (1900, 1901)],
-    "HPX403": [FactRecord("borders", ("Peru", "Peru"), (), Source.GIVEN)],
-    "HPX404": [FactRecord("lies_at", ("Oslo", "high"), (), Source.GIVEN)],
-    "HPX412": [
-        FactRecord("wrote", ("Basil", "Hexaemeron"), ("Author", "Book"), Source.GIVEN),
-        FactRecord("is_in", ("Basil", "pesto"), ("Ingredient", "Dish"), Source.GIVEN),
-    ],
-    "HPX421": [
-        FactRecord("orbits", ("Mercury", "Sun"), ("Moon", "Planet"), Source.GIVEN),
-        FactRecord("is_alloyed_in", ("Mercury", "amalgam"), ("Metal", "Alloy"), Source.GIVEN),
-    ],
-}
-"""Facts that break the example of a code."""
-_BUYING = ("shopped_in(Person X, Shop A)", "went_to(Person X, Shop A)")
-ENTAILMENTS = {
-    "HPX413": _BUYING,
-    "HPX414": _BUYING,
-    "HPX415": ("can_eat(Person X, Food B)", "can_digest(Person X, Food B)"),
-}
-"""An entailment that the rules of the example of a code go against: premise and conclusion."""
-STATEMENTS: dict[str, tuple[list[FactRecord], dict[str, tuple[str, str]]]] = {
-    "HPX411": (
-        [
-            FactRecord("grows_in", ("fig", "Rome"), (), Source.GIVEN),
-            FactRecord("has_no_room_for", ("attic", "fig"), (), Source.GIVEN),
-        ],
-        {"rule1": ("Rome", "fig"), "rule2": ("attic", "fig")},
-    ),
-    "HPX416": (
-        [
-            FactRecord("is_excluded_by", ("beef", "Hinduism"), (), Source.GIVEN),
-            FactRecord("is_food", ("lamb",), (), Source.GIVEN),
-        ],
-        {"rule1": ("Hinduism", "beef", "lamb")},
-    ),
-    "HPX417": (
-        [FactRecord("has", ("Rome", "the a Pantheon"), (), Source.GIVEN)],
-        {"rule1": ("Rome", "the a Pantheon")},
-    ),
-}
-"""Facts, and the values of a statement of each rule of the example of a code."""
-JUDGEMENTS = {"HPX501": ("common text", "[Gardener B]"), "HPX502": ("makes sense", "[Dish A] is married")}
-"""Parts of the claim to which a model objects."""
 
 RULES = {
     **{entry.code: entry.examples[0] for entry in FORM_HINTS if entry is not UNREADABLE},
@@ -104,114 +39,6 @@ def printed(diagnostics: list[Diagnostic], sources: dict[str, str]) -> str:
     for diagnostic in diagnostics:
         lines += [str(diagnostic), *(Text.from_markup(line).plain for line in excerpts.of(diagnostic))]
     return "\n".join(lines) + "\n"
-
-
-@pytest.mark.parametrize("code", RULES)
-def test_the_fault_of_a_rule_file_is_printed_as_in_its_golden_file(code: str) -> None:
-    """Place, fact, remedy and the marked lines of the example of each code."""
-    example = RULES[code]
-    found = [diagnostic for diagnostic in check_read(read_texts([(FILE, example)])) if diagnostic.code == code]
-
-    compared(code, printed(found, {FILE: example}))
-
-
-@pytest.mark.parametrize("code", FACTS)
-def test_the_fault_of_a_knowledge_base_is_printed_as_in_its_golden_file(
-    code: str, fresh_kb: KnowledgeBase, prolog: PrologSession
-) -> None:
-    """Facts that contradict rules or declarations are printed with the proofs."""
-    fresh_kb.add_facts(FACTS[code])
-    found = check_kb(parse_library([(FILE, example_of(code))]), fresh_kb, prolog)
-    printed_findings = "".join(f"{finding}\n" for finding in found if finding.diagnostic.code == code)
-
-    assert printed_findings
-    compared(code, printed_findings)
-
-
-@pytest.mark.parametrize("code", ENTAILMENTS)
-def test_a_rule_against_an_entailment_is_printed_as_in_its_golden_file(code: str) -> None:
-    """The entailment, its score and the rules are named."""
-    example = example_of(code)
-    library = parse_library([(FILE, example)])
-    known = [Edge.of(*ENTAILMENTS[code], 0.9, library)]
-    found = [diagnostic for diagnostic in entailment_faults(library, known) if diagnostic.code == code]
-
-    assert found
-    compared(code, printed(found, {FILE: example}))
-
-
-@pytest.mark.parametrize("code", STATEMENTS)
-def test_the_fault_of_statements_is_printed_as_in_its_golden_file(
-    code: str, fresh_kb: KnowledgeBase, prolog: PrologSession
-) -> None:
-    """Statements that contradict each other, that readers found false, or whose articles do not fit."""
-    library = parse_library([(FILE, example_of(code))])
-    facts, values = STATEMENTS[code]
-    for name, row in values.items():
-        rule = library.rule(name)
-        names = (variable.name for variable in rule.searched)
-        bound = Substitution(tuple(zip(names, map(Constant, row), strict=True)))
-        kept = KeptSubstitutions(rule, {Distribution.HEAD: [bound]}, "run")
-        fresh_kb.add_statements(derive_statements(prolog, library, facts, kept))
-    votes = (VoteRecord(record.id, SOUNDNESS_QUESTION, "ann", "rule") for record in fresh_kb.statements())
-    fresh_kb.add_votes(votes if code == "HPX416" else ())
-
-    compared(
-        code, "".join(f"{found}\n" for found in check_kb(library, fresh_kb, prolog) if found.diagnostic.code == code)
-    )
-
-
-@pytest.mark.parametrize("code", JUDGEMENTS)
-def test_the_objection_of_a_model_is_printed_as_in_its_golden_file(code: str) -> None:
-    """The predicate is marked, and the model named with its P(yes)."""
-
-    class Judge(ScriptedModel):
-        def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-            scores = {claim: 0.1 if all(part in claim for part in JUDGEMENTS[code]) else 0.9 for claim in claims}
-            return ScriptedModel({"critic": scores}).probabilities(claims)
-
-    _, found = lint_predicates(parse_library([(FILE, example_of(code))]), Judge({}))
-
-    assert [fault.code for fault in found] == [code]
-    compared(code, printed(list(found), {FILE: example_of(code)}))
-
-
-def test_a_name_that_a_reference_spells_otherwise_is_printed_as_in_its_golden_file() -> None:
-    """The constant is marked, and the name of the reference told."""
-    example = example_of(OTHER_NAME.code)
-    names = {"C\u00f4te d'Ivoire": "Ivory Coast"}
-    found = other_names(parse_library([(FILE, example)]), lambda name, _: names.get(name), "Countries")
-
-    compared(OTHER_NAME.code, printed(list(found), {FILE: example}))
-
-
-def example_of(code: str) -> str:
-    return next(fault.example for fault in (*KB_FAULTS, *MODEL_FAULTS) if fault.code == code)
-
-
-def test_the_fault_of_an_unreadable_file_is_printed_as_in_its_golden_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A path without a file is named with the reason."""
-    monkeypatch.chdir(tmp_path)
-
-    compared(UNREADABLE.code, printed(list(read_rules([Path(FILE)]).diagnostics), {}))
-
-
-@pytest.mark.parametrize("code", GOALS)
-def test_the_fault_of_a_goal_is_printed_as_in_its_golden_file(code: str) -> None:
-    """A goal is marked like a rule, although it stands in no file."""
-    with pytest.raises(GoalRejected) as rejected:
-        parse_goal(GOALS[code], parse_library([(FILE, 'fact p("a")')]))
-
-    compared(code, printed(list(rejected.value.diagnostics), rejected.value.texts))
-
-
-def test_every_code_has_a_golden_file() -> None:
-    """A new code cannot be forgotten, and no golden file outlives its code."""
-    codes = {entry.code for entry in (*FORM_HINTS, *GOAL_HINTS, *FAULTS, *KB_FAULTS, *MODEL_FAULTS)}
-
-    assert {path.stem for path in GOLDEN.glob("HPX*.txt")} == codes
 
 
 @pytest.mark.parametrize("code", sorted(RULES.keys() - {TOO_MANY.code}))

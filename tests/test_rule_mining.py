@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from cli_fixture import invoke
-from golden_fixture import compared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cases import cases
@@ -25,7 +24,7 @@ from hapax.engine.expansion.rule_file import Sources, file_text
 from hapax.engine.mining import mine as mining
 from hapax.engine.mining import screening
 from hapax.engine.mining.measuring import RuleMeasures
-from hapax.engine.mining.mine import MinedRule, Mining, MiningOptions, mine
+from hapax.engine.mining.mine import MinedRule, MiningOptions, mine
 from hapax.engine.mining.review import mined_review, summary, without_output
 from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
 from hapax.grammar.errors import HapaxError
@@ -668,72 +667,6 @@ def test_mined_rules_that_a_person_changed_are_not_overwritten(place: Path) -> N
     assert Path("mined.rules").read_text("utf-8") == written
 
 
-def mined_text(title: str, mined: Mining) -> str:
-    """All that was mined: the notes, and each rule with its counts, examples and missing declarations."""
-    lines = [f"# {title}", *mined.notes]
-    for item in mined.rules:
-        counts = item.measures
-        lines += [f"{item.rule.name}: {item.rule.sentence}"]
-        lines += [f"  {counts.support} of {counts.facts}, {counts.predictions}, {counts.counted}, {counts.rejected}"]
-        lines += [f"  + {text}" for text in item.examples] + [f"  - {text}" for text in item.counter_examples]
-        lines += [f"  {signature.name}{signature.argument_types}" for signature in item.signatures]
-    return "\n".join(lines) + "\n\n"
-
-
-FAMILY = """
-type Twin < Person
-given twin_of(Twin, Person): "[1] is the twin of [2]"
-symmetric twin_of/2
-functional father_of(Person, Person)
-given likes(Person, Dish)
-likes(Person X, "soup") -> eats_soup(Person X)
-@generic none
-father_of(Person X, Person Z) & likes(Person X, Dish Y) -> may_serve(Person Z, Dish Y)
-@generic none
-may_serve(Person Z, "rice") -> serves(Person Z, "rice")
-@generic none
-weighs(Person X, Kilograms Y) & Z = Y * 2 -> doubles(Person X, Number Z)
-"""
-FAMILY_FACTS: list[tuple[str, tuple[Value, ...], tuple[str, ...]]] = [
-    *(("twin_of", (f"a{k}", f"b{k}"), ("Twin", "Person")) for k in range(6)),
-    *(("father_of", (f"{letter}{k}", f"f{k}"), ("Person", "Person")) for k in range(6) for letter in "ab"),
-    *(("likes", (f"a{k}", "soup" if k % 2 else "rice"), ("Person", "Stone")) for k in range(6)),
-    *(("likes", (f"b{k}", "soup" if k % 2 else "rice"), ()) for k in range(5)),
-    *(("weighs", (f"a{k}", Decimal("1.5") + k), ("Person", "Kilograms")) for k in range(6)),
-    *(("weighs", (f"b{k}", Decimal("1.5") + k), ("Person", "Kilograms")) for k in range(1, 6)),
-    *(("given_by", (f"a{k}", "soup", f"b{k}"), ()) for k in range(2)),
-    *(("eats_soup", (f"{letter}{k}",), ("Person",)) for k in (1, 3) for letter in "ab"),
-    *(("tall", (f"{letter}{k}",), ()) for k in (1, 3, 5) for letter in "ab"),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("plain", MiningOptions(min_support=2)),
-        ("constants", MiningOptions(min_support=3, constants=True, examples=1, premises=2)),
-        ("derived", MiningOptions(min_support=2, derived=True, premises=1, examples=0)),
-        ("strict", MiningOptions(min_support=5, min_confidence=0.9, min_pca=0.95, min_coverage=0.9, premises=2)),
-        ("sampled", MiningOptions(min_support=2, sample=3, premises=2, examples=0)),
-    ],
-)
-def test_a_family_is_mined_to_the_last_figure(name: str, options: MiningOptions) -> None:
-    """Rules, counts, examples and notes stand in a golden file, for facts with every kind of declaration."""
-    with KnowledgeBase() as kb:
-        kb.add_facts(FactRecord(name, values, types, Source.GIVEN) for name, values, types in FAMILY_FACTS)
-        kb.add_denials([DenialRecord("likes", ("b5", "rice"), 0.01), DenialRecord("twin_of", ("a1", "f1"), 0.02)])
-
-        compared(f"mined/family_{name}", mined_text(name, mine(kb, parse_library([("f", FAMILY)]), options)))
-
-
-def test_a_world_is_mined_to_the_last_figure() -> None:
-    """Every rule of a small world that has enough support, with its counts, stands in a golden file."""
-    with stored(world(people=40), TYPES) as kb:
-        mined = mine(kb, NO_RULES, MiningOptions(min_support=8, min_pca=0.7, examples=1, premises=2))
-
-    compared("mined/world", mined_text("world", mined))
-
-
 def test_rules_that_are_not_compared_in_time_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the time for comparisons is over, every measured rule stays, and a note gives their number."""
     options = MiningOptions(min_support=2, premises=1, examples=0)
@@ -795,18 +728,6 @@ def test_hubs_are_left_out_of_the_screening_with_a_note(monkeypatch: pytest.Monk
     assert note == (
         "sampled facts left out of the screening because they have too many neighbours: "
         "born_in/2 (29); lives_in/2 (58); parent_of/2 (57)"
-    )
-
-
-def test_a_type_that_no_rule_can_name_is_left_out() -> None:
-    """Facts with such a type are mined as if they had none, and the mined rules can be read."""
-    odd = {**TYPES, "child_of": ("Person", "Parent :- halt"), "parent_of": ("Parent :- halt", "Person")}
-    with stored(world(people=30), odd) as kb:
-        mined = mine(kb, NO_RULES, MiningOptions(min_support=2, premises=1, examples=0))
-
-    compared("mined/odd_types", mined_text("odd types", mined))
-    assert (
-        len(parse_library([("mined", "\n".join(str(item.rule) for item in mined.rules))]).rules) == len(mined.rules) > 0
     )
 
 
