@@ -124,23 +124,22 @@ def flat(text: object) -> str:
 def unlike(value: Any, shape: Any, at: str) -> Iterator[str]:
     """Places at which a JSON value has another shape."""
     if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            yield f"{at}: {value!r} is no object"
-            return
-        for key, inner in shape.items():
-            if key in value:
-                yield from unlike(value[key], inner, f"{at}.{key}")
-            else:
-                yield f"{at}: no {key!r} among {sorted(value)}"
+        missing = [key for key in shape if not isinstance(value, dict) or key not in value]
+        yield from (f"{at}: no {key!r} in {value!r}" for key in missing)
+        for key in shape.keys() - set(missing):
+            yield from unlike(value[key], shape[key], f"{at}.{key}")
     elif isinstance(shape, list):
         if not isinstance(value, list) or len(value) < len(shape):
             yield f"{at}: {value!r} has fewer than {len(shape)} elements"
-            return
-        for number, inner in enumerate(shape):
-            yield from unlike(value[number], inner, f"{at}[{number}]")
-    elif isinstance(shape, str) and shape in TYPES:
-        is_wrong_number = isinstance(value, bool) and shape in ("int", "number")
-        if is_wrong_number or not isinstance(value, TYPES[shape]):
-            yield f"{at}: {value!r} is no {shape}"
-    elif value != shape:
+        else:
+            for number, inner in enumerate(shape):
+                yield from unlike(value[number], inner, f"{at}[{number}]")
+    elif not is_like(value, shape):
         yield f"{at}: {value!r} is not {shape!r}"
+
+
+def is_like(value: Any, shape: Any) -> bool:
+    """A value of the named type, or the value itself; a truth value is no number."""
+    if isinstance(shape, str) and shape in TYPES:
+        return isinstance(value, TYPES[shape]) and not (isinstance(value, bool) and shape in ("int", "number"))
+    return bool(value == shape)
