@@ -12,8 +12,8 @@ from hapax.engine.entailment.checks import EntailmentLimits, entailment_faults
 from hapax.engine.entailment.graph import Edge
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.session import PrologSession
+from hapax.engine.judgements import SOUNDNESS_QUESTION
 from hapax.engine.kb_checks import check_kb
-from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Substitution

@@ -36,6 +36,7 @@ from hapax.engine.inference.bulk_derivation import (
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.statement_export import DERIVED, _line
 from hapax.engine.inference.theory import Theory, parse_atom
+from hapax.engine.judgements import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.engine.mining import mine as mining
 from hapax.engine.mining.mine import MiningOptions, _some
 from hapax.engine.mining.screening import LeastSupport
@@ -56,7 +57,6 @@ from hapax.engine.search.scored_facts import proposed_atoms
 from hapax.engine.search.search import search, settled_measure
 from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.thresholds import CriticRule
-from hapax.engine.soundness import MODEL_VOTER, SOUNDNESS_QUESTION
 from hapax.engine.voter_errors import FEWEST_SHARED, FEWEST_VOTERS, Vote, weigh_shared
 from hapax.engine.withdrawal import _is_of
 from hapax.grammar.errors import HapaxError

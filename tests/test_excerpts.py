@@ -20,8 +20,8 @@ from hapax.engine.entailment.graph import Edge
 from hapax.engine.expansion.predicate_lint import lint_predicates
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.session import PrologSession
+from hapax.engine.judgements import SOUNDNESS_QUESTION
 from hapax.engine.kb_checks import check_kb
-from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.grammar.checks import FAULTS, check_read
 from hapax.grammar.errors import Diagnostic, GoalRejected, Severity
 from hapax.grammar.explanations import diagnostics_of

@@ -25,6 +25,7 @@ from hapax.engine.certificates import (
     score_shift,
     upper_bound,
 )
+from hapax.engine.judgements import judgements
 from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights, is_given_out, random_number
 from hapax.engine.search.certified_groups import (
     ScoredValue,
@@ -35,7 +36,7 @@ from hapax.engine.search.certified_groups import (
     ends_of,
     refuse_without_promise,
 )
-from hapax.engine.soundness import rule_soundness, soundness_verdicts
+from hapax.engine.soundness import rule_soundness
 from hapax.engine.voter_errors import Vote, weigh, weigh_shared
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import DrawnItem, JudgingDraw, VoteRecord
@@ -186,7 +187,7 @@ def test_votes_are_drawn_and_weighed_alike() -> None:
         for k in range(9)
         for voter in "abc"[: k % 4]
     ]
-    verdicts = soundness_verdicts(ballots)
+    verdicts = {item: judgement.truth or "" for item, judgement in judgements(ballots).items()}
     lines.append(str(verdicts))
     for rule, soundness in rule_soundness({f"s{k}": f"r{k % 2}" for k in range(9)}, verdicts).items():
         lines.append(f"{rule}: {soundness}; {[soundness.is_below(bar) for bar in (0.0, 0.3, 0.5, 0.9, 1.0)]}")
