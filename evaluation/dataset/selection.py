@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Literal as OneOf
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from hapax.engine.inference.proof import proof_from_json
 from hapax.engine.judgements import Judgements, shared_judgements
@@ -50,6 +50,10 @@ class SelectionOptions:
     blocked: BlockList = field(default_factory=BlockList)
     fresh_from: FrozenDataset | None = None
     judged: JudgedChoice = "drop"
+
+    def __post_init__(self) -> None:
+        if self.judged not in get_args(JudgedChoice):
+            raise HapaxError(f"judged is {self.judged!r}. Choose one of {', '.join(get_args(JudgedChoice))}.")
 
 
 @dataclass(frozen=True, slots=True)

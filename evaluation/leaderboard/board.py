@@ -140,8 +140,9 @@ class Leaderboard:
     def to_result(self) -> ExperimentResult:
         """The tables, with all figures."""
         dataset = {name: getattr(self.dataset, name) for name in ("name", "version", "checksum")}
+        judged = None if self.dataset.judged is None else self.dataset.judged.to_json()
         figures = {
-            "dataset": {**dataset, "statements": len(self.dataset.statements)},
+            "dataset": {**dataset, "statements": len(self.dataset.statements), "judged": judged},
             "asked": {"ask": self.options.way, "sample": self.options.sample, "statements": self.total},
             "models": self.scores,
             "comparisons": self.comparisons,

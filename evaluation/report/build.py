@@ -170,10 +170,12 @@ def build(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Report
 
     Raises HapaxError for an unknown run, and for rules that are not of the run.
     """
+    # Before the snapshot, in which the index of derived statements cannot be brought up to date.
+    derived = JudgedCounts.of(found for _, found in judged_derived(kb, library, Judgements.stored(kb)).values())
     with snapshot(kb):
         run = _derivation(kb) if options.run_id is None else None
         run = run or chosen_run(kb, options.run_id)
-        return _PageBuilder(kb, library, options, run, search_summary(kb, run)).report()
+        return _PageBuilder(kb, library, options, run, search_summary(kb, run), derived).report()
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ class _PageBuilder:
     options: ReportOptions
     run: RunRecord
     recorded: SearchSummary
+    derived: JudgedCounts
 
     def report(self) -> Report:
         # In the words of the knowledge base, whatever rule files are loaded now.
@@ -223,7 +226,7 @@ class _PageBuilder:
             rule_count=len(names),
             gates=gate_report(self.kb, self.run, theory.library, self.options.rejected),
             certificates=tuple(stored_certificates(self.kb, [self.run.id])),
-            truth=(*self._truth(judged), *mended_lines(self.kb)),
+            truth=(*self._truth(), *mended_lines(self.kb)),
             votes=_vote_report(votes, judged),
             costs=costs_in(self.run, self.recorded),
             costs_in_all=tuple(costs_in_all(self.kb)),
@@ -233,12 +236,12 @@ class _PageBuilder:
             ),
         )
 
-    def _truth(self, judged: Judgements) -> list[str]:
-        """What people think of the statements of the run, or of those of `derive` where these are all there are."""
-        if self.run.id != RUN_ID:
-            return truth_lines(self.kb, runs=[self.run.id])
-        derived = judged_derived(self.kb, self.library, judged)
-        return [JudgedCounts.of(judgement for _, judgement in derived.values()).sentence()]
+    def _truth(self) -> list[str]:
+        """What people think of the statements of the run, and of those of `derive`."""
+        lines = [] if self.run.id == RUN_ID else truth_lines(self.kb, runs=[self.run.id])
+        if self.derived.judged:
+            lines.append(f"Statements of `derive`: {self.derived.sentence()}")
+        return lines
 
     def _names(self, tallies: Mapping[str, RuleTally]) -> list[str]:
         """The rules of a search in their order there; those of an import are the rules that have statements."""

@@ -19,7 +19,7 @@ from hapax.evaluation.votes.agreement import AnnotatorAgreement
 from hapax.evaluation.votes.derived import JudgedRule, judged_derived, judged_rules
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import SOUNDNESS_TEXT, SheetKind, visible
-from hapax.evaluation.votes.soundness import truth_lines
+from hapax.evaluation.votes.soundness import share_lines
 from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
@@ -52,10 +52,11 @@ def votes_result(kb: KnowledgeBase, failures: int | None = None, derived_by: Lib
     known = {statement.id for statement in statements}
     on_derived = judged_derived(kb, derived_by or Library(), found, known)
     derived = judged_rules(on_derived.values())
-    count = replace(count, strays=count.strays - sum(vote.statement_id in on_derived for vote in votes))
+    strays = count.strays - sum(vote.statement_id in on_derived for vote in votes)
+    count = replace(count, strays=strays, derived=tuple(judgement for _, judgement in on_derived.values()))
     effect = _effect(found, statements)
     failed = _FailedStatements(kb, count.failures)
-    notes = [*_notes(count, effect), *truth_lines(kb)]
+    notes = [*_notes(count, effect), count.counts.sentence(), *share_lines(kb)]
     return ExperimentResult(
         tables=[*_tables(count), *_derived_table(derived), *_voter_rates(kb)],
         figures={**_figures(count, effect, failed, notes), "derived": derived},
@@ -279,7 +280,7 @@ def _notes(count: VoteCount, effect: _ProbingEffect) -> Iterator[str]:
     """Notes on how to read the figures."""
     yield (
         f"{counted(count.votes, 'vote')} of {counted(count.voters, 'voter')}; "
-        f"{counted(len(count.distinct), 'statement')} judged, {len(count.failures)} found wrong, "
+        f"{counted(count.judged_total, 'statement')} judged, {count.wrong_total} found wrong, "
         f"{len(count.harmful)} marked as harmful"
     )
     numbers = [f"{number} {DISTRIBUTION_NAMES[distribution]}" for distribution, number in effect.remaining.items()]
@@ -344,8 +345,8 @@ def _figures(
         "votes": count.votes,
         "voters": count.voters,
         "statements": {
-            "judged": len(count.distinct),
-            "found_wrong": len(count.failures),
+            "judged": count.judged_total,
+            "found_wrong": count.wrong_total,
             **asdict(count.counts),
             "labels_turned": effect.flipped,
             "wrong_type_left_out": effect.wrong_type,

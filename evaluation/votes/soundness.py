@@ -261,17 +261,23 @@ def truth_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str
     if not any(latest.values()):
         return []
     judged = shared_judgements(Judgements.stored(kb), chain.from_iterable(latest.values()))
-    lines = [JudgedCounts.of(judged).sentence()]
+    return [JudgedCounts.of(judged).sentence(), *share_lines(kb, rules, runs)]
+
+
+def share_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
+    """The share of true statements with its interval, in a sentence; none where votes decide nothing."""
+    if not any(chosen_statements(kb, rules, runs).values()):
+        return []
     result = measure(kb, SoundnessOptions(rules=tuple(rules), runs=tuple(runs)))
-    if result.overall.count:
-        models = [voter.removeprefix(MODEL_VOTER) for voter in result.voters if voter.startswith(MODEL_VOTER)]
-        judges = f", judged also by {', '.join(models)}" if models else ""
-        lines.append(
-            f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % are "
-            f"true, and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over rules "
-            f"(`hapax evaluate soundness`{judges})."
-        )
-    return lines
+    if not result.overall.count:
+        return []
+    models = [voter.removeprefix(MODEL_VOTER) for voter in result.voters if voter.startswith(MODEL_VOTER)]
+    judges = f", judged also by {', '.join(models)}" if models else ""
+    return [
+        f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % are true, "
+        f"and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over rules "
+        f"(`hapax evaluate soundness`{judges})."
+    ]
 
 
 def _over_rules(verdicts: Mapping[str, str], rules: Mapping[str, str], sizes: Mapping[str, int]) -> Estimate:

@@ -203,13 +203,13 @@ class HumanBaseline:
 class VoteCount:
     """All figures about the votes of a knowledge base.
 
-    `judged`: statements with votes on truth or types; `counts`: their judgements, each text once; `methods`: name of
-    the method by run; `imported`: number of labels that LINK's annotators flipped; `strays`: number of votes on
-    statements and facts that the knowledge base does not hold.
+    `judged`: statements with votes on truth or types; `known`: the judgements on statements of searches and imports,
+    each text once; `derived`: on those of `derive`; `methods`: name of the method by run; `imported`: number of labels
+    that LINK's annotators flipped; `strays`: number of votes on what the knowledge base does not hold.
     """
 
     judged: tuple[VotedStatement, ...]
-    counts: JudgedCounts
+    known: tuple[Judgement, ...]
     methods: Mapping[str, str]
     agreements: Mapping[str, AnnotatorAgreement]
     audit: Audit | None
@@ -219,6 +219,22 @@ class VoteCount:
     votes: int
     imported: int
     strays: int
+    derived: tuple[Judgement, ...] = ()
+
+    @property
+    def counts(self) -> JudgedCounts:
+        """The judgements on the truth of statements, each text once, with those of `derive`."""
+        return JudgedCounts.of([*self.known, *self.derived])
+
+    @property
+    def judged_total(self) -> int:
+        """Number of statements with votes on truth or types."""
+        return len(self.distinct) + sum(judgement.truth is not None for judgement in self.derived)
+
+    @property
+    def wrong_total(self) -> int:
+        """Number of statements that were found wrong."""
+        return len(self.failures) + sum(judgement.is_wrong for judgement in self.derived)
 
     @property
     def failures(self) -> list[VotedStatement]:
@@ -281,7 +297,7 @@ def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord], found:
     own = [vote for vote in votes if vote.voter != LINK_ANNOTATORS]
     return VoteCount(
         judged=tuple(judged),
-        counts=JudgedCounts.of(shared_judgements(found, known)),
+        known=tuple(shared_judgements(found, known)),
         methods=methods_by_run(kb, statements) if judged else {},
         # Each statement once, whatever distributions it is in: its votes are the same.
         agreements=_agreements({voted.record.id: voted for voted in judged}.values()),
