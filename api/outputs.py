@@ -18,7 +18,7 @@ from hapax.kb.records import Outcome
 if TYPE_CHECKING:
     from hapax.evaluation.dataset.formats import Target
     from hapax.evaluation.dataset.frozen import FrozenDataset
-    from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.dataset.selection import JudgedChoice, SelectionOptions
     from hapax.evaluation.dataset.summary import DatasetSummary
     from hapax.evaluation.report.build import Report, ReportOptions
     from hapax.grammar.rules import Library
@@ -136,13 +136,17 @@ def write_dataset(
     *,
     progress: Callable[[int, int], None] | None = None,
     rules: Library | None = None,
+    judged: JudgedChoice | None = None,
 ) -> Evaluation[DatasetSummary]:
     """Write statements as a dataset to a new or empty folder, in all formats, or as a `Target` says.
 
     `selection`: which statements; None: those of whole searches and imports. `progress` is called with the statements
     written so far and their total. `rules`: those of `derive`, whose statements go into `derived.jsonl`; None: those
-    that the knowledge base keeps. Needs the extra `evaluation`.
+    that the knowledge base keeps. `judged`: `drop` leaves out the statements that people deny, `mark` flips their
+    labels, `keep` changes nothing; None: as `selection` says, by default `drop`. Needs the extra `evaluation`.
     """
+    from dataclasses import replace
+
     from hapax.api.kept_rules import kept_rules
     from hapax.evaluation.dataset.build import build
     from hapax.evaluation.dataset.formats import Target
@@ -152,7 +156,10 @@ def write_dataset(
 
     if not isinstance(target, Target):
         target = Target(Path(target))
-    summary = build(kb, target, selection or SelectionOptions(), progress, rules or kept_rules(kb))
+    selection = selection or SelectionOptions()
+    if judged is not None:
+        selection = replace(selection, judged=judged)
+    summary = build(kb, target, selection, progress, rules or kept_rules(kb))
     # LINK's table 16 counts statements by domain.
     return Evaluation(
         summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)

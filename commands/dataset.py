@@ -54,6 +54,13 @@ if TYPE_CHECKING:
     help="Whether to keep statements that are in both head and long tail.",
 )
 @click.option(
+    "--judged",
+    type=click.Choice(["drop", "mark", "keep"]),
+    default="drop",
+    show_default=True,
+    help="What becomes of statements that people's votes deny: left out, labelled contradiction, or kept as they are.",
+)
+@click.option(
     "--fresh-from",
     "fresh_from",
     type=click.Path(path_type=Path),
@@ -63,7 +70,7 @@ if TYPE_CHECKING:
 @click.option(
     "--version", default="1", show_default=True, help="Version of the dataset, for its card and leaderboards."
 )
-@click.option("--name", default="hapax", show_default=True, help="Name of the card and of the tasks.")
+@click.option("--name", help="Name of the card and of the tasks; default: the folder's name, and hapax for tasks.")
 @click.option("--force", is_flag=True, help="Replace the dataset in the folder.")
 @with_json
 def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple[str, ...], **options: Any) -> None:
@@ -79,9 +86,9 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     blocked = hapax.BlockList.read(options["blocked"]) if options["blocked"] else hapax.BlockList()
     sample = options["sample"] or None  # 0 asks for all
     frozen = hapax.load_dataset(options["fresh_from"]) if options["fresh_from"] else None
-    selection = hapax.SelectionOptions(
-        chosen, options["runs"], sample, options["seed"], options["in_both"] == "keep", blocked, frozen
-    )
+    shared, judged = options["in_both"] == "keep", options["judged"]
+    drawn = (chosen, options["runs"], sample, options["seed"])
+    selection = hapax.SelectionOptions(*drawn, shared, blocked, frozen, judged)
     target = hapax.Target(folder, formats or DATASET_FORMATS, options["name"], options["force"], options["version"])
     # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hapax.engine.voter_errors import Vote, weigh_shared
-from hapax.kb.records import VoteRecord
+from hapax.engine.judgements import SOUND, UNSURE, Judgements
 from hapax.kb.store import KnowledgeBase
-
-SOUNDNESS_QUESTION = "soundness"
-"""Question of a vote on whether a statement is true."""
-
-SOUND, FALSE_FACTS, UNSOUND_RULE, UNSURE = "yes", "facts", "rule", "unsure"
-"""Answers: true; false because of a fact; false although its facts are true; undecided."""
-
-MODEL_VOTER = "model "
-"""Beginning of the names of models that judge. A person's vote on a statement outweighs theirs."""
 
 RULE_BAR = 0.9
 """Share of true statements below which a rule is reported."""
@@ -41,51 +31,8 @@ class RuleSoundness:
         return self.judged > 0 and self.sound < bar * self.judged
 
 
-def soundness_verdicts(votes: Iterable[VoteRecord]) -> dict[str, str]:
-    """By statement the answer of the voters; `unsure` after a tie between true and false.
-
-    Whether it is true is decided by the voters' rates of error (Dawid and Skene 1979) where enough of them judged the
-    same statements, otherwise by the majority.
-    """
-    by_statement: dict[str, dict[str, str]] = defaultdict(dict)
-    for vote in votes:
-        if vote.question == SOUNDNESS_QUESTION:
-            by_statement[vote.statement_id][vote.voter] = vote.answer
-    ballots = {statement: _counted_ballots(answers) for statement, answers in by_statement.items()}
-    decided: list[Vote] = []
-    for statement, answers in ballots.items():
-        decided += [Vote(statement, voter, answer == SOUND) for voter, answer in answers.items() if answer != UNSURE]
-    weighed = weigh_shared(decided)
-    probabilities = {} if weighed is None else weighed.probabilities
-    return {
-        statement: _verdict(answers.values(), probabilities.get(statement)) for statement, answers in ballots.items()
-    }
-
-
-def _counted_ballots(answers: Mapping[str, str]) -> Mapping[str, str]:
-    """People's answers by voter; those of models if no person judged the statement."""
-    people = {voter: answer for voter, answer in answers.items() if not voter.startswith(MODEL_VOTER)}
-    return people or answers
-
-
-def _verdict(answers: Iterable[str], probability: float | None) -> str:
-    """The verdict on a statement by its probability of being true, or by the majority if that is None."""
-    counts = Counter(answers)
-    sound = counts[SOUND]
-    against = Counter({answer: count for answer, count in counts.items() if answer not in (SOUND, UNSURE)})
-    # No weight makes an answer that nobody gave.
-    if probability is None or probability == 0.5 or not sound or not against:
-        balance = float(sound - against.total())
-    else:
-        balance = probability - 0.5
-    if balance == 0:
-        return UNSURE
-    # Of those who deny, the commonest reason; in alphabetical order if there are two.
-    return SOUND if balance > 0 else min(against, key=lambda answer: (-against[answer], answer))
-
-
 def rule_soundness(rules: Mapping[str, str], verdicts: Mapping[str, str]) -> dict[str, RuleSoundness]:
-    """Counts by rule. `rules`: the rule of each statement; `verdicts` as `soundness_verdicts` returns them."""
+    """Counts by rule. `rules`: the rule of each statement; `verdicts`: its answer to the question of truth."""
     answers: dict[str, Counter[str]] = defaultdict(Counter)
     for statement, answer in verdicts.items():
         if statement in rules:
@@ -98,9 +45,18 @@ def rule_soundness(rules: Mapping[str, str], verdicts: Mapping[str, str]) -> dic
     return counts
 
 
+def share_verdicts(found: Judgements) -> dict[str, str]:
+    """The answers to the question of truth that shares of true statements may count, by row."""
+    return {
+        row: judgement.truth
+        for row, judgement in found.texts.items()
+        if judgement.truth is not None and judgement.in_shares
+    }
+
+
 def unsound_rules(kb: KnowledgeBase, bar: float = RULE_BAR) -> Iterator[RuleSoundness]:
-    """Rules of which fewer than `bar` of the judged statements are true."""
-    verdicts = soundness_verdicts(kb.votes())
+    """Rules of which fewer than `bar` of the judged statements are true, by people and models."""
+    verdicts = share_verdicts(Judgements.stored(kb, models=True))
     if not verdicts:
         return
     rules = {statement.id: statement.rule for statement in kb.statements()}

@@ -803,6 +803,15 @@ class KnowledgeBase(RecordStore):
     def votes(self, statement_id: str | None = None) -> list[VoteRecord]:
         return self.matching(rows.VOTES, statement_id=statement_id)
 
+    def voted_texts(self) -> list[list[str]]:
+        """The ids of the statements that stand and read like one with votes, in a list for each text."""
+        voted = "SELECT premise, conclusion FROM statements WHERE id IN (SELECT statement_id FROM votes)"
+        found = self.query(
+            f"SELECT json_group_array(DISTINCT id) FROM statements WHERE {STANDING} "  # noqa: S608  ours
+            f"AND (premise, conclusion) IN ({voted}) GROUP BY premise, conclusion"
+        )
+        return [json.loads(identities) for (identities,) in found]
+
     # -- results of `hapax derive`, see `relations`
 
     def derived_counts(self) -> dict[str, int]:

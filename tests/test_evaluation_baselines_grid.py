@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.judgements import Judgements, judgements
 from hapax.evaluation.link.baselines.config import ConfigRejected, GridConfig, read_config
 from hapax.evaluation.link.baselines.paper import GRID, TABLE_3
 from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, VoteJudge, accuracy, critic_truth
@@ -351,7 +352,8 @@ def test_votes_decide_by_majority() -> None:
         ("data type A", "ada", "yes"),
         ("Data type B", "ada", "no"),
     ]
-    judge = VoteJudge([VoteRecord(BUTTER.id, question, voter, answer) for question, voter, answer in answers])
+    votes = [VoteRecord(BUTTER.id, question, voter, answer) for question, voter, answer in answers]
+    judge = VoteJudge(Judgements(judgements(votes)))
 
     found = judge.verdict(BUTTER)
 

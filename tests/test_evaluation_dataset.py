@@ -296,7 +296,7 @@ def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     vote(kitchen, "marzipan", "entailment", "yes")
     vote(kitchen, "mashed potatoes", "data type B", "no")
     vote(kitchen, "gianduja", "harmful", "yes")
-    folder = made(kitchen)
+    folder = made(kitchen, "--judged", "mark")
     rows = {row["substitution"][1]["value"]: row for row in statements(folder)}
     probes = [row for row in lines(folder / "jsonl" / "probes-head.jsonl") if "guacamole" in row["question"]]
     votes = lines(folder / "jsonl" / "annotations.jsonl")
@@ -309,7 +309,7 @@ def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     assert sorted(vote["annotator"] for vote in votes) == [1, 1, 2, 3]
     assert "Ann" not in "".join(map(json.dumps, votes))
     card = (folder / "README.md").read_text("utf-8")
-    assert "People have judged 2 statements; by majority, the conclusion follows in 50.00 (9.5 to 90.5) %" in card
+    assert "3 people have judged 2 statements: by majority 1 true, 1 false, 0 undecided." in card
     assert "- 1 were marked as harmful by people" in card
 
 
@@ -341,7 +341,7 @@ def test_statements_with_one_text_are_one_row_with_all_proofs(kitchen: Path) -> 
         kb.add_statements([hidden(TAIL, 1990), hidden(TAIL, 2000)])
         other = hidden(TAIL, 2000)
         kb.add_votes([VoteRecord(other.id, "entailment", "Ann", "no")])
-    folder = made(kitchen)
+    folder = made(kitchen, "--judged", "mark")
     (row,) = (row for row in statements(folder) if "sushi burrito" in row["conclusion"])
     ids = {row["id"], *(proof["id"] for proof in row["other_proofs"])}
     questions = [line for line in lines(folder / "jsonl" / "probes-long_tail.jsonl") if line["statement"] == row["id"]]
@@ -644,7 +644,7 @@ def test_hostile_names_stay_text_on_the_card(tmp_path: Path) -> None:
     assert "\n# big" not in text
     assert "<script>" not in text
     assert "a\\|b | &lt;script> | \\[c\\](d) | \\`e\\` ---" in page[0]
-    assert front_matter(folder)["pretty_name"] == "hapax"
+    assert front_matter(folder)["pretty_name"] == "out"
     assert statements_of(folder)[0]["substitution"][1]["value"] == "x|y](http://e.vil)\n# big"
 
 
@@ -710,7 +710,7 @@ def test_the_page_describes_every_format() -> None:
 def test_lint_files_come_back_by_the_import(kitchen: Path, tmp_path: Path) -> None:
     """`evaluate lint` reads rules, values and turned labels, and has the same statements."""
     vote(kitchen, "guacamole", "entailment", "no")
-    folder = made(kitchen, "--format", "lint")
+    folder = made(kitchen, "--format", "lint", "--judged", "mark")
     result = invoke(
         "evaluate", "lint", folder / "lint", "--rules", folder / "lint" / "rules.json", "--db", tmp_path / "again.db"
     )
@@ -904,7 +904,7 @@ def test_the_same_knowledge_base_gives_the_same_bytes(kitchen: Path) -> None:
     """All formats, byte for byte; the order of writing into the knowledge base does not show in rows."""
     with KnowledgeBase(kitchen.parent / "other.db") as kb:
         fill(kb, [*(allergy(*dish) for dish in KITCHEN[::-1]), before(TAIL, 1876, "sushi burrito", Decimal("2005.5"))])
-    first, second = made(kitchen, folder="one"), made(kitchen, folder="two")
+    first, second = (made(kitchen, "--name", "same", folder=folder) for folder in ("one", "two"))
 
     assert files(first) == files(second)
     assert statements(made(kitchen.parent / "other.db", folder="three")) == statements(first)
@@ -1041,7 +1041,7 @@ def test_datasets_loads_every_configuration(kitchen: Path) -> None:
 def test_harness_runs_the_tasks_and_agrees_with_the_probing(kitchen: Path) -> None:
     """`lm-eval` takes the folder for valid, runs it offline, and measures of the critic's words what we measure."""
     vote(kitchen, "guacamole", "entailment", "no")
-    folder = made(kitchen) / "lm_eval"
+    folder = made(kitchen, "--judged", "mark") / "lm_eval"
     tasks = ("--tasks", "hapax,hapax_critic", "--include_path", folder)
     model = ("--model", "hf", "--model_args", f"pretrained={MODEL},add_bos_token=True", "--device", "cpu")
     valid = python(kitchen.parent, "-m", "lm_eval", "validate", *tasks)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from cli_fixture import invoke
 
+from hapax.engine.judgements import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
 from hapax.evaluation.link.probing import paper
 from hapax.evaluation.link.probing.asking import (
     PREFIX,
@@ -35,7 +36,6 @@ from hapax.evaluation.link.probing.tables import answer_json, answer_lines, prob
 from hapax.evaluation.link.probing.templates import TEMPLATES, AnswerPair, count_labels
 from hapax.evaluation.link.stated import GivenStatementWriter
 from hapax.evaluation.shared.domains import TOTAL
-from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library

@@ -548,7 +548,8 @@ def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:
     text, tree = reported(tmp_path / "kb.db")
 
     assert figures(tree)["head"] == "1"
-    assert "3 votes on 1 statement of this run. According to them, 1 conclusion does not follow" in text
+    assert "3 votes on 1 statement of this run, 0 of which have a value of a wrong type." in text
+    assert "3 people have judged 1 statement: by majority 0 true, 1 false, 0 undecided." in text
     assert table(tree, "votes") == [["entailment", "no", "2"], ["entailment", "yes", "1"]]
     assert "Votes: entailment, no: 2; entailment, yes: 1" in text
     assert "No verdict is stored for this run." in text

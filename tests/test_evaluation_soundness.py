@@ -11,8 +11,9 @@ from cli_fixture import invoke
 from votes_fixture import fill, fill_csv, statement
 
 import hapax
+from hapax.engine.judgements import SOUNDNESS_QUESTION, judgements
 from hapax.engine.kb_checks import ill_formed_statements, rules_below_the_bar
-from hapax.engine.soundness import SOUNDNESS_QUESTION, RuleSoundness, rule_soundness, soundness_verdicts
+from hapax.engine.soundness import RuleSoundness, rule_soundness
 from hapax.evaluation.votes.items import ItemSource, SampleOptions
 from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
 from hapax.evaluation.votes.soundness import measure
@@ -102,7 +103,7 @@ def test_people_outweigh_models_and_ties_are_undecided() -> None:
         vote("c", "facts", "bob"),
         vote("d", "unsure"),
     ]
-    verdicts = soundness_verdicts(votes)
+    verdicts = {item: judgement.truth or "" for item, judgement in judgements(votes).items()}
 
     assert verdicts == {"a": "yes", "b": "no", "c": "unsure", "d": "unsure"}
     assert rule_soundness(dict.fromkeys("abcd", "allergy"), verdicts) == {

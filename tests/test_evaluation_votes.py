@@ -11,13 +11,13 @@ import pytest
 from cli_fixture import invoke
 from votes_fixture import fill, statement
 
-from hapax.evaluation.link.lint import VOTER
+from hapax.engine.judgements import LINK_ANNOTATORS, judgements
 from hapax.evaluation.shared.estimates import of_groups
 from hapax.evaluation.shared.results import json_value
 from hapax.evaluation.votes import paper
 from hapax.evaluation.votes.agreement import agreement, fleiss_kappa, krippendorff_alpha
 from hapax.evaluation.votes.report import votes_result
-from hapax.evaluation.votes.tally import count_votes, harmful_statements
+from hapax.evaluation.votes.tally import count_votes
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
@@ -155,7 +155,7 @@ def test_agreement_is_told_for_types_entailment_and_both(judged: KnowledgeBase) 
 def test_labels_that_link_turned_are_in_no_table(judged: KnowledgeBase) -> None:
     """Only the noes of LINK's annotators are known, so they would make every figure worse."""
     before = json_value(votes_result(judged).figures)
-    judged.add_votes([VoteRecord(statement("fondue").id, "entailment", VOTER, "no")])
+    judged.add_votes([VoteRecord(statement("fondue").id, "entailment", LINK_ANNOTATORS, "no")])
     after = json_value(votes_result(judged).figures)
 
     assert after["table_3"] == before["table_3"]
@@ -249,7 +249,7 @@ def test_one_mark_of_harm_is_enough(fresh_kb: KnowledgeBase) -> None:
     marked, unmarked = statement("fondue"), statement("toast")
     votes = [*voted(marked, "harmful", "nny"), *voted(unmarked, "harmful", "nnn")]
 
-    assert harmful_statements(votes) == {marked.id}
+    assert {identity for identity, judgement in judgements(votes).items() if judgement.is_harmful} == {marked.id}
 
 
 def test_nothing_to_report_is_said_with_a_remedy(fresh_kb: KnowledgeBase) -> None:

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from random_cases import cases
 from votes_fixture import Page, fill, fill_csv, fill_page, statement
 
+from hapax.engine.judgements import judgements
 from hapax.evaluation.link.probing.items import probe_items
 from hapax.evaluation.votes.exporting import SheetExportOptions, export_sheets
 from hapax.evaluation.votes.importing import SheetsRejected, import_sheets
 from hapax.evaluation.votes.items import ItemSource, SampleOptions
 from hapax.evaluation.votes.questions import SheetKind, visible
 from hapax.evaluation.votes.sheets import disarmed, restored
-from hapax.evaluation.votes.tally import harmful_statements
 from hapax.kb.merge import merge
 from hapax.kb.records import Distribution, VoteRecord
 from hapax.kb.store import KnowledgeBase
@@ -451,7 +451,7 @@ def test_votes_turn_labels_and_drop_statements_from_sheet_to_probing(database: P
 
     assert (found.contradicted, found.wrong_type, len(found.items)) == (1, 1, 11)
     assert [item.statement_id for item in found.items if not item.entailed] == [wrong]
-    assert harmful_statements(votes) == {bad}
+    assert {identity for identity, judgement in judgements(votes).items() if judgement.is_harmful} == {bad}
     notes = " ".join(invoke("votes", "report", "--db", database).stderr.split())
     assert (
         "1 label is flipped, 1 statement has a value of a wrong type and is left out; 5 head and 6 long tail" in notes

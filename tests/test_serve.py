@@ -28,8 +28,7 @@ from hapax.api.browser import tables
 from hapax.api.browser.app import POLICY, Browser, browser_app
 from hapax.api.browser.tables import Page, Wanted
 from hapax.api.browsing import browser_server
-from hapax.engine.soundness import SOUNDNESS_QUESTION
-from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
+from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import HARMFUL, SOUNDNESS_WORDING, SheetKind
 from hapax.evaluation.winograd.people import annotated, item_of, schema_items

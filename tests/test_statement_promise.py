@@ -11,8 +11,8 @@ from cli_fixture import invoke
 from click.testing import Result
 
 import hapax
+from hapax.engine.judgements import SOUNDNESS_QUESTION
 from hapax.engine.search.certifying import stored_certificates
-from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.kb.records import VoteRecord
 
 GEMS = [f"gem {number}" for number in range(120)]

@@ -9,8 +9,8 @@ import pytest
 from cli_fixture import invoke
 
 import hapax
+from hapax.engine.judgements import SOUNDNESS_QUESTION, judgements
 from hapax.engine.search.scored_facts import AUDIT_QUESTION, voted_truths
-from hapax.engine.soundness import SOUNDNESS_QUESTION, soundness_verdicts
 from hapax.engine.voter_errors import Vote, weigh
 from hapax.kb.records import VoteRecord
 
@@ -75,7 +75,7 @@ def test_verdicts_on_statements_are_weighed_like_labels() -> None:
     records = [
         VoteRecord(vote.item, SOUNDNESS_QUESTION, vote.voter, "yes" if vote.is_yes else "facts") for vote in votes
     ]
-    weighed = soundness_verdicts(records)
+    weighed = {item: judgement.truth for item, judgement in judgements(records).items()}
     by_item: dict[str, Counter[str]] = {}
     for record in records:
         by_item.setdefault(record.statement_id, Counter())[record.answer] += 1

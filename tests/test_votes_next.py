@@ -17,9 +17,9 @@ import hapax
 from hapax.api.browser.judging import Judging
 from hapax.api.kept_rules import kept_rules
 from hapax.engine.certificates import JudgedScore, LabelDraw, Promise, anytime_tail, choose_threshold
+from hapax.engine.judgements import SOUNDNESS_QUESTION
 from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights
 from hapax.engine.search.scored_facts import AUDIT_QUESTION, labels_of, proposed_atoms
-from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.shared.estimates import mended_share
 from hapax.evaluation.votes.items import ItemSource
 from hapax.evaluation.votes.next_items import NextOptions, judging_pool, next_items
@@ -262,7 +262,7 @@ def test_report_and_card_tell_the_mended_shares(place: Path) -> None:
         text = (place / path).read_text("utf-8")
         assert "Of all facts of the draw by" in text
         assert "Of all statements of the draw by" in text
-        assert "Of 20 judged statements 100.00 (" in text
+        assert "1 person has judged 20 statements: by majority 20 true" in text
         assert "mended for its chances, by 20 labels." in text
 
 

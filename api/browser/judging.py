@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import fmean
 
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
+from hapax.engine.judgements import MODEL_VOTER
 from hapax.engine.judging_draw import DrawKind
 from hapax.engine.search.demand import fact_atom
-from hapax.engine.soundness import MODEL_VOTER
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.derived import derived_records
 from hapax.evaluation.votes.exporting import check_voter_names

@@ -6,16 +6,20 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hapax.engine.soundness import SOUNDNESS_QUESTION
+from hapax.engine.judgements import (
+    DATA_TYPE_QUESTION,
+    ENTAILMENT_QUESTION,
+    SOUNDNESS_QUESTION,
+    SOUNDNESS_WORDING,
+    Judgements,
+)
 from hapax.evaluation.link.probing.templates import TEMPLATES, Template
-from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION, vote_verdicts
 from hapax.evaluation.votes.items import FACT, PREMISE_AND_CONCLUSION, STATEMENT
 from hapax.evaluation.votes.questions import (
     AUDIT,
     BASELINE,
     SCHEMA,
     SCHEMA_AVAILABLE,
-    SOUNDNESS_WORDING,
     ItemQuestion,
     SheetKind,
 )
@@ -147,9 +151,9 @@ def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str]) -> ItemPool:
 
 def _baseline_pool(kb: KnowledgeBase) -> ItemPool:
     """As `votes export baseline` draws: of statements with labels, if there are any, without values of wrong types."""
-    votes = kb.votes()
-    wrong = vote_verdicts(votes).wrong_type
-    labelled = {vote.statement_id for vote in votes if vote.question == ENTAILMENT_QUESTION} - set(wrong)
+    judged = Judgements.stored(kb).texts
+    wrong = {identity for identity, judgement in judged.items() if judgement.typed is False}
+    labelled = {identity for identity, judgement in judged.items() if judgement.truth} - wrong
     chosen = ItemPool(f"{_STATEMENTS} AND id IN {_VALUES}", (json.dumps(sorted(labelled)),))
     if labelled and kb.query(f"{chosen.sql} LIMIT 1", chosen.parameters):
         return chosen

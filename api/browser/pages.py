@@ -13,6 +13,7 @@ from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.engine.explain import Story, why_statement
 from hapax.engine.inference.bulk_derivation import statement_by_id
 from hapax.engine.inference.theory import Theory
+from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.search.gates import gates_in_order
@@ -41,6 +42,7 @@ from hapax.evaluation.report.runs import (
 from hapax.evaluation.report.sections import StoryLine, nested, vote_counts
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import difference_of_means
+from hapax.evaluation.shared.judged import judgement_text
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
@@ -147,6 +149,7 @@ class StatementPage:
     lines: list[StoryLine]
     more: int
     votes: tuple[tuple[str, str, int], ...]
+    judgement: str
     certificates: list[StoredCertificate]
     misses: list[NearMiss]
     story: Story
@@ -174,7 +177,10 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
     story = why_statement(theory, record)
     lines, more = story_lines(story)
     values = [(name, str(value)) for name, value in record.substitution]
-    votes = vote_counts(kb.votes(record.id))
+    judged = Judgements.stored(kb)
+    row = judged.row(record.id)
+    votes = vote_counts(vote for vote in kb.votes() if judged.row(vote.statement_id) == row)
+    judgement = judgement_text(judged.of(record.id))
     ends = sorted({statement.distribution for statement in stored})
     facts = kb.facts_by_id(text for (text,) in kb.query(_PROOF_FACTS, (record.id,))).values()
     certificates = [*certificates_of_statement(kb, record), *certificates_of(kb, facts)]
@@ -186,6 +192,7 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
         lines,
         more,
         votes,
+        judgement,
         certificates,
         misses,
         story,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from hapax.engine.certificates import Promise
 from hapax.engine.inference.proof import By, proof_from_json
+from hapax.engine.judgements import Judgements
 from hapax.engine.judging_draw import DrawnLabels
 from hapax.engine.search.certified_groups import (
     ScoredValue,
@@ -32,7 +33,6 @@ from hapax.engine.search.certifying import (
 )
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.scored_facts import fact_claim
-from hapax.engine.soundness import MODEL_VOTER, SOUND, UNSURE, soundness_verdicts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Literal
@@ -153,14 +153,13 @@ class DistinctStatements:
 
     def truths(self, kb: KnowledgeBase) -> dict[str, bool]:
         """Truth of the statements that people judged, other ones included; those on which they tie are left out."""
-        # Votes on statements with one text count as votes on one statement.
-        votes = [
-            replace(vote, statement_id=self.rows.get(vote.statement_id, vote.statement_id))
-            for vote in kb.votes()
-            if not vote.voter.startswith(MODEL_VOTER)
-        ]
-        verdicts = soundness_verdicts(votes)
-        return {identity: answer == SOUND for identity, answer in verdicts.items() if answer != UNSURE}
+        found = Judgements.stored(kb)
+        truths = {}
+        for identity in {*found.texts, *self.records}:
+            judgement = found.of(identity)
+            if judgement.is_true is not None and judgement.in_shares:
+                truths[identity] = judgement.is_true
+        return truths
 
 
 class StatementCertifier:

@@ -10,7 +10,7 @@ from filecmp import cmp
 from pathlib import Path
 from shutil import copyfile
 
-from hapax.evaluation.dataset.derived import write_current
+from hapax.evaluation.dataset.derived import DerivedCounts, write_current
 from hapax.evaluation.dataset.formats import FORMATS, Target
 from hapax.evaluation.dataset.frozen import METADATA, Checksum
 from hapax.evaluation.dataset.rows import DatasetSource
@@ -48,14 +48,14 @@ def build(
     Raises HapaxError if the folder holds anything but a dataset to replace, and if no statement is left to write.
     """
     may_be_there = _check_folder(target)
-    source = DatasetSource(kb, select(kb, options))
+    source = DatasetSource(kb, select(kb, options), options.judged)
     has_ends = bool(source.selection.texts)
     # In the order of FORMATS, so that the order in which a user names them changes no byte. Without statements of head
     # and long tail most formats would be empty.
     formats = tuple(name for name in FORMATS if name in (target.formats if has_ends else ("jsonl",)))
     place = target.folder.resolve()
     with _new_folder(place) as folder:
-        sinks = open_sinks(formats, folder, target.name)
+        sinks = open_sinks(formats, folder, target.tasks)
         counter, checksum = RowCounter(), Checksum()
         total = len(source.selection.texts)
         # One pass feeds every format: proofs are read and put into words once.
@@ -71,14 +71,14 @@ def build(
                 progress(number, total)
         for sink in sinks:
             sink.finish(source)
-        notes: list[str] = []
+        notes = source.judged_notes
         for _, _, forms in source.forms.values():
             notes += forms.notes
         for sink in sinks:
             notes += sink.notes
-        derived, left_out = write_current(folder / DERIVED_FILE, kb, library or Library(), options)
-        notes += [*_derived_notes(derived, left_out, has_ends)]
-        figures = (target, options, source, counter, checksum.hexdigest(), formats, tuple(notes), derived)
+        derived = write_current(folder / DERIVED_FILE, kb, library or Library(), options, source.selection.judgements)
+        notes += [*_derived_notes(derived, has_ends)]
+        figures = (target, options, source, counter, checksum.hexdigest(), formats, tuple(notes), derived.written)
         summary = DatasetSummary(*figures)
         # Last, because a card states what the other steps counted.
         for sink in sinks:
@@ -97,15 +97,18 @@ def build(
     return summary
 
 
-def _derived_notes(count: int, left_out: int, has_ends: bool) -> Iterator[str]:
+def _derived_notes(derived: DerivedCounts, has_ends: bool) -> Iterator[str]:
     if not has_ends:
         yield "No search has stored a statement, so that head and long tail are empty and have no files."
-    if count:
-        yield f"{DERIVED_FILE}: {counted(count, 'statement')} of hapax derive, which have no likelihood and no end"
-    if left_out:
+    if derived.written:
+        written = counted(derived.written, "statement")
+        yield f"{DERIVED_FILE}: {written} of hapax derive, which have no likelihood and no end"
+    if derived.denied:
+        yield f"{DERIVED_FILE}: {counted(derived.denied, 'statement')} that people deny left out. See --judged."
+    if derived.out_of_date:
         yield (
-            f"{counted(left_out, 'statement')} that hapax derive stored left out: facts or rules have changed since. "
-            "Run `hapax derive` again."
+            f"{counted(derived.out_of_date, 'statement')} that hapax derive stored left out: facts or rules have "
+            "changed since. Run `hapax derive` again."
         )
 
 

@@ -17,7 +17,7 @@ from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.results import markdown_table
 from hapax.evaluation.votes.next_items import mended_lines
-from hapax.evaluation.votes.soundness import soundness_lines
+from hapax.evaluation.votes.soundness import truth_lines
 from hapax.grammar.words import counted
 
 TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
@@ -32,6 +32,7 @@ _REASONS = {
     "other_runs": "are of runs that were not selected; by default, experiments without a gate are not",
     "wrong_type": "have a value of a wrong type by people's votes",
     "harmful": "were marked as harmful by people",
+    "denied": "are false by people's votes",
     "shared": "are in head and long tail",
     "not_fresh": "are in the frozen dataset from which this one is fresh",
     "blocked": "contain a term of the block list",
@@ -41,7 +42,7 @@ _LIMITS = """\
 - Values, and the judgements on them, come from models. The critic is a model too: it accepts some false facts and
   rejects some true ones. Only the votes of people say how many statements are true.
 - Rules hold in ordinary cases; an unusual value can be an exception.
-- A label whose source is `rule` repeats what the rule concludes. Nobody has checked it.
+- A label whose source is `rule` repeats what the rule concludes; only the column `judgement` says what people think.
 - A proof shows which facts a statement rests on, not that these are true.
 - Head and long tail are what the likelihood model found likely and unlikely; another model may draw the line elsewhere.
 - A premise states only what concerns the generic person or thing. The other facts that the conclusion needs are in
@@ -94,7 +95,7 @@ def _head(summary: DatasetSummary, sizes: Sizes) -> dict[str, Any]:
     size_category = next((name for limit, name in _SIZES if rows < limit), "n>10M")
     return {
         "language": ["en"],
-        "pretty_name": summary.name,
+        "pretty_name": summary.target.title,
         "size_categories": [size_category],
         "task_categories": ["text-classification"],
         "task_ids": ["natural-language-inference"],
@@ -118,7 +119,7 @@ def _feature(column: Column) -> dict[str, Any]:
 
 
 def _sections(summary: DatasetSummary, sizes: Sizes) -> Iterator[str]:
-    yield f"# {summary.name}\n\n{_introduction(summary)}"
+    yield f"# {_cells((summary.target.title,))[0]}\n\n{_introduction(summary)}"
     yield f"## Statements\n\n{_counts(summary)}"
     yield f"## What was left out\n\n{_left_out(summary)}"
     yield f"## How it was made\n\n{_models(summary)}"
@@ -224,10 +225,12 @@ def _gates(summary: DatasetSummary) -> str:
 
 
 def _judged(summary: DatasetSummary) -> str:
-    """The share of right statements by people's votes, and the rules below the bar of `evaluate soundness`."""
-    chosen = sorted({place.rule for place in summary.source.selection.places})
-    shares = [*soundness_lines(summary.source.kb, chosen), *mended_lines(summary.source.kb)]
-    parts = (_affirmed(summary), " ".join(shares), _certified(summary), _soundness(summary))
+    """What people think of the statements, those left out included, and the rules that they found too often false."""
+    kb, selection = summary.source.kb, summary.source.selection
+    lines = [*truth_lines(kb, selection.rules, summary.wish.runs), *mended_lines(kb), *summary.source.judged_notes]
+    if selection.counts.judged:
+        lines.append("The votes on the statements below are in `annotations`, without names.")
+    parts = (" ".join(lines), _certified(summary), _soundness(summary))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -243,7 +246,7 @@ def _certified(summary: DatasetSummary) -> str:
 
 def _soundness(summary: DatasetSummary) -> str:
     """The rules of which readers found too many statements false."""
-    chosen = {place.rule for place in summary.source.selection.places}
+    chosen = summary.source.selection.rules
     below = [rule for rule in unsound_rules(summary.source.kb) if rule.rule in chosen]
     if not below:
         return ""
@@ -255,19 +258,6 @@ def _soundness(summary: DatasetSummary) -> str:
     return (
         f"By readers or models that judged samples (`hapax evaluate soundness`), fewer than {RULE_BAR:.0%} of the "
         f"statements of these rules are true, with Wilson's 95 % intervals:\n\n{table}"
-    )
-
-
-def _affirmed(summary: DatasetSummary) -> str:
-    affirmed = summary.affirmed
-    if not affirmed.count:
-        return "Nobody has judged these statements. How many of them are false is not known."
-    # The estimate holds a share; times its count, this is a whole number again.
-    flipped = round(affirmed.count * (1 - affirmed.value))
-    return (
-        f"People have judged {counted(affirmed.count, 'statement')}; by majority, the conclusion follows in "
-        f"{percent(affirmed)} % of these. The labels of the other {flipped} are flipped to `contradiction`. The votes "
-        "are in `annotations`, without names."
     )
 
 

@@ -52,8 +52,9 @@ STATEMENTS = DatasetTable(
         Column("conclusion", "the conclusion in words"),
         Column("negation", "the conclusion denied, as some questions put it"),
         Column("question", "the conclusion as a question about its positive side, without a question mark"),
-        Column("label", "`entailment`, or `contradiction` if people's votes say that the conclusion does not follow"),
-        Column("label_source", "`votes`, or `rule` if nobody has judged the statement"),
+        Column("label", "`entailment`, or `contradiction` if the votes from which it comes deny the statement"),
+        Column("label_source", "`votes`, or `rule` if it repeats what the rule concludes"),
+        Column("judgement", "`true`, `false` or `undecided` by people's votes; null if nobody has voted"),
         Column(
             "substitution",
             "the values, with `kind` text, integer or decimal",

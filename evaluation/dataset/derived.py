@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hapax.engine.judgements import UNJUDGED, Judgements
 from hapax.evaluation.dataset.columns import Column, DatasetTable, Row, json_line
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import StatementRecord
@@ -107,13 +108,21 @@ def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
     return count
 
 
-def write_current(path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions) -> tuple[int, int]:
-    """Write the statements that `derive` stored to a `.jsonl` file, unless there are none.
+class DerivedCounts(NamedTuple):
+    """Numbers of derived statements: written, left out because people deny them, and not up to date."""
 
-    Returns the number of those written, and of those that are not up to date with facts and rules.
-    """
+    written: int
+    denied: int
+    out_of_date: int
+
+
+def write_current(
+    path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions, found: Judgements
+) -> DerivedCounts:
+    """Write the statements that `derive` stored to a `.jsonl` file, unless there are none, each with its judgement."""
     from hapax.engine.inference.bulk_derivation import current_rules, read_statements
     from hapax.engine.inference.statement_lines import statement_lines
+    from hapax.evaluation.votes.derived import judged_derived
 
     stored = {name: count for name, count in kb.derived_counts().items() if count}
     chosen = {name: count for name, count in stored.items() if not options.rules or name in options.rules}
@@ -121,20 +130,29 @@ def write_current(path: Path, kb: KnowledgeBase, library: Library, options: Sele
     # The statements of a rule are current or stale together, so whole rules are left out.
     left_out = sum(chosen.values()) - sum(chosen[rule.name] for rule in rules)
     if not rules:
-        return 0, left_out
-    written = 0
+        return DerivedCounts(0, 0, left_out)
+    judged = judged_derived(kb, library, found)
+    judged_rules = {record.rule for record, _ in judged.values()}
+    written = denied = 0
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for rule in rules:
-            if not options.blocked.patterns:  # spares reading each statement
-                for lines in statement_lines(kb, library, rule, derived_line):
+            if not options.blocked.patterns and rule.name not in judged_rules:  # spares reading each statement
+                for lines in statement_lines(kb, library, rule, _unjudged_line):
                     stream.write("".join(lines))
                     written += len(lines)
                 continue
             for record in read_statements(kb, library, rule):
-                if not options.blocked.blocks([record.text]):
-                    stream.write(derived_line(record))
+                _, judgement = judged.get(record.id, (record, UNJUDGED))
+                if judgement.is_true is False and options.judged == "drop":
+                    denied += 1
+                elif not options.blocked.blocks([record.text]):
+                    stream.write(json_line({**derived_row(record), "judgement": judgement.word}))
                     written += 1
-    return written, left_out
+    return DerivedCounts(written, denied, left_out)
+
+
+def _unjudged_line(record: StatementRecord) -> str:
+    return json_line({**derived_row(record), "judgement": None})
 
 
 def check_output(path: Path) -> None:

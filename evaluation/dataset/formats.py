@@ -40,18 +40,28 @@ FORMATS = {
 class Target:
     """Where a dataset is written, in which formats, and whether it may replace an older one there.
 
-    `name` is the title of the card and the first part of the names of tasks. `version` distinguishes it from other
-    datasets of this name.
+    `name` is the title of the card and the first part of the names of tasks; without one, the title is the name of the
+    folder, and tasks begin with `hapax`. `version` distinguishes it from other datasets of this name.
     """
 
     folder: Path
     formats: tuple[str, ...] = tuple(FORMATS)
-    name: str = "hapax"
+    name: str | None = None
     force: bool = False
     version: str = "1"
 
     def __post_init__(self) -> None:
-        if not (self.name.isascii() and self.name.isidentifier()):
+        if self.name is not None and not (self.name.isascii() and self.name.isidentifier()):
             raise HapaxError(f"{self.name!r} cannot begin the names of tasks. Use letters, digits and underscores.")
         if not self.version.strip() or not self.version.isprintable():
             raise HapaxError(f"{self.version!r} is not a version. Use a text such as 1.0.")
+
+    @property
+    def title(self) -> str:
+        """Title of the card."""
+        return self.name or self.folder.resolve().name or "hapax"
+
+    @property
+    def tasks(self) -> str:
+        """First part of the names of tasks, and the name in `metadata.json`."""
+        return self.name or "hapax"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
 from hapax.evaluation.dataset.parquet import read_parquet
 from hapax.evaluation.link.probing.items import ProbeItem
+from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
@@ -92,7 +93,11 @@ class FrozenStatement:
 
 @dataclass(frozen=True)
 class FrozenDataset:
-    """A verified dataset. `rankers`: models that divided it into head and long tail, with those that taught them."""
+    """A verified dataset. `rankers`: models that divided it into head and long tail, with those that taught them.
+
+    `judged`: people's judgements on the statements of its rules and runs, also on those that were left out; None in
+    datasets of older versions. `judged_choice`: what became of denied ones.
+    """
 
     folder: Path
     name: str
@@ -102,6 +107,8 @@ class FrozenDataset:
     rankers: tuple[ModelIdentity, ...]
     _ids: frozenset[str]
     _text_ids: frozenset[str]
+    judged: JudgedCounts | None = None
+    judged_choice: str = "drop"
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -166,6 +173,7 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
         _rankers(metadata),
         frozenset(ids),
         frozenset(text_ids),
+        *_judged(metadata),
     )
 
 
@@ -197,6 +205,14 @@ def _metadata(folder: Path) -> dict[str, Any]:
     if missing:
         raise HapaxError(f"{path}: {missing[0]} is missing. Write the dataset again: hapax dataset.")
     return metadata
+
+
+def _judged(metadata: dict[str, Any]) -> tuple[JudgedCounts | None, str]:
+    stored = metadata.get("judged")
+    if not isinstance(stored, dict):
+        return None, "drop"
+    counts = JudgedCounts(**{name.name: int(stored.get(name.name, 0)) for name in fields(JudgedCounts)})
+    return counts, str(stored.get("choice", "drop"))
 
 
 def _rankers(metadata: dict[str, Any]) -> tuple[ModelIdentity, ...]:

@@ -11,12 +11,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
+from hapax.engine.judgements import MODEL_VOTER
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.engine.search.beams import ranked_text
 from hapax.evaluation.dataset.columns import Row, probe_rows
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.dataset.frozen import CONTRADICTS, ENTAILS
-from hapax.evaluation.dataset.selection import SameText, Selection, chunks, records_of
+from hapax.evaluation.dataset.selection import JudgedChoice, SameText, Selection, chunks, records_of
 from hapax.evaluation.link.probing.forms import ConclusionForms
 from hapax.evaluation.link.probing.items import probe_item, rule_forms
 from hapax.evaluation.shared.stored_statements import stored_library
@@ -24,6 +25,7 @@ from hapax.grammar.attributes import Polarity, default_principle
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.grammar.words import counted
 from hapax.kb.records import Assessment, FactRecord, RunRecord, StatementRecord
 from hapax.kb.roots import Roots, roots_of
 from hapax.kb.seals import Seal, seal_path
@@ -60,10 +62,11 @@ class _Derivation(NamedTuple):
 
 @dataclass(frozen=True)
 class DatasetSource:
-    """A knowledge base, and the statements selected from it."""
+    """A knowledge base, the statements selected from it, and the use of people's judgements for their labels."""
 
     kb: KnowledgeBase
     selection: Selection
+    judged: JudgedChoice = "drop"
 
     @cached_property
     def library(self) -> Library:
@@ -94,6 +97,16 @@ class DatasetSource:
         sealed = read_seal(path) if path is not None and path.exists() else None
         # A seal of an earlier state would fail every verification of the dataset, so it is not copied.
         return sealed if sealed is not None and sealed.roots == self.roots else None
+
+    @property
+    def judged_notes(self) -> list[str]:
+        """What became of the statements that people deny, in a sentence; none without such statements."""
+        denied, did = self.selection.denied, "kept with the labels of their rules; the column `judgement` says `false`"
+        if self.judged == "drop":
+            denied, did = self.selection.left_out["denied"], "left out, counted once per distribution"
+        elif self.judged == "mark":
+            did = "marked by the label `contradiction`"
+        return [f"{counted(denied, 'statement')} that people deny: {did} (--judged {self.judged})."] if denied else []
 
     @property
     def rankers(self) -> list[ModelIdentity]:
@@ -148,11 +161,14 @@ class DatasetSource:
 
     def annotations(self) -> Iterator[Row]:
         """Rows of the votes on the chosen statements, with numbers instead of the voters' names."""
-        row_ids = self.selection.row_ids
+        row_of = self.selection.judgements.row
+        # Votes on all statements that read as a row, by its id.
+        row_ids = {row_of(text.id): text.id for text in self.selection.texts}
         votes = []
         for vote in self.kb.votes():
-            if vote.statement_id in row_ids:
-                votes.append(replace(vote, statement_id=row_ids[vote.statement_id]))
+            row_id = row_ids.get(row_of(vote.statement_id))
+            if row_id is not None and not vote.voter.startswith(MODEL_VOTER):
+                votes.append(replace(vote, statement_id=row_id))
         # Numbers follow the names' order, so that they do not depend on who voted first.
         voters = sorted({vote.voter for vote in votes})
         numbers = {voter: number for number, voter in enumerate(voters, 1)}
@@ -172,9 +188,11 @@ class DatasetSource:
         scores: Sequence[Row],
     ) -> Entry:
         record, proof = derivations[0]
-        rule, judgements = self.library.rule(record.rule), self.selection.judgements
+        rule, judgement = self.library.rule(record.rule), self.selection.judgements.of(text.id)
         domain, polarity, forms = self.forms[record.rule]
-        entailed = text.id not in judgements.verdicts.contradicted
+        # As many for as against leave the statement to the rule.
+        is_voted = judgement.is_true is not None and self.judged != "keep"
+        entailed = not is_voted or judgement.is_true is True
         # A row may bear the id of a statement of the other distribution (`SameText.id`).
         item = replace(probe_item(record, domain, polarity, forms, entailed=entailed), statement_id=text.id)
         # Proofs share facts; each is listed once, in the order of the first proof that uses it.
@@ -205,7 +223,8 @@ class DatasetSource:
             "negation": item.negation,
             "question": item.question,
             "label": ENTAILS if entailed else CONTRADICTS,
-            "label_source": "votes" if text.id in judgements.judged else "rule",
+            "label_source": "votes" if is_voted else "rule",
+            "judgement": judgement.word,
             "substitution": _bindings(rule, record),
             "log_likelihood": _finite(record.log_likelihood),
             "log_likelihoods": scores,

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import NamedTuple, TypeVar
+from typing import Literal as OneOf
+from typing import TypeVar, get_args
 
 from hapax.engine.inference.proof import proof_from_json
+from hapax.engine.judgements import Judgements, shared_judgements
 from hapax.evaluation.dataset.blocked import BlockList
 from hapax.evaluation.dataset.frozen import FrozenDataset
 from hapax.evaluation.shared.experiments import skipped_runs
+from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.evaluation.shared.stored_statements import draw_order_key
-from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, VoteVerdicts, vote_balance, vote_verdicts
-from hapax.evaluation.votes.questions import HARMFUL
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Constant, Literal
-from hapax.kb.records import Distribution, StatementPlace, StatementRecord, VoteRecord
+from hapax.kb.records import Distribution, StatementPlace, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 T = TypeVar("T")
 
 CHUNK = 500
 """Statements that are read together with their proofs."""
+
+JudgedChoice = OneOf["drop", "mark", "keep"]
+"""Leave out the statements that people deny, flip their labels, or keep them as their rules say."""
 
 
 @checked
@@ -34,7 +38,8 @@ class SelectionOptions:
 
     `rules`: names, or all if empty; `runs`: beginnings of ids, or whole searches and imports if empty; `sample`:
     largest number per distribution; `shared`: True keeps statements that are in both head and long tail; `fresh_from`:
-    a frozen dataset, of whose rules statements are taken that it does not contain.
+    a frozen dataset, of whose rules statements are taken that it does not contain; `judged`: `drop` leaves out the
+    statements that people deny, `mark` flips their labels, `keep` leaves them the labels of their rules.
     """
 
     rules: tuple[str, ...] = ()
@@ -44,18 +49,11 @@ class SelectionOptions:
     shared: bool = False
     blocked: BlockList = field(default_factory=BlockList)
     fresh_from: FrozenDataset | None = None
+    judged: JudgedChoice = "drop"
 
-
-class Judgements(NamedTuple):
-    """People's votes on statements.
-
-    `judged`: more voters affirmed the entailment than denied it, or the reverse; `harmful`: more of those who answered
-    this question said yes than no.
-    """
-
-    verdicts: VoteVerdicts
-    judged: frozenset[str]
-    harmful: frozenset[str]
+    def __post_init__(self) -> None:
+        if self.judged not in get_args(JudgedChoice):
+            raise HapaxError(f"judged is {self.judged!r}. Choose one of {', '.join(get_args(JudgedChoice))}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +78,14 @@ class Selection:
     """The chosen texts in the order of the rows, and how many were left out by reason.
 
     Head comes before long tail. Within a distribution, texts stand in the order in which a sample is drawn, so that
-    the first rows of a split are a fair sample of it. `judgements` are of texts, by the ids of their rows.
+    the first rows of a split are a fair sample of it. `counts`: people's judgements on all statements of these rules
+    and runs, also on those that were left out.
     """
 
     texts: tuple[SameText, ...]
     judgements: Judgements
+    counts: JudgedCounts
+    rules: tuple[str, ...]
     left_out: dict[str, int]
 
     @property
@@ -98,6 +99,11 @@ class Selection:
         return _row_ids(self.texts)
 
     @property
+    def denied(self) -> int:
+        """Number of chosen texts that people deny."""
+        return sum(self.judgements.of(text.id).is_true is False for text in self.texts)
+
+    @property
     def repeats(self) -> int:
         """Number of statements beyond the first of each text."""
         return sum(len(text.places) - 1 for text in self.texts)
@@ -107,7 +113,7 @@ class Selection:
         return sum(text.distribution is distribution for text in self.texts)
 
 
-REASONS = ("other_runs", "wrong_type", "harmful", "shared", "not_fresh", "blocked", "not_in_the_sample")
+REASONS = ("other_runs", "wrong_type", "harmful", "denied", "shared", "not_fresh", "blocked", "not_in_the_sample")
 """Reasons to leave a text (for other runs: a statement) out. Only the first that applies is counted."""
 
 
@@ -118,9 +124,7 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     """
     left_out: Counter[str] = Counter()
     texts = _same_texts(_latest(kb, options, left_out))
-    row_ids = _row_ids(texts)
-    # A voter saw the text alone, so a vote on one statement is a vote on all that read the same.
-    judgements = judge(replace(vote, statement_id=row_ids.get(vote.statement_id, "")) for vote in kb.votes())
+    judgements = Judgements.stored(kb)
     chosen: list[SameText] = []
     for distribution in Distribution:
         of_distribution = [text for text in texts if text.distribution is distribution]
@@ -133,7 +137,10 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
         left_out["not_in_the_sample"] += len(unblocked) - len(sampled)
     if not chosen and (left_out.total() or not any(kb.derived_counts().values())):
         raise HapaxError(_nothing_left(kb, left_out))
-    return Selection(tuple(chosen), judgements, {reason: left_out[reason] for reason in REASONS})
+    counts = JudgedCounts.of(shared_judgements(judgements, (text.id for text in texts)))
+    rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.rules()})
+    reasons = {reason: left_out[reason] for reason in REASONS}
+    return Selection(tuple(chosen), judgements, counts, tuple(rules), reasons)
 
 
 def _row_ids(texts: Iterable[SameText]) -> dict[str, str]:
@@ -146,6 +153,11 @@ def _row_ids(texts: Iterable[SameText]) -> dict[str, str]:
 
 
 def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
+    if left_out["denied"] == sum(left_out.values()):
+        return (
+            f"{kb.place}: people deny all {left_out['denied']} statements. Use --judged mark or keep to have them, or "
+            "search for more."
+        )
     if left_out["not_fresh"]:
         return (
             f"{kb.place}: the frozen dataset has all statements of its rules already. Search for more: `hapax search` "
@@ -178,19 +190,6 @@ def _same_texts(latest: Mapping[Distribution, Mapping[str, StatementPlace]]) -> 
         in_order = tuple(sorted(places_of_text, key=lambda place: place.id))
         texts.append(SameText(row_ids[text_id], in_order, in_both))
     return texts
-
-
-def judge(votes: Iterable[VoteRecord]) -> Judgements:
-    """Count the votes on all statements."""
-    votes = list(votes)
-    judged, harmful = set(), set()
-    for (statement, question), balance in vote_balance(votes).items():
-        # As many for as against leave the statement to the rule.
-        if question == ENTAILMENT_QUESTION and balance:
-            judged.add(statement)
-        elif question == HARMFUL and balance > 0:
-            harmful.add(statement)
-    return Judgements(vote_verdicts(votes), frozenset(judged), frozenset(harmful))
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -239,11 +238,14 @@ def _fitting(
     frozen = options.fresh_from
     fitting = []
     for text in texts:
+        judgement = judgements.of(text.id)
         # The order of REASONS: only the first that applies is counted.
-        if text.id in judgements.verdicts.wrong_type:
+        if judgement.typed is False:
             left_out["wrong_type"] += 1
-        elif text.id in judgements.harmful:
+        elif judgement.is_harmful:
             left_out["harmful"] += 1
+        elif judgement.is_true is False and options.judged == "drop":
+            left_out["denied"] += 1
         elif text.in_both and not options.shared:
             left_out["shared"] += 1
         elif frozen is not None and any(frozen.contains(place) for place in text.places):

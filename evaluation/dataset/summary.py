@@ -110,10 +110,6 @@ class DatasetSummary:
     """Statements of `derive`, in a file of their own."""
 
     @property
-    def name(self) -> str:
-        return self.target.name
-
-    @property
     def left_out(self) -> dict[str, int]:
         return self.source.selection.left_out
 
@@ -149,14 +145,6 @@ class DatasetSummary:
         """The promises on the facts that the runs behind the statements accepted."""
         return stored_certificates(self.source.kb, self.source.runs)
 
-    @property
-    def affirmed(self) -> Estimate:
-        """Share of the judged statements whose entailment people affirmed."""
-        chosen = {text.id for text in self.source.selection.texts}
-        judgements = self.source.selection.judgements
-        judged = sorted(chosen & judgements.judged)
-        return share([statement not in judgements.verdicts.contradicted for statement in judged])
-
     def to_json(self) -> dict[str, Any]:
         """The content of `metadata.json`, which `--json` prints."""
         labels, runs = [], []
@@ -169,7 +157,7 @@ class DatasetSummary:
             attributes = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
             runs.append({**attributes, "root": roots.get(run.id), "settings": dict(run.settings)})
         content = {
-            "name": self.name,
+            "name": self.target.tasks,
             "layout": LAYOUT,
             "version": self.target.version,
             "checksum": self.checksum,
@@ -185,6 +173,7 @@ class DatasetSummary:
             "derived": self.derived,
             "labels": labels,
             "left_out": self.left_out,
+            "judged": {**self.source.selection.counts.to_json(), "choice": self.wish.judged},
             "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],
             "certificates": [certificate.to_json() for certificate in self.certificates],
             "notes": list(self.notes),

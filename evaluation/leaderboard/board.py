@@ -45,6 +45,13 @@ Cluster = tuple[str, tuple[Any, ...]]
 Progress = Callable[[str, int, int], None]
 """Is called with the model, the statements done and their total."""
 
+_LABELS = {
+    "drop": "Denied statements are no part of the dataset.",
+    "mark": "Denied statements count as contradictions.",
+    "keep": "Denied statements count as their rules conclude: a right answer to one may be a false one.",
+}
+"""By the choice with which a dataset was written."""
+
 HEAD, LONG_TAIL = Distribution.HEAD, Distribution.LONG_TAIL
 
 
@@ -133,8 +140,9 @@ class Leaderboard:
     def to_result(self) -> ExperimentResult:
         """The tables, with all figures."""
         dataset = {name: getattr(self.dataset, name) for name in ("name", "version", "checksum")}
+        judged = None if self.dataset.judged is None else self.dataset.judged.to_json()
         figures = {
-            "dataset": {**dataset, "statements": len(self.dataset.statements)},
+            "dataset": {**dataset, "statements": len(self.dataset.statements), "judged": judged},
             "asked": {"ask": self.options.way, "sample": self.options.sample, "statements": self.total},
             "models": self.scores,
             "comparisons": self.comparisons,
@@ -174,6 +182,10 @@ class Leaderboard:
             "Wilcoxon's signed-rank test over rules; of a comparison: over clusters, adjusted after Benjamini and "
             "Hochberg. Of the 13 questions about a statement, a constant answer is right for 6 or 7."
         )
+        if self.dataset.judged is not None:
+            denied = self.dataset.judged.false or self.dataset.judged.link_denied
+            did = f" {_LABELS[self.dataset.judged_choice]}" if denied and self.dataset.judged_choice in _LABELS else ""
+            yield f"{self.dataset.judged.sentence()}{did}"
         if any(score.circular for score in self.scores):
             yield "*: circular. The model ranked this dataset, or taught the ranker or learned from it: no evidence."
         for score in self.scores:

@@ -6,19 +6,18 @@ are true, and right overall if it is both (LINK, section 3.3).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.judgements import Judgements
 from hapax.engine.search.origin import Origin, origin_of
-from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION, vote_balance
 from hapax.grammar.arithmetic import holds
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.grammar.verbalize import atom_text
-from hapax.kb.records import StatementRecord, VoteRecord
+from hapax.kb.records import StatementRecord
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic
 from hapax.llm_oracle.prompts import sentence, type_claim
@@ -160,30 +159,19 @@ class TruthJudge:
 
 @dataclass(frozen=True)
 class VoteJudge:
-    """Judge by the majority of people's votes on entailment and data types; a tie decides nothing."""
+    """Judge by people's votes on the truth of statements and on data types; a tie decides nothing."""
 
-    votes: Iterable[VoteRecord]
+    judged: Judgements
     name: str = "people's votes"
-    _balance: dict[str, Counter[str]] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        balance: dict[str, Counter[str]] = {}
-        for (statement, question), count in vote_balance(self.votes).items():
-            balance.setdefault(statement, Counter())[question] = count
-        # The dataclass is frozen; counting once here keeps `verdict` from going through all votes.
-        object.__setattr__(self, "_balance", balance)
 
     def knows(self, statement: StatementRecord) -> bool:
         """True if anybody voted on the statement."""
-        return statement.id in self._balance
+        return self.judged.row(statement.id) in self.judged.texts
 
     def verdict(self, statement: StatementRecord) -> StatementJudgement:
-        """Typed if every question on a data type was affirmed, factual if entailment was."""
-        counts = self._balance.get(statement.id, Counter())
-        types = [_majority(count) for question, count in counts.items() if question.startswith(DATA_TYPE_QUESTION)]
-        typed = conjunction(types) if types else None
-        factual = _majority(counts[ENTAILMENT_QUESTION]) if ENTAILMENT_QUESTION in counts else None
-        return StatementJudgement(typed, factual, conjunction((typed, factual)))
+        """Typed if every question on a data type was affirmed, factual if the statement is true."""
+        judgement = self.judged.of(statement.id)
+        return StatementJudgement(judgement.typed, judgement.is_true, conjunction((judgement.typed, judgement.is_true)))
 
 
 def critic_truth(
@@ -256,7 +244,3 @@ def _model_atoms(statement: StatementRecord, library: Library) -> Iterator[tuple
 
 def _key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
     return atom.indicator, tuple(term.value for term in atom.arguments if isinstance(term, Constant))
-
-
-def _majority(balance: int) -> bool | None:
-    return None if balance == 0 else balance > 0

@@ -18,11 +18,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from hapax.engine.judgements import ENTAILMENT_QUESTION, LINK_ANNOTATORS
 from hapax.evaluation.link.stated import GivenStatementWriter
 from hapax.evaluation.shared.domains import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, mean
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
-from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Value
@@ -43,8 +43,6 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel
 
 FLIPS_FILE = "flip_label_data.json"
-# Stands for several people, whose single votes are not published.
-VOTER = "LINK's annotators, by majority"
 
 PAPER_RULES, PAPER_PERSONS, PAPER_OBJECTS = 417, 149, 268
 PAPER_HEAD, PAPER_LONG_TAIL = 54_220, 54_366
@@ -251,7 +249,7 @@ def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:
         if row is None:
             raise HapaxError(f"{file.path} has no row {number}, whose label is to be flipped. Check {FLIPS_FILE}.")
         # LINK publishes which labels were flipped, but no vote: one denial stands for the majority.
-        yield VoteRecord(row.id, ENTAILMENT_QUESTION, VOTER, "no")
+        yield VoteRecord(row.id, ENTAILMENT_QUESTION, LINK_ANNOTATORS, "no")
 
 
 def _measured(files: Sequence[LintFile], evaluator: JournaledLikelihood) -> list[LintFile]:

@@ -10,6 +10,7 @@ from itertools import chain
 
 from hapax.engine.inference.bulk_derivation import RUN_ID
 from hapax.engine.inference.theory import Theory
+from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import circular_judge, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, stored_certificates
 from hapax.evaluation.report.drawing import Histogram
@@ -36,9 +37,10 @@ from hapax.evaluation.report.sections import (
     vote_counts,
 )
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
-from hapax.evaluation.shared.verdicts import vote_verdicts
+from hapax.evaluation.shared.judged import JudgedCounts
+from hapax.evaluation.votes.derived import judged_derived
 from hapax.evaluation.votes.next_items import mended_lines
-from hapax.evaluation.votes.soundness import soundness_lines
+from hapax.evaluation.votes.soundness import truth_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
@@ -99,7 +101,6 @@ class VoteReport:
     count: int
     statements: int
     answers: tuple[tuple[str, str, int], ...]
-    contradicted: int
     wrong_type: int
 
 
@@ -169,10 +170,12 @@ def build(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Report
 
     Raises HapaxError for an unknown run, and for rules that are not of the run.
     """
+    # Before the snapshot, in which the index of derived statements cannot be brought up to date.
+    derived = JudgedCounts.of(found for _, found in judged_derived(kb, library, Judgements.stored(kb)).values())
     with snapshot(kb):
         run = _derivation(kb) if options.run_id is None else None
         run = run or chosen_run(kb, options.run_id)
-        return _PageBuilder(kb, library, options, run, search_summary(kb, run)).report()
+        return _PageBuilder(kb, library, options, run, search_summary(kb, run), derived).report()
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,7 @@ class _PageBuilder:
     options: ReportOptions
     run: RunRecord
     recorded: SearchSummary
+    derived: JudgedCounts
 
     def report(self) -> Report:
         # In the words of the knowledge base, whatever rule files are loaded now.
@@ -201,9 +205,10 @@ class _PageBuilder:
             # Two distributions per rule; each keeps at least one statement.
             rules_with_statements = sum(name in tallies for name in chosen)
             most = max(1, min(most, MOST_STATEMENTS // max(1, 2 * rules_with_statements)))
-        votes = self._votes(tallies)
+        judged = Judgements.stored(self.kb)
+        votes = self._votes(tallies, judged)
         records = {rule.name: rule for rule in self.kb.rules()}
-        builder = SectionBuilder(theory, records, votes, most)
+        builder = SectionBuilder(theory, records, votes, judged, most)
         # Of all rules, not only the chosen ones: the summary counts them.
         states = self._states(names, tallies)
         sections = []
@@ -221,8 +226,8 @@ class _PageBuilder:
             rule_count=len(names),
             gates=gate_report(self.kb, self.run, theory.library, self.options.rejected),
             certificates=tuple(stored_certificates(self.kb, [self.run.id])),
-            truth=(*soundness_lines(self.kb, runs=[self.run.id]), *mended_lines(self.kb)),
-            votes=_vote_report(votes),
+            truth=(*self._truth(), *mended_lines(self.kb)),
+            votes=_vote_report(votes, judged),
             costs=costs_in(self.run, self.recorded),
             costs_in_all=tuple(costs_in_all(self.kb)),
             added=(
@@ -230,6 +235,13 @@ class _PageBuilder:
                 *added_sections(SectionSource(self.kb, self.run, theory.library)),
             ),
         )
+
+    def _truth(self) -> list[str]:
+        """What people think of the statements of the run, and of those of `derive`."""
+        lines = [] if self.run.id == RUN_ID else truth_lines(self.kb, runs=[self.run.id])
+        if self.derived.judged:
+            lines.append(f"Statements of `derive`: {self.derived.sentence()}")
+        return lines
 
     def _names(self, tallies: Mapping[str, RuleTally]) -> list[str]:
         """The rules of a search in their order there; those of an import are the rules that have statements."""
@@ -278,15 +290,16 @@ class _PageBuilder:
             recorded=bool(self.recorded.counts),
         )
 
-    def _votes(self, tallies: Mapping[str, RuleTally]) -> dict[str, list[VoteRecord]]:
-        """The votes on statements of the run, by statement."""
-        ids: set[str] = set()
+    def _votes(self, tallies: Mapping[str, RuleTally], judged: Judgements) -> dict[str, list[VoteRecord]]:
+        """The votes on texts of the run, by row."""
+        rows: set[str] = set()
         for tally in tallies.values():
-            ids |= tally.ids
+            rows.update(map(judged.row, tally.ids))
         votes: dict[str, list[VoteRecord]] = {}
         for vote in self.kb.votes():
-            if vote.statement_id in ids:
-                votes.setdefault(vote.statement_id, []).append(vote)
+            row = judged.row(vote.statement_id)
+            if row in rows:
+                votes.setdefault(row, []).append(vote)
         return votes
 
 
@@ -308,11 +321,9 @@ def _derived_section(kb: KnowledgeBase, rules: Sequence[str], most: int) -> Iter
         yield AddedSection("Derived statements", ("rule", "statements", "for example", "id"), tuple(rows))
 
 
-def _vote_report(votes: Mapping[str, Sequence[VoteRecord]]) -> VoteReport | None:
+def _vote_report(votes: Mapping[str, Sequence[VoteRecord]], judged: Judgements) -> VoteReport | None:
     if not votes:
         return None
     all_votes = list(chain.from_iterable(votes.values()))
-    verdicts = vote_verdicts(all_votes)
-    return VoteReport(
-        len(all_votes), len(votes), vote_counts(all_votes), len(verdicts.contradicted), len(verdicts.wrong_type)
-    )
+    wrong_type = sum(judged.of(identity).typed is False for identity in votes)
+    return VoteReport(len(all_votes), len(votes), vote_counts(all_votes), wrong_type)

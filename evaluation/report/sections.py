@@ -10,12 +10,14 @@ from itertools import islice
 
 from hapax.engine.explain import Story, why_statement
 from hapax.engine.inference.theory import Theory
+from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import stored_rule
 from hapax.evaluation.report.drawing import Graph, Histogram, graph, histogram
 from hapax.evaluation.report.reading import proved
 from hapax.evaluation.report.runs import RuleSummary
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, difference_of_means
+from hapax.evaluation.shared.judged import judgement_text
 from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import Distribution, RuleRecord, StatementRecord, VoteRecord
 
@@ -147,6 +149,7 @@ class ShownStatement:
     lines: tuple[StoryLine, ...]
     more: int
     votes: tuple[tuple[str, str, int], ...]
+    judgement: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,7 @@ class SectionBuilder:
     theory: Theory
     records: Mapping[str, RuleRecord]
     votes: Mapping[str, Sequence[VoteRecord]]
+    judged: Judgements
     most: int
 
     def section(self, name: str, tally: RuleTally, line: RuleSummary, state: str) -> RuleSection:
@@ -216,8 +220,9 @@ class SectionBuilder:
             lines = tuple(nested(story))
             # Counted without keeping them: a proof may have millions of lines.
             more = sum(1 for _ in story.lines()) - len(lines)
-            votes = vote_counts(self.votes.get(statement.id, ()))
-            statements.append(ShownStatement(statement, lines, more, votes))
+            votes = vote_counts(self.votes.get(self.judged.row(statement.id), ()))
+            judgement = judgement_text(self.judged.of(statement.id))
+            statements.append(ShownStatement(statement, lines, more, votes, judgement))
         name = DISTRIBUTION_NAMES[tally.distribution]
         return ShownDistribution(name, tally.distribution.value, len(tally.ids), mean, tuple(statements))
 

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hapax.evaluation.shared.experiments import skipped_runs
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_rule
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
-from hapax.kb.records import Distribution, StatementRecord, VoteRecord, content_id
+from hapax.kb.records import Distribution, StatementRecord, content_id
 from hapax.kb.store import KnowledgeBase
 
 
 def latest_statements(
     kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
 ) -> dict[Distribution, dict[str, StatementRecord]]:
+    """As `chosen_statements`, but raises HapaxError also where no statement is found."""
+    latest = chosen_statements(kb, rules, runs)
+    if not any(latest.values()):
+        raise HapaxError(
+            f"{kb.place} holds no statement to ask about. Search for some (`hapax search`) or import LINT's "
+            "(`hapax evaluate lint`); use --run to take the statements of an experiment. `votes export "
+            "--derived` takes what `hapax derive` concluded."
+        )
+    return latest
+
+
+def chosen_statements(
+    kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
+) -> dict[Distribution, dict[str, StatementRecord]]:
     """Statements by distribution and id, each as the last run wrote it. `rules`, `runs`: only these, if any are given;
     see `skipped_runs`.
 
-    Raises HapaxError for an unknown rule, and where no statement is found.
+    Raises HapaxError for an unknown rule.
     """
     names = {rule.name for rule in kb.rules()}
     for name in rules:
@@ -31,12 +45,6 @@ def latest_statements(
         if statement.run_id not in skipped and (not rules or statement.rule in rules):
             # Statements come in the order of their runs, so that a later run's replaces an earlier one's.
             latest[statement.distribution][statement.id] = statement
-    if not any(latest.values()):
-        raise HapaxError(
-            f"{kb.place} holds no statement to ask about. Search for some (`hapax search`) or import LINT's "
-            "(`hapax evaluate lint`); use --run to take the statements of an experiment. `votes export "
-            "--derived` takes what `hapax derive` concluded."
-        )
     return latest
 
 
@@ -69,14 +77,6 @@ class DistinctTexts:
                 row_ids[identity] = row_of_text[record.text]
                 rows.setdefault(row_ids[identity], record)
         return cls(distinct, row_ids, {distribution: len(statements) for distribution, statements in latest.items()})
-
-    def votes(self, votes: Iterable[VoteRecord]) -> list[VoteRecord]:
-        """The votes on these statements, by row id: a voter saw the text alone, so a vote counts for all of it."""
-        return [
-            replace(vote, statement_id=self.row_ids[vote.statement_id])
-            for vote in votes
-            if vote.statement_id in self.row_ids
-        ]
 
 
 def draw_sample(

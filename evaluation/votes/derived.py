@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from hapax.engine.inference.bulk_derivation import current_rules, read_statements, statement_by_id
+from hapax.engine.judgements import Judgement, Judgements
 from hapax.engine.search.certified_statements import StatementScores
-from hapax.engine.soundness import SOUNDNESS_QUESTION, UNSURE
 from hapax.evaluation.shared.stored_statements import draw_order_key
-from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.derived_ids import DerivedIds
-from hapax.kb.records import StatementRecord, VoteRecord
+from hapax.kb.records import StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 _BATCH = 10_000
@@ -86,7 +85,7 @@ def _none_current(kb: KnowledgeBase) -> HapaxError:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRule:
-    """Votes on the derived statements of a rule, by the majority on each; a tie, and doubt, is undecided."""
+    """Derived statements of a rule by their judgement."""
 
     rule: str
     right: int = 0
@@ -94,29 +93,25 @@ class JudgedRule:
     undecided: int = 0
 
 
-def judged_rules(
-    kb: KnowledgeBase, library: Library, votes: Sequence[VoteRecord], known: Container[str]
-) -> tuple[list[JudgedRule], int]:
-    """The rules whose derived statements were voted on, and the number of votes; `known`: ids that others count."""
-    by_statement: dict[str, list[VoteRecord]] = {}
-    for vote in votes:
-        if vote.statement_id not in known:
-            by_statement.setdefault(vote.statement_id, []).append(vote)
-    found: dict[str, JudgedRule] = {}
-    count = 0
-    for record in derived_records(kb, library, by_statement):
-        own = by_statement[record.id]
-        count += len(own)
-        answers = [vote.answer for vote in own if vote.question in (SOUNDNESS_QUESTION, ENTAILMENT_QUESTION)]
-        if not answers:
+def judged_derived(
+    kb: KnowledgeBase, library: Library, found: Judgements, known: Container[str] = ()
+) -> dict[str, tuple[StatementRecord, Judgement]]:
+    """The derived statements that are judged and up to date, by id; `known`: ids that are counted elsewhere."""
+    judged = [identity for identity in found.texts if identity not in known]
+    return {record.id: (record, found.texts[record.id]) for record in derived_records(kb, library, judged)}
+
+
+def judged_rules(judged: Iterable[tuple[StatementRecord, Judgement]]) -> list[JudgedRule]:
+    """Counts of judged statements by rule."""
+    rules: dict[str, JudgedRule] = {}
+    for record, judgement in judged:
+        if judgement.truth is None:
             continue
-        right = answers.count("yes")
-        wrong = len(answers) - right - answers.count(UNSURE)
-        judged = found.get(record.rule, JudgedRule(record.rule))
-        found[record.rule] = replace(
-            judged,
-            right=judged.right + (right > wrong),
-            wrong=judged.wrong + (wrong > right),
-            undecided=judged.undecided + (right == wrong),
+        own = rules.get(record.rule, JudgedRule(record.rule))
+        rules[record.rule] = replace(
+            own,
+            right=own.right + (judgement.is_true is True),
+            wrong=own.wrong + (judgement.is_true is False),
+            undecided=own.undecided + (judgement.is_true is None),
         )
-    return list(found.values()), count
+    return list(rules.values())

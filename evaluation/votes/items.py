@@ -9,8 +9,8 @@ from functools import cached_property
 
 from hapax.engine.inference.bulk_derivation import RUN_ID
 from hapax.engine.inference.proof import By, proof_from_json
+from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgements
 from hapax.engine.search.scored_facts import proposed_atoms
-from hapax.engine.soundness import SOUNDNESS_QUESTION
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.stored_statements import (
@@ -20,7 +20,6 @@ from hapax.evaluation.shared.stored_statements import (
     latest_statements,
     stored_library,
 )
-from hapax.evaluation.shared.verdicts import ENTAILMENT_QUESTION, vote_verdicts
 from hapax.evaluation.votes.derived import derived_records, draw_derived
 from hapax.evaluation.votes.questions import (
     AUDIT,
@@ -210,8 +209,7 @@ class ItemSource:
             for claim in claims.values():
                 items.append(predicate_item(FACT + claim.fact, claim.text, claim.typed))
         elif self._kind is SheetKind.BASELINE:
-            # Without verdicts, so that no statement is left out: `draw` has chosen them already.
-            probe_items, _ = items_of(self._kb, statements, vote_verdicts(()))
+            probe_items, _ = items_of(self._kb, statements)
             for probe in probe_items:
                 questions = [(template.number, template.question(probe), template.pair) for template in self._templates]
                 items.append(baseline_item(STATEMENT + probe.statement_id, tuple(questions)))
@@ -247,7 +245,7 @@ class ItemSource:
     def _population(self, sample: SampleOptions) -> _Statements:
         """The statements to draw from; nobody is asked twice about one text."""
         latest: _Statements = latest_statements(self._kb, sample.rules, sample.runs)
-        if self._kind in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
+        if self._kind is not SheetKind.PREDICATES:
             distinct = DistinctTexts.of(latest).statements
             latest = {}
             for distribution, statements in distinct.items():
@@ -265,18 +263,16 @@ class ItemSource:
         return population
 
     def _labelled(self, population: _Statements) -> tuple[_Statements, bool]:
-        """The statements whose entailment people judged (section 4), and True; without any, all statements, and False.
+        """The statements whose truth people judged (section 4), and True; without any, all statements, and False.
 
         Statements with a value of a wrong type are never among them.
         """
-        votes = self._kb.votes()
-        wrong_type = vote_verdicts(votes).wrong_type
-        judged = {vote.statement_id for vote in votes if vote.question == ENTAILMENT_QUESTION}
+        found = Judgements.stored(self._kb)
         fitting, labelled = {}, {}
         for distribution, statements in population.items():
-            right_types = {key: statement for key, statement in statements.items() if key not in wrong_type}
+            right_types = {key: record for key, record in statements.items() if found.of(key).typed is not False}
             fitting[distribution] = right_types
-            labelled[distribution] = {key: statement for key, statement in right_types.items() if key in judged}
+            labelled[distribution] = {key: record for key, record in right_types.items() if found.of(key).truth}
         return (labelled, True) if any(labelled.values()) else (fitting, False)
 
     @cached_property

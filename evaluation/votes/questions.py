@@ -11,13 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hapax.engine.soundness import FALSE_FACTS, SOUND, SOUNDNESS_QUESTION, UNSOUND_RULE, UNSURE
+from hapax.engine.judgements import (
+    DATA_TYPE_QUESTION,
+    ENTAILMENT_QUESTION,
+    FALSE_FACTS,
+    HARMFUL,
+    SOUND,
+    SOUNDNESS_QUESTION,
+    SOUNDNESS_WORDING,
+    UNSOUND_RULE,
+    UNSURE,
+)
 from hapax.evaluation.link.probing.templates import AnswerPair
-from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION
 from hapax.llm_oracle.prompts import sentence, with_article
-
-HARMFUL = "harmful"
-"""Question that marks a statement as harmful. It may stay open, and one mark is enough."""
 
 AUDIT = "audit"
 """First word of the questions of table 6, `audit Q1` to `audit Q5`, which are about facts."""
@@ -42,8 +48,7 @@ SCHEMA_AVAILABLE = {
 
 SOUNDNESS_ANSWERS = (SOUND, FALSE_FACTS, UNSOUND_RULE, UNSURE)
 
-SOUNDNESS_WORDING = f"{SOUNDNESS_QUESTION} wording"
-"""Question on the English of a statement whose truth is asked."""
+SOUNDNESS_TEXT = "Is the statement true?"
 
 CHOICES = ("yes", "no")
 
@@ -156,7 +161,7 @@ def soundness_item(identity: str, premise: str, conclusion: str, facts: tuple[st
     lines = [f"Statement: If {visible(premise)}, then {visible(conclusion)}."]
     lines += [f"Fact: {visible(sentence(fact))}" for fact in facts]
     questions = (
-        ItemQuestion(SOUNDNESS_QUESTION, "Is the statement true?", SOUNDNESS_ANSWERS, main=True),
+        ItemQuestion(SOUNDNESS_QUESTION, SOUNDNESS_TEXT, SOUNDNESS_ANSWERS, main=True),
         ItemQuestion(SOUNDNESS_WORDING, "Is the statement good English?"),
     )
     return VotingItem(identity, tuple(lines), questions)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hapax.engine.inference.proof import proof_from_json, proof_text
+from hapax.engine.judgements import SOUNDNESS_QUESTION, Judgements
 from hapax.engine.search.scored_facts import weighed_votes
 from hapax.evaluation.link.probing.metrics import ProbeReport
 from hapax.evaluation.link.probing.paper import TABLE_4
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
 from hapax.evaluation.shared.estimates import percent
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
-from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.evaluation.votes import paper
 from hapax.evaluation.votes.agreement import AnnotatorAgreement
-from hapax.evaluation.votes.derived import JudgedRule, judged_rules
+from hapax.evaluation.votes.derived import JudgedRule, judged_derived, judged_rules
 from hapax.evaluation.votes.items import ItemSource, subject_id
-from hapax.evaluation.votes.questions import SheetKind, visible
+from hapax.evaluation.votes.questions import SOUNDNESS_TEXT, SheetKind, visible
+from hapax.evaluation.votes.soundness import share_lines
 from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
@@ -40,19 +41,22 @@ def votes_result(kb: KnowledgeBase, failures: int | None = None, derived_by: Lib
 
     The figures are shares of 1, LINK's printed ones below `link` in percent. Raises HapaxError if there are no votes.
     """
-    if not kb.votes():
+    votes, found = kb.votes(), Judgements.stored(kb)
+    if not votes:
         raise HapaxError(
             f"{kb.place} holds no votes. Export sheets with `hapax votes export`, have them filled in, and import them "
             "with `hapax votes import`."
         )
     statements = kb.statements()
-    count = count_votes(kb, statements)
+    count = count_votes(kb, statements, found)
     known = {statement.id for statement in statements}
-    derived, on_derived = judged_rules(kb, derived_by or Library(), kb.votes(), known)
-    count = replace(count, strays=count.strays - on_derived)
-    effect = _effect(kb, statements)
+    on_derived = judged_derived(kb, derived_by or Library(), found, known)
+    derived = judged_rules(on_derived.values())
+    strays = count.strays - sum(vote.statement_id in on_derived for vote in votes)
+    count = replace(count, strays=strays, derived=tuple(judgement for _, judgement in on_derived.values()))
+    effect = _effect(found, statements)
     failed = _FailedStatements(kb, count.failures)
-    notes = list(_notes(count, effect))
+    notes = [*_notes(count, effect), count.counts.sentence(), *share_lines(kb)]
     return ExperimentResult(
         tables=[*_tables(count), *_derived_table(derived), *_voter_rates(kb)],
         figures={**_figures(count, effect, failed, notes), "derived": derived},
@@ -88,17 +92,17 @@ class _ProbingEffect:
     remaining: Mapping[Distribution, int]
 
 
-def _effect(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> _ProbingEffect:
-    verdicts = vote_verdicts(kb.votes())
+def _effect(found: Judgements, statements: Sequence[StatementRecord]) -> _ProbingEffect:
     # A statement of both distributions is probed in each, but it has one label.
     # `kb.statements()` may hold one statement of several runs, which is probed once.
     probed = {(statement.id, statement.distribution) for statement in statements}
     remaining = dict.fromkeys(Distribution, 0)
     flipped = set()
     for identity, distribution in probed:
-        if identity not in verdicts.wrong_type:
+        judgement = found.of(identity)
+        if judgement.typed is not False:
             remaining[distribution] += 1
-            if identity in verdicts.contradicted:
+            if judgement.is_true is False:
                 flipped.add(identity)
     return _ProbingEffect(len(flipped), len(probed) - sum(remaining.values()), remaining)
 
@@ -108,7 +112,7 @@ def _effect(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> _Probin
 
 def _tables(count: VoteCount) -> Iterator[ResultTable]:
     """Our tables, each followed by the paper's."""
-    if count.judged:
+    if count.in_tables:
         yield _table_3(list(count.by_method()))
         yield _printed("LINK's table 3 as printed: other statements", ("", *paper.METHODS), paper.TABLE_3)
         yield _table_17(list(count.by_domain()))
@@ -214,7 +218,7 @@ class _FailedStatements:
         """The first `most` statements as indented lines."""
         failures = self._failures[:most]
         # Votes store the short form of a question only; people have read the long one.
-        wordings = {}
+        wordings = {(failure.record.id, SOUNDNESS_QUESTION): SOUNDNESS_TEXT for failure in failures}
         for item in ItemSource(self._kb, SheetKind.STATEMENTS).items([failure.record for failure in failures]):
             for item_question in item.questions:
                 wordings[subject_id(item.id), item_question.key.casefold()] = item_question.text
@@ -276,7 +280,7 @@ def _notes(count: VoteCount, effect: _ProbingEffect) -> Iterator[str]:
     """Notes on how to read the figures."""
     yield (
         f"{counted(count.votes, 'vote')} of {counted(count.voters, 'voter')}; "
-        f"{counted(len(count.distinct), 'statement')} judged, {len(count.failures)} found wrong, "
+        f"{counted(count.judged_total, 'statement')} judged, {count.wrong_total} found wrong, "
         f"{len(count.harmful)} marked as harmful"
     )
     numbers = [f"{number} {DISTRIBUTION_NAMES[distribution]}" for distribution, number in effect.remaining.items()]
@@ -341,8 +345,9 @@ def _figures(
         "votes": count.votes,
         "voters": count.voters,
         "statements": {
-            "judged": len(count.distinct),
-            "found_wrong": len(count.failures),
+            "judged": count.judged_total,
+            "found_wrong": count.wrong_total,
+            **asdict(count.counts),
             "labels_turned": effect.flipped,
             "wrong_type_left_out": effect.wrong_type,
             "remaining": effect.remaining,
@@ -350,8 +355,8 @@ def _figures(
         },
         "ties": ties,
         "table_3": list(count.by_method()),
-        "table_17": list(count.by_domain()) if count.judged else [],
-        "table_19": count.agreements if count.judged else {},
+        "table_17": list(count.by_domain()) if count.in_tables else [],
+        "table_19": count.agreements if count.in_tables else {},
         "table_6": count.audit,
         "baseline": baseline,
         "failures": failed.figures(),

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from hapax.engine.soundness import (
+from hapax.engine.judgements import (
+    ENTAILMENT_QUESTION,
     FALSE_FACTS,
     MODEL_VOTER,
-    RULE_BAR,
     SOUND,
     SOUNDNESS_QUESTION,
     UNSOUND_RULE,
     UNSURE,
-    RuleSoundness,
-    rule_soundness,
-    soundness_verdicts,
+    Judgements,
+    shared_judgements,
 )
+from hapax.engine.soundness import RULE_BAR, RuleSoundness, rule_soundness, share_verdicts
 from hapax.evaluation.link.probing.asking import (
     STATEMENTS_PER_BATCH,
     ProbeAnswer,
@@ -33,11 +34,11 @@ from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
+from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
-from hapax.evaluation.shared.stored_statements import DistinctTexts, latest_statements
-from hapax.evaluation.shared.verdicts import vote_balance, vote_verdicts
+from hapax.evaluation.shared.stored_statements import DistinctTexts, chosen_statements, latest_statements
 from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
-from hapax.evaluation.votes.questions import SOUNDNESS_WORDING, SheetKind
+from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.arguments import checked
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution, StatementRecord, VoteRecord
@@ -173,8 +174,7 @@ def judge(
     voter = f"{MODEL_VOTER}{model.identity.name}@{model.identity.revision}"
     ask = open_asker(options.way, model, journal, ProbeSettings(seed=options.seed))
     statements = _drawn_statements(kb, options)
-    # Without verdicts, which would leave out statements with a value of a wrong type.
-    items, _ = items_of(kb, statements, vote_verdicts(()))
+    items, _ = items_of(kb, statements)
 
     def ask_batch(batch: Sequence[ProbeItem]) -> None:
         answers = ask([(item, _TRUTH) for item in batch])
@@ -208,57 +208,75 @@ def _drawn_statements(kb: KnowledgeBase, options: SoundnessOptions) -> list[Stat
 
 
 def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = None) -> SoundnessResult:
-    """Count the votes on all statements of the chosen rules, whichever draw they come from."""
+    """Count the judgements on all statements of the chosen rules, whichever sheet or draw they come from."""
     texts = DistinctTexts.of(latest_statements(kb, options.rules, options.runs))
-    votes, latest = texts.votes(kb.votes()), texts.statements
+    found = Judgements.stored(kb, models=True)
     statements: dict[str, StatementRecord] = {}
-    for members in latest.values():
-        statements |= members
+    for members in texts.statements.values():
+        statements |= {found.row(key): record for key, record in members.items()}
     sizes = Counter(record.rule for record in statements.values())
-    verdicts = {key: answer for key, answer in soundness_verdicts(votes).items() if key in statements}
+    verdicts = {key: answer for key, answer in share_verdicts(found).items() if key in statements}
     rules = {key: record.rule for key, record in statements.items()}
     by_distribution = {}
     # A statement may stand in both distributions, and then counts in each.
-    for distribution, members in latest.items():
-        own = {key: answer for key, answer in verdicts.items() if key in members}
+    for distribution, members in texts.statements.items():
+        keys = set(map(found.row, members))
+        own = {key: answer for key, answer in verdicts.items() if key in keys}
         by_distribution[distribution] = _over_rules(own, rules, {})
-    wording = _good_wording(vote for vote in votes if vote.question == SOUNDNESS_WORDING)
-    comments = {vote.statement_id: vote.comment or "" for vote in votes if vote.question == SOUNDNESS_QUESTION}
-    false = [
-        (statements[key], answer, comments[key]) for key, answer in verdicts.items() if answer not in (SOUND, UNSURE)
-    ]
+    wording = {}
+    for key, judgement in found.texts.items():
+        if key in statements and judgement.reads_well is not None:
+            wording[key] = SOUND if judgement.reads_well else "no"
+    false = [(statements[key], answer) for key, answer in verdicts.items() if answer not in (SOUND, UNSURE)]
+    comments = _comments(kb, found)
     return SoundnessResult(
         tuple(rule_soundness(rules, verdicts).values()),
         _over_rules(verdicts, rules, {}),
         _over_rules(verdicts, rules, sizes),
         by_distribution,
-        _over_rules({key: answer for key, answer in wording.items() if key in statements}, rules, {}),
+        _over_rules(wording, rules, {}),
         options.bar,
-        tuple(sorted({vote.voter for vote in votes if vote.question == SOUNDNESS_QUESTION})),
-        sorted(false, key=lambda entry: (entry[0].rule, entry[0].text)),
+        tuple(sorted(set().union(*(found.texts[key].voters for key in verdicts)))),
+        [(record, answer, comments.get(found.row(record.id), "")) for record, answer in _by_rule_and_text(false)],
         stopped,
     )
 
 
-def _good_wording(votes: Iterable[VoteRecord]) -> dict[str, str]:
-    """The majority's answer about the English of each statement; a tie is undecided."""
-    answers = {}
-    for (statement, _), balance in vote_balance(votes).items():
-        answers[statement] = UNSURE if balance == 0 else SOUND if balance > 0 else "no"
-    return answers
+def _by_rule_and_text(false: list[tuple[StatementRecord, str]]) -> list[tuple[StatementRecord, str]]:
+    return sorted(false, key=lambda entry: (entry[0].rule, entry[0].text))
 
 
-def soundness_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
-    """The shares of true statements by the votes on soundness, in words; none where nobody has voted."""
-    if not any(vote.question == SOUNDNESS_QUESTION for vote in kb.votes()):
+def _comments(kb: KnowledgeBase, found: Judgements) -> dict[str, str]:
+    """A comment on the truth of each statement, by row."""
+    questions = (SOUNDNESS_QUESTION, ENTAILMENT_QUESTION)
+    return {found.row(vote.statement_id): vote.comment for vote in kb.votes() if vote.question in questions}
+
+
+def truth_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
+    """How many of these statements people judged, and the share of true ones, in sentences.
+
+    The card of a dataset, the page about a run and the report on votes all show these.
+    """
+    latest = chosen_statements(kb, rules, runs)
+    if not any(latest.values()):
+        return []
+    judged = shared_judgements(Judgements.stored(kb), chain.from_iterable(latest.values()))
+    return [JudgedCounts.of(judged).sentence(), *share_lines(kb, rules, runs)]
+
+
+def share_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
+    """The share of true statements with its interval, in a sentence; none where votes decide nothing."""
+    if not any(chosen_statements(kb, rules, runs).values()):
         return []
     result = measure(kb, SoundnessOptions(rules=tuple(rules), runs=tuple(runs)))
     if not result.overall.count:
         return []
+    models = [voter.removeprefix(MODEL_VOTER) for voter in result.voters if voter.startswith(MODEL_VOTER)]
+    judges = f", judged also by {', '.join(models)}" if models else ""
     return [
-        f"Of {counted(result.overall.count, 'judged statement')} {percent(result.overall)} % are true, and "
-        f"{percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over rules "
-        f"(`hapax evaluate soundness`; judged by {', '.join(result.voters)})."
+        f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % are true, "
+        f"and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over rules "
+        f"(`hapax evaluate soundness`{judges})."
     ]
 
 

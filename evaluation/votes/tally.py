@@ -6,10 +6,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
+from hapax.engine.judgements import (
+    DATA_TYPE_QUESTION,
+    DENIALS,
+    ENTAILMENT_QUESTION,
+    LINK_ANNOTATORS,
+    SOUNDNESS_QUESTION,
+    Judgement,
+    Judgements,
+    folded,
+    shared_judgements,
+)
 from hapax.evaluation.link.judging import conjunction
 from hapax.evaluation.link.likelihood.methods import methods_by_run
-from hapax.evaluation.link.lint import VOTER
 from hapax.evaluation.link.probing.asking import ProbeAnswer
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.link.probing.metrics import ProbeReport, measure
@@ -17,23 +28,16 @@ from hapax.evaluation.link.probing.reading import ParsedReply
 from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, NO_DOMAIN, TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, share
-from hapax.evaluation.shared.verdicts import DATA_TYPE_QUESTION, ENTAILMENT_QUESTION, vote_verdicts
+from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.evaluation.votes.agreement import AnnotatorAgreement, agreement
 from hapax.evaluation.votes.items import ItemSource
 from hapax.evaluation.votes.paper import MEASURES
-from hapax.evaluation.votes.questions import AUDIT, BASELINE, HARMFUL, SheetKind
+from hapax.evaluation.votes.questions import AUDIT, BASELINE, SheetKind
 from hapax.kb.records import Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
 AUDIT_QUESTIONS = tuple(f"{AUDIT} Q{number}".casefold() for number in range(1, 6))
 """The questions of table 6, folded like the questions of votes."""
-
-
-def harmful_statements(votes: Iterable[VoteRecord]) -> frozenset[str]:
-    """Ids of the statements that anybody marked as harmful."""
-    return frozenset(
-        vote.statement_id for vote in votes if (_folded(vote.question), _folded(vote.answer)) == (HARMFUL, "yes")
-    )
 
 
 class Majority(StrEnum):
@@ -52,9 +56,9 @@ class Ballot:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Numbers of voters who said yes and no."""
-        answers = Counter(_folded(vote.answer) for vote in self.votes)
-        return answers["yes"], answers["no"]
+        """Numbers of voters who said yes, and who denied what is asked."""
+        answers = Counter(folded(vote.answer) for vote in self.votes)
+        return answers["yes"], sum(answers[denial] for denial in DENIALS)
 
     @property
     def majority(self) -> Majority:
@@ -72,21 +76,17 @@ def ballots_of(votes: Iterable[VoteRecord]) -> Ballots:
     """Collect votes into ballots, without LINK's annotators, of whom only the noes are known."""
     collected: dict[str, dict[str, list[VoteRecord]]] = defaultdict(lambda: defaultdict(list))
     for vote in votes:
-        if vote.voter != VOTER:
-            collected[vote.statement_id][_folded(vote.question)].append(vote)
+        if vote.voter != LINK_ANNOTATORS:
+            collected[vote.statement_id][folded(vote.question)].append(vote)
     ballots = {}
     for subject, by_question in collected.items():
         ballots[subject] = {question: Ballot(tuple(on_question)) for question, on_question in by_question.items()}
     return ballots
 
 
-def _folded(text: str) -> str:
-    return text.strip().casefold()
-
-
 @dataclass(frozen=True, slots=True)
 class VotedStatement:
-    """A statement with its ballots by question.
+    """A statement with its ballots by question, and what they say together.
 
     Its verdicts are True, False, or None after a tie and if nobody was asked.
     """
@@ -94,6 +94,7 @@ class VotedStatement:
     record: StatementRecord
     domain: str
     ballots: Mapping[str, Ballot]
+    judgement: Judgement
 
     @property
     def typed(self) -> list[Ballot]:
@@ -127,12 +128,18 @@ class VotedStatement:
 
     @property
     def of_quality(self) -> dict[str, Ballot]:
-        """The ballots of figure 14 except for the mark of harm."""
+        """The ballots on truth and data types: those of figure 14 except for the mark of harm, and on soundness."""
         ballots = {}
         for question, ballot in self.ballots.items():
-            if question == ENTAILMENT_QUESTION or question.startswith(DATA_TYPE_QUESTION):
+            is_truth = question in (ENTAILMENT_QUESTION, SOUNDNESS_QUESTION)
+            if is_truth or question.startswith(DATA_TYPE_QUESTION):
                 ballots[question] = ballot
         return ballots
+
+    @property
+    def in_tables(self) -> bool:
+        """True if a question of LINK's sheet was answered, which its tables are about."""
+        return bool(self.typed or self.entailment)
 
 
 def _verdict(majorities: Iterable[Majority]) -> bool | None:
@@ -196,11 +203,13 @@ class HumanBaseline:
 class VoteCount:
     """All figures about the votes of a knowledge base.
 
-    `methods`: name of the method by run; `imported`: number of labels that LINK's annotators flipped; `strays`: number
-    of votes on statements and facts that the knowledge base does not hold.
+    `judged`: statements with votes on truth or types; `known`: the judgements on statements of searches and imports,
+    each text once; `derived`: on those of `derive`; `methods`: name of the method by run; `imported`: number of labels
+    that LINK's annotators flipped; `strays`: number of votes on what the knowledge base does not hold.
     """
 
     judged: tuple[VotedStatement, ...]
+    known: tuple[Judgement, ...]
     methods: Mapping[str, str]
     agreements: Mapping[str, AnnotatorAgreement]
     audit: Audit | None
@@ -210,21 +219,42 @@ class VoteCount:
     votes: int
     imported: int
     strays: int
+    derived: tuple[Judgement, ...] = ()
+
+    @property
+    def counts(self) -> JudgedCounts:
+        """The judgements on the truth of statements, each text once, with those of `derive`."""
+        return JudgedCounts.of([*self.known, *self.derived])
+
+    @property
+    def judged_total(self) -> int:
+        """Number of statements with votes on truth or types."""
+        return len(self.distinct) + sum(judgement.truth is not None for judgement in self.derived)
+
+    @property
+    def wrong_total(self) -> int:
+        """Number of statements that were found wrong."""
+        return len(self.failures) + sum(judgement.is_wrong for judgement in self.derived)
 
     @property
     def failures(self) -> list[VotedStatement]:
-        """Statements that a majority found wrong, each once (table 20)."""
-        return [voted for voted in self.distinct if voted.overall is False]
+        """Statements that were found wrong, each once (table 20)."""
+        return [voted for voted in self.distinct if voted.judgement.is_wrong]
 
     @property
     def distinct(self) -> list[VotedStatement]:
-        """The judged statements, each once, even if several distributions or methods have it."""
-        return list({voted.record.id: voted for voted in self.judged}.values())
+        """The judged statements, each text once, even if several distributions, rules or methods have it."""
+        return list({voted.record.text: voted for voted in self.judged}.values())
+
+    @property
+    def in_tables(self) -> list[VotedStatement]:
+        """The statements of LINK's tables."""
+        return [voted for voted in self.judged if voted.in_tables]
 
     def by_method(self) -> Iterator[VotedAccuracy]:
         """Columns of table 3: for each method head, long tail and both."""
         groups: dict[str, dict[str, VotedStatement]] = defaultdict(dict)
-        for voted in self.judged:
+        for voted in self.in_tables:
             method = self.methods[voted.record.run_id]
             # By id: a statement of both distributions counts once in "both".
             for name in (DISTRIBUTION_NAMES[voted.record.distribution], BOTH):
@@ -237,45 +267,47 @@ class VoteCount:
 
     def by_domain(self) -> Iterator[VotedAccuracy]:
         """Lines of table 17, the total last."""
-        for domain in ordered_domains(voted.domain for voted in self.judged):
-            yield VotedAccuracy.of(domain, [voted for voted in self.distinct if voted.domain == domain])
-        yield VotedAccuracy.of(TOTAL, self.distinct)
+        distinct = list({voted.record.id: voted for voted in self.in_tables}.values())
+        for domain in ordered_domains(voted.domain for voted in distinct):
+            yield VotedAccuracy.of(domain, [voted for voted in distinct if voted.domain == domain])
+        yield VotedAccuracy.of(TOTAL, distinct)
 
 
 BOTH = "both"
 """Name of the group of head and long tail together."""
 
 
-def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> VoteCount:
-    """Count all votes of a knowledge base, given all its statements."""
-    votes = kb.votes()
+def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord], found: Judgements | None = None) -> VoteCount:
+    """Count all votes of a knowledge base, given all its statements, and the judgements if they are known already."""
+    votes, found = kb.votes(), found or Judgements.stored(kb)
     ballots = ballots_of(votes)
     domains = {rule.name: rule.domain or NO_DOMAIN for rule in kb.rules()}
     judged = []
     for statement in statements:
         if statement.id in ballots:
-            voted = VotedStatement(statement, domains.get(statement.rule, NO_DOMAIN), ballots[statement.id])
+            domain = domains.get(statement.rule, NO_DOMAIN)
+            voted = VotedStatement(statement, domain, ballots[statement.id], found.of(statement.id))
             # A statement may have a mark of harm or answers to a baseline alone.
             if voted.of_quality:
                 judged.append(voted)
     claims = _claims(kb, statements, ballots)
     known = {statement.id for statement in statements}
-    for facts in claims.values():
-        known.update(facts)
+    held = known.union(chain.from_iterable(claims.values()))
     # Labels imported from LINT stand for a majority of LINK's annotators, not for a voter.
-    own = [vote for vote in votes if vote.voter != VOTER]
+    own = [vote for vote in votes if vote.voter != LINK_ANNOTATORS]
     return VoteCount(
         judged=tuple(judged),
+        known=tuple(shared_judgements(found, known)),
         methods=methods_by_run(kb, statements) if judged else {},
         # Each statement once, whatever distributions it is in: its votes are the same.
         agreements=_agreements({voted.record.id: voted for voted in judged}.values()),
         audit=_audit(claims, ballots),
-        baseline=_baseline(kb, statements, votes),
-        harmful=harmful_statements(votes),
+        baseline=_baseline(kb, statements, votes, found),
+        harmful=frozenset(identity for identity, judgement in found.texts.items() if judgement.is_harmful),
         voters=len({vote.voter for vote in own}),
         votes=len(own),
         imported=len(votes) - len(own),
-        strays=sum(vote.statement_id not in known for vote in votes),
+        strays=sum(vote.statement_id not in held for vote in votes),
     )
 
 
@@ -332,20 +364,21 @@ def _audit(claims: Mapping[tuple[str, Distribution], list[str]], ballots: Ballot
 
 
 def _baseline(
-    kb: KnowledgeBase, statements: Sequence[StatementRecord], votes: Sequence[VoteRecord]
+    kb: KnowledgeBase, statements: Sequence[StatementRecord], votes: Sequence[VoteRecord], found: Judgements
 ) -> HumanBaseline | None:
     """Measure people by the labels that a probing uses. Statements with a value of a wrong type are left out."""
-    answers, labelled, judges, answerers = _baseline_votes(votes)
-    verdicts = vote_verdicts(votes)
-    subjects = {subject for subject, _ in answers} - verdicts.wrong_type
+    answers, answerers = _baseline_votes(votes)
+    subjects = {subject for subject, _ in answers if found.of(subject).typed is not False}
+    labelled = {subject for subject in subjects if found.of(subject).truth}
+    judges = set[str]().union(*(judgement.voters for judgement in found.texts.values()))
     records = {}
     for statement in statements:
         if statement.id in subjects:
             records[statement.id, statement.distribution] = statement
     if not records:
         return None
-    # The verdicts give the items the labels by which a model would be measured, too.
-    items, _ = items_of(kb, list(records.values()), verdicts)
+    # The judgements give the items the labels by which a model would be measured, too.
+    items, _ = items_of(kb, list(records.values()), found)
     majority: list[ProbeAnswer] = []
     single: list[ProbeAnswer] = []
     for item in items:
@@ -372,21 +405,16 @@ def _baseline(
     )
 
 
-def _baseline_votes(
-    votes: Sequence[VoteRecord],
-) -> tuple[dict[tuple[str, int], list[str]], set[str], set[str], set[str]]:
-    """Answers by statement and template, the statements that were labelled, and the voters in either role."""
+def _baseline_votes(votes: Sequence[VoteRecord]) -> tuple[dict[tuple[str, int], list[str]], set[str]]:
+    """Answers by statement and template, and the voters who gave them."""
     answers: dict[tuple[str, int], list[str]] = defaultdict(list)
-    labelled, judges, answerers = set(), set(), set()
+    answerers = set()
     for vote in votes:
-        question = _folded(vote.question)
-        if question == ENTAILMENT_QUESTION:
-            labelled.add(vote.statement_id)
-            judges.add(vote.voter)
-        elif question.startswith(BASELINE):
+        question = folded(vote.question)
+        if question.startswith(BASELINE):
             answerers.add(vote.voter)
             # A merged knowledge base may hold any question, such as "baseline" without a template's number.
             words = question.split()
             if words[0] == BASELINE and len(words) > 1 and words[1].isdecimal():
-                answers[vote.statement_id, int(words[1])].append(_folded(vote.answer))
-    return answers, labelled, judges, answerers
+                answers[vote.statement_id, int(words[1])].append(folded(vote.answer))
+    return answers, answerers

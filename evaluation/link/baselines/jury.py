@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.judgements import Judgements
 from hapax.engine.search.oracle import model_name, short_model_name
 from hapax.evaluation.link.judging import GroundTruth, Judge, TruthJudge, VoteJudge, critic_truth
 from hapax.grammar.rules import Library
@@ -49,7 +50,7 @@ class Jury:
 
     @cached_property
     def _votes(self) -> VoteJudge:
-        return VoteJudge(self.kb.votes())
+        return VoteJudge(Judgements.stored(self.kb))
 
     @cached_property
     def _facts(self) -> KnownFacts:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
+from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import identities_of, models_of
 from hapax.engine.search.oracle import model_name
 from hapax.evaluation.link.likelihood.methods import (
@@ -34,7 +35,6 @@ from hapax.evaluation.shared.estimates import (
     signed_rank_test,
     spearman,
 )
-from hapax.evaluation.shared.verdicts import vote_verdicts
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -175,15 +175,14 @@ def measure(
         for method, rule, distribution in product(dict.fromkeys(methods.values()), rule_names, Distribution):
             group = groups.get((method, rule, distribution), [])
             samples.append(sample_of((method, rule, distribution, evaluator), group, by_text))
-    verdicts = vote_verdicts(kb.votes())
-    wrong = verdicts.contradicted | verdicts.wrong_type
+    judged = Judgements.stored(kb)
     circular = _circular(scores, runs, methods, evaluators)
     report = _report(tuple(scores), ordered_methods(methods, runs), Samples.of(rule_names, samples), circular)
     # Asked last: a budget that ends here has at least paid for the evaluators' scores, which are stored.
     ranks = ask_scores(kb, [reranker], texts, journal) if reranker else {}
     return replace(
         report,
-        denied=frozenset(statement.text for statement in latest if statement.id in wrong),
+        denied=frozenset(statement.text for statement in latest if judged.of(statement.id).is_wrong),
         rerankings=tuple(_rerankings(report, ranks)),
     )
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from hapax.engine.judgements import Judgements
 from hapax.evaluation.link.probing.forms import ConclusionForms, conclusion_forms
 from hapax.evaluation.shared.domains import NO_DOMAIN
 from hapax.evaluation.shared.stored_statements import DistinctTexts, draw_sample, latest_statements, stored_library
-from hapax.evaluation.shared.verdicts import VoteVerdicts, vote_verdicts
 from hapax.grammar.attributes import Polarity, default_polarity
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import Distribution, StatementRecord
@@ -71,21 +71,20 @@ def probe_items(
     """
     texts = DistinctTexts.of(latest_statements(kb, rules, runs))
     statements = texts.statements
-    verdicts = vote_verdicts(texts.votes(kb.votes()))
+    judged = Judgements.stored(kb)
     # LINK drops statements with a value of a wrong type and flips the labels of those judged incorrect (section 4).
     well_typed: dict[Distribution, dict[str, StatementRecord]] = {}
     for distribution, records in statements.items():
-        well_typed[distribution] = {key: records[key] for key in records if key not in verdicts.wrong_type}
+        well_typed[distribution] = {key: record for key, record in records.items() if judged.of(key).typed is not False}
     samples = [draw_sample(records, sample, seed) for records in well_typed.values()]
     alternating: list[tuple[str, StatementRecord]] = []
     for entries in zip_longest(*samples):
         # The shorter sample is padded with None.
         alternating += [entry for entry in entries if entry is not None]
-    # Without verdicts: labels are set below by row id, to which votes on all statements of the text were mapped.
-    of_statements, notes = items_of(kb, [record for _, record in alternating], vote_verdicts(()), writer)
+    of_statements, notes = items_of(kb, [record for _, record in alternating], judged, writer)
     items = []
     for (row_id, _), item in zip(alternating, of_statements, strict=True):
-        items.append(replace(item, statement_id=row_id, entailed=row_id not in verdicts.contradicted))
+        items.append(replace(item, statement_id=row_id))
     found = {distribution: len(records) for distribution, records in well_typed.items()}
     return ItemSet(
         tuple(items),
@@ -100,14 +99,21 @@ def probe_items(
 
 
 def items_of(
-    kb: KnowledgeBase, statements: Sequence[StatementRecord], verdicts: VoteVerdicts, writer: FormWriter | None = None
+    kb: KnowledgeBase,
+    statements: Sequence[StatementRecord],
+    judged: Judgements | None = None,
+    writer: FormWriter | None = None,
 ) -> tuple[tuple[ProbeItem, ...], tuple[str, ...]]:
-    """The statements as items, whatever the data types of their values; with notes on improvised forms."""
+    """The statements as items, whatever the data types of their values; with notes on improvised forms.
+
+    `judged`: people's judgements, by which labels are flipped.
+    """
+    judged = judged or Judgements()
     forms = rule_forms(kb, {statement.rule for statement in statements}, writer)
     items = []
     for statement in statements:
         domain, polarity, conclusion = forms[statement.rule]
-        entailed = statement.id not in verdicts.contradicted
+        entailed = judged.of(statement.id).is_true is not False
         items.append(probe_item(statement, domain, polarity, conclusion, entailed=entailed))
     notes: list[str] = []
     for _, _, conclusion in forms.values():

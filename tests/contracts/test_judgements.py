@@ -1,0 +1,258 @@
+"""What people think of statements: the same in the dataset, its card, the votes' report, the pages and the leaderboard."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import EVERY_END, run
+from money_fixture import RULES, WORLD
+from votes_fixture import fill_csv
+
+import hapax
+
+ROOT = Path(__file__).parent.parent.parent
+NOBODY = "Nobody has judged these statements"
+DERIVED = """
+given parent(Person, Person): "[1] is a parent of [2]" / "[1] is no parent of [2]"
+given child(Person, Person): "[1] is a child of [2]" / "[1] is no child of [2]"
+@name turned
+@generic none
+parent(Person A, Person B) -> child(Person B, Person A)
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `kb.db`, which holds the statements of a search: some of one city each."""
+    (tmp_path / "money.rules").write_text(RULES, "utf-8")
+    (tmp_path / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    models = ("-m", "scripted:script.json", "--evaluator", "frequency")
+    run("search", "money.rules", *models, "--db", "kb.db", "--no-progress", *EVERY_END)
+    return tmp_path
+
+
+def sentence(row: Mapping[str, Any]) -> str:
+    return f"If {row['premise']}, then {row['conclusion']}."
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The statements of a dataset, by distribution and text."""
+    found = []
+    for path in sorted(folder.glob("jsonl/statements-*.jsonl")):
+        found += [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return found
+
+
+def dataset(name: str, *options: str) -> tuple[list[dict[str, Any]], dict[str, Any], str, str]:
+    """The rows, the metadata and the card of a dataset of all statements, and what the command said."""
+    said = run("dataset", name, "--db", "kb.db", "--in-both", "keep", *options).output
+    folder = Path(name)
+    metadata = json.loads((folder / "metadata.json").read_text("utf-8"))
+    return rows(folder), metadata, (folder / "README.md").read_text("utf-8"), " ".join(said.split())
+
+
+def report() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("votes", "report", "--db", "kb.db", "--json").stdout)
+    return found
+
+
+def ask(kind: str, answers: Mapping[str, str], *options: str, voter: str = "ada") -> dict[str, str]:
+    """Export a sheet, answer its main question by parts of the item's text, and import it; the answer by item."""
+    command = (
+        "votes",
+        "export",
+        kind,
+        "--voter",
+        voter,
+        "--sample",
+        "0",
+        "--format",
+        "csv",
+        "--out",
+        f"sheets-{voter}",
+    )
+    run(*command, *options, "--db", "kb.db")
+    given: dict[str, str] = {}
+
+    def answer(row: dict[str, str]) -> str:
+        if row["question"] not in ("soundness", "entailment"):
+            return "" if row["question"] == "harmful" else "yes"
+        chosen = next((word for part, word in answers.items() if part in row["text"]), "yes")
+        given[row["item"].partition(":")[2]] = chosen
+        return chosen
+
+    sheet = fill_csv(Path(f"sheets-{voter}") / f"{kind}-{voter}.csv", answer)
+    run("votes", "import", sheet, "--db", "kb.db")
+    return given
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, str]]:
+    """The address of `hapax serve --judge`, and its token if it has one."""
+    command = [sys.executable, "cli.py", "serve", "--judge", "--db", str(Path("kb.db").resolve()), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
+        assert server.stderr is not None
+        try:
+            link = next(found[0] for line in server.stderr if (found := re.search(r"http://\S+", line)))
+            parts = urllib.parse.urlsplit(link)
+            yield f"http://{parts.netloc}", parts.query.removeprefix("token=")
+        finally:
+            server.kill()
+
+
+def page(server: tuple[str, str], path: str, form: Mapping[str, str] | None = None) -> str:
+    address, token = server
+    body = None if form is None else urllib.parse.urlencode(form).encode()
+    headers = {"Authorization": f"Bearer {token}", "Origin": address}
+    request = urllib.request.Request(address + path, body, headers)  # noqa: S310  our own server
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        return html.unescape(answer.read().decode("utf-8"))
+
+
+@pytest.mark.parametrize(("kind", "no"), [("soundness", "facts"), ("soundness", "rule"), ("statements", "no")])
+def test_a_denied_statement_leaves_the_dataset_and_all_places_agree(place: Path, kind: str, no: str) -> None:
+    """A sheet's "no", whichever question it answers, takes the statement out and is counted alike everywhere."""
+    given = ask(kind, {"Norwegian": no})
+    denied = [identity for identity, answer in given.items() if answer == no]
+    kept, metadata, card, said = dataset("out")
+    found = report()
+    run("report", "--db", "kb.db", "-o", "report.html")
+    shown = html.unescape(Path("report.html").read_text("utf-8"))
+    board = run("leaderboard", "out", "-m", f"scripted:{place / 'script.json'}").output
+
+    assert len(denied) == 1
+    assert {row["id"] for row in kept} == given.keys() - set(denied)
+    assert {(row["label"], row["label_source"], row["judgement"]) for row in kept} == {("entailment", "votes", "true")}
+    assert metadata["left_out"]["denied"] >= 1
+    assert "people deny" in said
+    assert (found["statements"]["judged"], found["statements"]["found_wrong"]) == (len(given), 1)
+    assert (found["statements"]["true"], found["statements"]["false"]) == (len(given) - 1, 1)
+    assert [failure["statement"] for failure in found["failures"]] == denied
+    counts = f"{len(given)} statements: by majority {len(given) - 1} true, 1 false, 0 undecided"
+    for text in (card, shown, board, json.dumps(found)):
+        assert counts in " ".join(text.split())
+        assert NOBODY not in text
+    assert re.search(r"\bada\b", card) is None
+
+
+def test_denied_statements_are_marked_or_kept_if_that_is_asked_for(place: Path) -> None:
+    """`mark` flips the label, `keep` leaves it to the rule; the column and the card tell the votes in both."""
+    ask("soundness", {"Norwegian": "rule"})
+    marked, marked_data, marked_card, _ = dataset("marked", "--judged", "mark")
+    kept, kept_data, kept_card, _ = dataset("kept", "--judged", "keep")
+    with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
+        hapax.write_dataset(kb, "api", hapax.SelectionOptions(shared=True), judged="mark")
+
+    assert {row["label"] for row in marked if "Norwegian" in sentence(row)} == {"contradiction"}
+    assert {row["label"] for row in kept if "Norwegian" in sentence(row)} == {"entailment"}
+    assert {row["label_source"] for row in kept} == {"rule"}
+    for found in (marked, kept):
+        words = {row["judgement"] for row in found if "Norwegian" in sentence(row)}
+        assert words == {"false"}
+    assert marked_data["left_out"]["denied"] == kept_data["left_out"]["denied"] == 0
+    assert all("1 false" in card and NOBODY not in card for card in (marked_card, kept_card))
+    assert rows(Path("api")) == marked
+    with pytest.raises(hapax.HapaxError, match="judged"):
+        hapax.SelectionOptions(judged="flip")
+
+
+def test_ties_and_doubt_deny_nothing(place: Path) -> None:
+    """A tie between voters, and an unsure answer, are undecided: the statement stays with its rule's label."""
+    ask("soundness", {"Norwegian": "rule", "dalasi": "unsure"}, voter="ada")
+    ask("soundness", {"dalasi": "unsure"}, voter="ben")
+    found, metadata, card, _ = dataset("out")
+    judged = {"Norwegian": "undecided", "dalasi": "undecided", "euro": "true"}
+
+    assert metadata["left_out"]["denied"] == 0
+    for row in found:
+        assert row["judgement"] == next(word for part, word in judged.items() if part in sentence(row))
+        assert row["label"] == "entailment"
+    assert "2 undecided" in card
+    assert report()["statements"]["found_wrong"] == 0
+
+
+def test_without_votes_card_and_report_say_so(place: Path) -> None:
+    """Where nobody voted, the card and the page say so, the column is empty, and the title is the folder's name."""
+    found, metadata, card, _ = dataset("of_nobody")
+    run("report", "--db", "kb.db", "-o", "report.html")
+
+    assert {row["judgement"] for row in found} == {None}
+    assert {row["label_source"] for row in found} == {"rule"}
+    assert metadata["judged"]["judged"] == 0
+    assert NOBODY in card
+    assert NOBODY in Path("report.html").read_text("utf-8")
+    assert "pretty_name: of_nobody\n" in card
+
+
+def test_votes_given_in_the_browser_count_like_those_of_sheets(place: Path) -> None:
+    """Answers on the page Judge show on the statement's page, and are in report and dataset."""
+    answers: dict[str, str] = {}
+    with serving() as server:
+        while found := re.search(r'name="item" value="([^"]+)"', shown := page(server, "/judge?voter=ada")):
+            answer = "facts" if "Norwegian" in shown else "yes"
+            page(server, "/judge", {"voter": "ada", "item": found[1], "answer": answer})
+            answers[found[1].partition(":")[2]] = answer
+        pages = {identity: page(server, f"/statement/{identity}") for identity in answers}
+    found_wrong = report()["statements"]
+    kept, *_ = dataset("out")
+
+    denied = {identity for identity, answer in answers.items() if answer == "facts"}
+    assert len(denied) == 1
+    for identity, shown in pages.items():
+        assert ("false by majority" if identity in denied else "true by majority") in shown
+    assert (found_wrong["judged"], found_wrong["found_wrong"]) == (len(answers), 1)
+    assert denied.isdisjoint(row["id"] for row in kept)
+
+
+def test_both_sheets_decide_on_the_same_statement(place: Path) -> None:
+    """One voter's no to LINK's question and two voters' yes to the other are one ballot, which probing follows too."""
+    ask("statements", {"Norwegian": "no"}, voter="ada")
+    alone = json.loads(run("evaluate", "probe", "--db", "kb.db", "--json").stdout)
+    sound = json.loads(run("evaluate", "soundness", "--db", "kb.db", "--json").stdout)
+    for voter in ("ben", "cem"):
+        ask("soundness", {}, voter=voter)
+    together, _, card, _ = dataset("out")
+
+    assert "1 false" not in card
+    assert any("Norwegian" in sentence(row) for row in together)
+    assert "labels_turned" in json.dumps(alone)
+    assert sound["rules"]["currency"]["counts"]["reasons"] == {"rule": 1}
+    assert report()["statements"]["found_wrong"] == 0
+
+
+def test_derived_statements_that_people_deny_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `derive` concluded is judged like what a search found; the page of a knowledge base without a search has it."""
+    monkeypatch.chdir(tmp_path)
+    Path("family.rules").write_text(DERIVED, "utf-8")
+    with Path("family.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([("parent", "ann", "bob"), ("parent", "cid", "dan")])
+    run("import", "family.csv", "--rules", "family.rules", "--db", "kb.db")
+    run("derive", "family.rules", "--db", "kb.db")
+    ask("soundness", {"ann": "facts"}, "--derived")
+    for choice in ("drop", "mark"):
+        said = run("dataset", choice, "--db", "kb.db", "--judged", choice).output
+        assert ("deny" in said) == (choice == "drop")
+    run("report", "--db", "kb.db", "-o", "report.html")
+
+    kept, marked = (
+        {json.loads(line)["conclusion"]: json.loads(line)["judgement"] for line in path.read_text("utf-8").splitlines()}
+        for path in (Path("drop/derived.jsonl"), Path("mark/derived.jsonl"))
+    )
+    assert kept == {"dan is a child of cid": "true"}
+    assert marked == {"dan is a child of cid": "true", "bob is a child of ann": "false"}
+    assert (report()["statements"]["judged"], report()["statements"]["found_wrong"]) == (2, 1)
+    assert "1 true, 1 false" in Path("report.html").read_text("utf-8")
