@@ -16,6 +16,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from cli_fixture import run
+from money_fixture import RULES, WORLD
+from openai_fake import FakeServer
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = ("/", "/facts", "/facts?format=json", "/ask?goal=likes(X,tea)", "/style.css", "/script.js", "/nothing")
@@ -225,3 +227,22 @@ def test_a_strange_number_is_an_error_of_the_request(served: Served, number: str
     if number != "0":
         assert served.ask(f"/predicate/likes/{text}").status == 404
         assert served.ask(f"/facts?page={text}").status == 400
+
+
+def test_questions_at_the_start_count_in_the_budget(tmp_path: Path) -> None:
+    """All requests of a server that asks models are within --max-calls, those that it sends as it starts included."""
+    (tmp_path / "money.rules").write_text(RULES, "utf-8")
+    (tmp_path / "facts.csv").write_text("lives_in,ann,Oslo\n", "utf-8")
+    run("import", tmp_path / "facts.csv", "--rules", tmp_path / "money.rules", "--db", tmp_path / "kb.db")
+    with FakeServer(WORLD) as models:
+        model = f"openai:tiny@{models.url}"
+        asking = ("-m", model, "--critic", model, "--likelihood", "frequency", "--evaluator", "frequency")
+        with serving(tmp_path / "kb.db", "--ask", *asking, "--max-calls", "5") as served:
+            at_start = len(models.asked)
+            origin = f"http://127.0.0.1:{served.port}"
+            for country in ("Norway", "France", "Italy"):
+                form = "goal=" + quote(f"uses_currency('{country}', X)")
+                # 303 where all was asked, 400 with the reason where the budget ends it.
+                assert served.ask("/ask", "POST", form, Origin=origin).status in (303, 400)
+        assert at_start
+        assert at_start < len(models.asked) <= 5
