@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
@@ -351,7 +351,8 @@ def import_facts(
     else:
         from hapax.kb import exchange
 
-        report = exchange.import_facts(kb, source, form=form, skip_faulty=skip_faulty, rules=fitting)
+        file = cast("str | Path | IO[str]", source)
+        report = exchange.import_facts(kb, file, form=form, skip_faulty=skip_faulty, rules=fitting)
     fallen, risen = _revised(kb, fitting.library)
     return replace(report, fallen=fallen, risen=risen)
 
