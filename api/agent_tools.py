@@ -40,11 +40,15 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True)
 class AskingModels:
-    """Models that `ask` may ask, the questions' settings, and the budget for all its calls together."""
+    """Models that `ask` may ask, the questions' settings, and the budget for all its calls together.
+
+    `used`: what of the budget was spent before the first call, such as on questions that tell what a server can do.
+    """
 
     models: BudgetedModels
     budget: Budget
     settings: SearchSettings = field(default_factory=SearchSettings)
+    used: CallStatistics = field(default_factory=CallStatistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class AgentTools:
         self._paths = tuple(rules)
         self._limits = limits or QueryLimits()
         self._asking = asking
-        self._used = CallStatistics()
+        self._used = CallStatistics() if asking is None else asking.used
         self._lock = threading.Lock()
         # Opened now, so that a missing file or a faulty rule ends the start and not the first call.
         with self._open() as kb:

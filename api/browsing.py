@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,22 +14,19 @@ from hapax.grammar.extras import extras_named, missing_of
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
     from hapax.api.agent_tools import AskingModels
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""Hosts that only this machine can reach."""
 
 
 @dataclass(frozen=True)
 class BrowserServer:
     """An application at an address where nobody else listens yet."""
 
-    app: Starlette
+    app: ASGIApp
     socket: socket.socket
     host: str
-    token: str = ""
+    token: str
 
     @property
     def address(self) -> str:
@@ -39,13 +35,17 @@ class BrowserServer:
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{name}:{self.socket.getsockname()[1]}"
 
+    @property
+    def link(self) -> str:
+        """The address that logs a browser in: it keeps the token as a cookie and shows the front page."""
+        return f"{self.address}/?token={self.token}"
+
     def run(self) -> None:
         """Serve until interrupted."""
-        import uvicorn
+        from hapax.api.browser.serving import http_server
 
-        config = uvicorn.Config(self.app, log_level="warning", server_header=False, access_log=False)
         # The socket is bound already, so that the address could be printed, even for port 0.
-        uvicorn.Server(config).run([self.socket])
+        http_server(self.app).run([self.socket])
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,18 @@ def browser_server(
 ) -> BrowserServer:
     """A server for the pages of a knowledge base, which it has begun to listen for.
 
-    `rules` as `Browser` has them. Where another machine can reach `host`, the server has a token. Raises HapaxError
-    for a knowledge base that cannot be opened, an address that is taken, and where the extra `serve` is not installed.
+    `rules` as `Browser` has them. Whoever asks needs the token of this server, a new one at each start. Raises
+    HapaxError for a knowledge base that cannot be opened, an address that is taken, and without the extra `serve`.
     """
     if missing := missing_of("serve"):
         raise HapaxError(missing)
     from hapax.api.agent_tools import AgentTools
     from hapax.api.browser.app import Browser, browser_app
+    from hapax.api.browser.guard import Access, is_this_machine
     from hapax.evaluation.winograd.people import schema_items
 
     allowed = allowed or Allowed()
     schemas = {} if allowed.schemas is None else schema_items(allowed.schemas)
-    token = "" if host in LOOPBACK else secrets.token_urlsafe(24)
     # A file that cannot be opened is refused now, and not on the first page.
     KnowledgeBase(database, read_only=True).close()
     # Of addresses only those of IPv6 have colons.
@@ -101,9 +101,10 @@ def browser_server(
         reason = fault.strerror or str(fault)
         raise HapaxError(f"hapax cannot listen on {host}:{port}: {reason}. Choose another --port.") from None
     tools = None if allowed.asking is None else AgentTools(database, rules, asking=allowed.asking)
-    browser = Browser(Path(database), tuple(rules), token, allowed.judging, allowed.control, tools, schemas)
-    # Behind the token any name may lead here; without one, only the names of this machine.
-    return BrowserServer(browser_app(browser, ["*"] if token else LOOPBACK), listening, host, token)
+    browser = Browser(Path(database), tuple(rules), allowed.judging, allowed.control, tools, schemas)
+    # Where other machines can ask, any name may lead here.
+    access = Access(listening.getsockname()[1], is_this_machine(host))
+    return BrowserServer(browser_app(browser, access), listening, host, access.token)
 
 
 @checked

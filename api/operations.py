@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
-from hapax.grammar.arguments import checked
+from hapax.grammar.arguments import checked, is_table
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.words import counted
 from hapax.llm_oracle.protocols import Models
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
     from hapax.api.importing import FactRules
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
+    from hapax.api.tabular import ArrowStream
     from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_export import StatementExportReport
@@ -295,72 +292,38 @@ def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
 
 
 def add_facts(
-    kb: KnowledgeBase, predicate: str, rows: Iterable[Sequence[Any]] | pd.DataFrame | pa.Table, rules: Library
+    kb: KnowledgeBase,
+    predicate: str,
+    rows: Iterable[Sequence[Any]] | pd.DataFrame | ArrowStream,
+    rules: Library,
 ) -> int:
-    """Hold facts true: rows of values, or a data frame whose columns are the arguments in order. Gives the new ones.
+    """Hold facts true: rows of values, or a table whose columns are the arguments in order. Gives the new ones.
 
-    The predicate must be declared in `rules`; its arity is checked, nothing is stored if a row does not fit.
+    A table is a data frame of pandas, or any with Arrow's PyCapsule protocol, such as one of polars. The predicate must
+    be declared in `rules`, and the rows fit the declaration, as in `import_facts`. Raises FactsRejected with every
+    faulty row, and then stores nothing.
     """
-    from hapax.kb.records import FactRecord, Source
-    from hapax.kb.values import refusal
+    from hapax.api.importing import rules_for_facts
+    from hapax.kb.tables import import_rows
 
-    signatures = [signature for signature in rules.completed().signatures if signature.name == predicate]
     name, slash, _ = predicate.partition("/")
     if slash:
         raise HapaxError(
             f"{predicate} is not the name of a predicate. Give the name alone, {name!r}: the rows tell how many."
         )
-    if not signatures:
+    if all(signature.name != predicate for signature in rules.completed().signatures):
         raise HapaxError(
             f"{predicate} is not declared in these rules. Add a line such as `given {predicate}(Type, Type)`."
         )
-    # One name may be declared with several arities.
-    by_arity = {len(signature.argument_types): signature for signature in signatures}
-    expected = " or ".join(map(str, sorted(by_arity)))
-    facts = []
-    for number, row in enumerate(_rows_of(rows), start=1):
-        place = f"{predicate}: row {number}"
-        if isinstance(row, str | Mapping):  # a text would pass for a row of its letters, a dict for one of its keys
-            kind = type(row).__name__
-            raise HapaxError(
-                f"{place} is a {kind}, not a row. Nothing was stored. Give a tuple of values for each row."
-            )
-        values = tuple(_fact_value(value) for value in row)
-        if len(values) not in by_arity:
-            raise HapaxError(f"{place} has {counted(len(values), 'value')}, expected {expected}. Nothing was stored.")
-        for value in values:
-            if reason := "the cell is empty; fill it in or leave the row out" if value is None else refusal(value):
-                raise HapaxError(f"{place}: {reason}. Nothing was stored.")
-        facts.append(FactRecord(predicate, values, by_arity[len(values)].argument_types, Source.GIVEN))
-    added = kb.add_facts(facts)
+    report = import_rows(kb, predicate, rows, rules_for_facts(kb, rules))
     # The new facts may refute stored statements, or let others hold again.
     _revised(kb, rules)
-    return added
-
-
-def _rows_of(rows: Any) -> Iterable[Sequence[Any]]:
-    if hasattr(rows, "itertuples"):  # pandas
-        return rows.itertuples(index=False, name=None)  # type: ignore[no-any-return]
-    if hasattr(rows, "to_pylist"):  # pyarrow
-        # Each row is a map by column, in the order of the columns.
-        return [tuple(row.values()) for row in rows.to_pylist()]
-    return rows  # type: ignore[no-any-return]
-
-
-def _fact_value(value: Any) -> Any:
-    """A value of a data frame as a value of the knowledge base; None for an empty cell."""
-    value = value.item() if hasattr(value, "item") else value  # of NumPy
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, float):
-        # The shortest decimal that reads back as this number, which is how a person would write it.
-        return None if math.isnan(value) else Decimal(repr(value))
-    return value
+    return report.added + report.promoted
 
 
 def import_facts(
     kb: KnowledgeBase,
-    source: str | Path | IO[str] | pd.DataFrame,
+    source: str | Path | IO[str] | pd.DataFrame | ArrowStream,
     *,
     mapping: TableMapping | None = None,
     rules: Library | FactRules | None = None,
@@ -371,9 +334,10 @@ def import_facts(
 
     `mapping`: which columns of a table are the arguments of which predicates, such as `TableMapping.of("lies_at",
     ["airport", "elevation"])` or `TableMapping.read(path)`; the source may then also be a TSV, Parquet or SQLite file,
-    or a data frame. `rules`: their declarations are what the facts must fit; by default those of the rules that the
-    knowledge base keeps, of whose predicates a file then need not have any. `FactRules(rules, names="reference:geo")`
-    stores values under the canonical names of a reference, and what the file has as the fact's `basis`.
+    or a table in memory, as in `add_facts`. `rules`: their declarations are what the facts must fit; by default those
+    of the rules that the knowledge base keeps, of whose predicates a file then need not have any. `FactRules(rules,
+    names="reference:geo")` stores values under the canonical names of a reference, and what the file has as the fact's
+    `basis`.
     """
     from hapax.api.importing import rules_for_facts
 
@@ -382,13 +346,13 @@ def import_facts(
         from hapax.kb.tables import import_table
 
         report = import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
-    # A data frame, told by its method, so that pandas is not imported.
-    elif hasattr(source, "itertuples"):
-        raise HapaxError("A data frame needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
+    elif is_table(source):
+        raise HapaxError("A table needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
     else:
         from hapax.kb import exchange
 
-        report = exchange.import_facts(kb, source, form=form, skip_faulty=skip_faulty, rules=fitting)
+        file = cast("str | Path | IO[str]", source)
+        report = exchange.import_facts(kb, file, form=form, skip_faulty=skip_faulty, rules=fitting)
     fallen, risen = _revised(kb, fitting.library)
     return replace(report, fallen=fallen, risen=risen)
 

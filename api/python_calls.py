@@ -21,6 +21,7 @@ from hapax.grammar.arguments import (
     fits,
     in_words,
     is_named,
+    is_table,
     remedy_of,
     with_article,
 )
@@ -77,14 +78,14 @@ EXPECTED = {
     "stream": ("text stream", 'Open the file first: with open(path, "w") as stream'),
     "*paths": ("str or Path", "Give each file or folder as an argument of its own"),
     "source": ("str or Path", "Give the name of a file"),
-    "import_facts.source": ("str, Path, open file or data frame", "Give the name of a file"),
+    "import_facts.source": ("str, Path, open file or table", "Give the name of a file"),
     "import_facts.rules": ("Library or FactRules", "Read rules with hapax.parse_rules(text) or hapax.load_rules(path)"),
     "why.text": ("str or Statement", "Give a statement, its text or its id"),
     "text": ("str", "Give a text, such as str(statement); hapax.load_rules(path) reads files of rules"),
     "engine": _TEXT,
     "only": _NAMES,
     "assume": ("str or list of str", "Give an atom, or a list of atoms, as text"),
-    "rows": ("rows", "Give a list with a tuple of values for each row, or a data frame"),
+    "rows": ("rows", "Give a list with a tuple of values for each row, or a table"),
     "grid": ("GridConfig", "Read one with hapax.read_grid(path)"),
     "theories": ("str or Path", "Give the folder of the theories"),
 }
@@ -145,15 +146,15 @@ def _is_texts(value: Any) -> bool:
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "str or Path": lambda value: isinstance(value, str | Path),
-    "str, Path, open file or data frame": lambda value: (
-        isinstance(value, str | Path) or hasattr(value, "read") or hasattr(value, "itertuples")
+    "str, Path, open file or table": lambda value: (
+        isinstance(value, str | Path) or hasattr(value, "read") or is_table(value)
     ),
     "str or Statement": lambda value: isinstance(value, str) or is_named(value, "Statement"),
     "Library or FactRules": lambda value: is_named(value, "Library") or is_named(value, "FactRules"),
     "str or list of str": _is_texts,
     "function": callable,
     "text stream": lambda value: hasattr(value, "write"),
-    "rows": lambda value: not isinstance(value, str) and (hasattr(value, "__iter__") or hasattr(value, "to_pylist")),
+    "rows": lambda value: not isinstance(value, str) and (hasattr(value, "__iter__") or is_table(value)),
 }
 """Tests by type in words; every other type is the name of a class."""
 

@@ -6,7 +6,7 @@ Imports nothing heavy, because the command line begins with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hapax.grammar.extras import extras_named
 from hapax.grammar.notebook import html_table
@@ -14,6 +14,13 @@ from hapax.grammar.notebook import html_table
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+class ArrowStream(Protocol):
+    """A table of any library that passes its columns on by Arrow's PyCapsule protocol: polars, pyarrow, DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The capsule of a stream of record batches."""
 
 
 class Tabular:

@@ -23,6 +23,7 @@ from wordfreq import top_n_list
 import hapax
 from benchmarks.common import machine, write_figures
 from hapax.api.browser.app import Browser, browser_app
+from hapax.api.browser.guard import Access
 from hapax.engine.search.settings import SearchSettings
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -190,7 +191,9 @@ def page_times(database: Path, only: str = "") -> Iterator[PageTime]:
         "country": country,
         "word": quote(city.split()[1]),
     }
-    with TestClient(browser_app(Browser(database, judge=True)), base_url="http://localhost:8001") as client:
+    access = Access(8001)
+    app, headers = browser_app(Browser(database, judge=True), access), {"Authorization": f"Bearer {access.token}"}
+    with TestClient(app, base_url="http://localhost:8001", headers=headers) as client:
         for page, path in PATHS.items():
             if only in page:
                 used = time.process_time()

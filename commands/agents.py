@@ -74,7 +74,7 @@ def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any
         # This journal stores the probes of servers; each call of `ask` gets one of its own.
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
-    return AskingModels(models, journal.budget, question_settings(options))
+    return AskingModels(models, journal.budget, question_settings(options), journal.used)
 
 
 def mcp_server(tools: AgentTools) -> MCPServer[Any]:

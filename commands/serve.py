@@ -29,7 +29,7 @@ from hapax.commands.options import (
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen at; others than this machine need the printed token.",
+    help="Address to listen at; ::1 for this machine by IPv6, 0.0.0.0 for all machines of the network.",
 )
 @click.option(
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
@@ -49,8 +49,9 @@ from hapax.commands.options import (
 def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
 
-    Nothing is written, except votes with --judge, facts with --ask, which takes a budget for all goals together, and
-    requests to running searches with --control. Every table is there as JSON and CSV, with its SQL.
+    Open the printed address: it has a token, without which nobody is answered. Nothing is written, except votes with
+    --judge, facts with --ask, which takes a budget for all goals together, and requests to running searches with
+    --control. Every table is there as JSON and CSV, with its SQL.
 
     \b
     hapax serve --db hapax.db
@@ -66,9 +67,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     host, port = options["host"], options["port"]
     allowed = browsing.Allowed(options["judge"], options["control"], asking, options["schemas"])
     server = browsing.browser_server(database, paths, host=host, port=port, allowed=allowed)
-    # The browser sends the token once in the address, and from then on as a cookie.
-    query = f"?token={server.token}" if server.token else ""
-    err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
+    err.print(f"{escape(str(database))}: {server.link} (Ctrl-C ends it)", soft_wrap=True)
     server.run()
 
 

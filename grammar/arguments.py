@@ -154,6 +154,15 @@ def fits(value: Any, kind: Any) -> bool:
     return _fits_collection(value, origin, parts) if origin is not None else _fits_class(value, kind)
 
 
+ARROW = "__arrow_c_stream__"
+"""Method of tables of polars, pyarrow, DuckDB and others, by which they give their columns to each other."""
+
+
+def is_table(value: object) -> bool:
+    """True for a table in memory, from whatever library: iterating it may give columns, and not rows."""
+    return any(hasattr(value, name) for name in (ARROW, "itertuples", "columns"))
+
+
 def is_named(value: Any, name: str) -> bool:
     """Tell if a value is of a class of this name, without importing the class."""
     return any(kind.__name__ == name for kind in type(value).__mro__)

@@ -172,6 +172,7 @@ class FactIntake:
     def __init__(self, kb: KnowledgeBase, file: str, rules: RulesForFacts | None = None) -> None:
         self.file = file
         self._rules = rules or RulesForFacts()
+        self.remedy = _REMEDY
         self.faults: list[FactFault] = []
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
@@ -189,8 +190,11 @@ class FactIntake:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Indicators with facts or declarations. Few files need them, so they are read when a row asks."""
-        return frozenset((*self._declared, *self._kb.fact_indicators()))
+        """Indicators with facts or declarations, of the rules and of the knowledge base.
+
+        Few files need them, so they are read when a row asks.
+        """
+        return frozenset((*self._checks.indicators, *self._declared, *self._kb.fact_indicators()))
 
     def add_fact(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
         """Add the fact, or the fault that keeps it from being a fact."""
@@ -274,7 +278,7 @@ class FactIntake:
         self.faults.sort(key=lambda fault: fault.line)
         if self.faults and not skip_faulty:
             self._table.drop()
-            raise FactsRejected(self.faults)
+            raise FactsRejected(self.faults, self.remedy)
         with self._kb.transaction():
             stored = self._table.store(renamed=self._renaming is not None)
         warnings = [*self._warnings(), *claimed, *self._repeats(stored)]
@@ -352,6 +356,8 @@ class FactIntake:
         if not arguments:
             raise RowRefused(f"{predicate} has no arguments; write at least one", "short row")
         for position, argument in enumerate(arguments, 1):
+            if argument is None:
+                raise RowRefused(f"argument {position} of {predicate} is empty; {_EMPTY_REMEDY}", EMPTY_CELL)
             if reason := values.fact_refusal(argument):
                 raise ValueError(f"argument {position} of {predicate}: {reason}")
         indicator = f"{predicate}/{len(arguments)}"
@@ -375,16 +381,16 @@ class FactIntake:
         Every row of such a file begins with another word, as the rows of a table do; a file of facts repeats its
         predicates.
         """
-        known = {*self._checks.names, *map(name_of, self._declared)}
-        if self.names_predicates or not known or any(name_of(indicator) in known for indicator in self._counts):
+        if self.names_predicates or not (self._checks.indicators or self._declared):
             return
         # With fewer than two different first words nothing can be said.
         if any(fault.kind != NO_PREDICATE for fault in self.faults) or len(self._counts) + len(self.faults) < 2:
             return  # a single row does not show what the file is
         if any(count > 1 for count in self._counts.values()):
             return
-        if any(name_of(indicator) in map(name_of, self.known) for indicator in self._counts):
-            return  # such facts came in before
+        known = set(map(name_of, self.known))
+        if any(name_of(indicator) in known for indicator in self._counts):
+            return
         message = "the first column holds no predicate of the rules, so this may be a table with columns of its own"
         self._table.drop()
         raise FactsRejected([FactFault(self.file, 1, message, NO_PREDICATE)], _TABLE_REMEDY)
@@ -413,6 +419,8 @@ class FactIntake:
 
 
 TEXT_FOR_NUMBER = "text for a number"
+EMPTY_CELL = "empty cell"
+_EMPTY_REMEDY = "fill it in, or leave the row out"
 NO_PREDICATE = "no predicate"
 
 
@@ -432,6 +440,11 @@ class _Checks:
             self._types[signature.indicator] = signature.argument_types
             if signature.kind is PredicateKind.FUNCTIONAL:
                 self.functional[signature.indicator] = signature.tolerance
+
+    @property
+    def indicators(self) -> frozenset[str]:
+        """The predicates of the rules."""
+        return frozenset(self._types)
 
     @property
     def names(self) -> frozenset[str]:
@@ -609,7 +622,7 @@ class EncodedColumn:
 def _cell_fault(cell: object) -> tuple[str, str] | None:
     """Why a cell is not a value, and the kind of fault; None for a value."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return "an argument is empty; fill it in, or leave the row out", "empty cell"
+        return f"an argument is empty; {_EMPTY_REMEDY}", EMPTY_CELL
     reason = str(cell) if isinstance(cell, ValueError) else values.fact_refusal(cell)
     return (reason, "faulty cell") if reason else None
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -23,10 +23,10 @@ from typing import Annotated, Any, TypeAlias
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hapax.grammar.arguments import checked
+from hapax.grammar.arguments import ARROW, checked, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, some
+from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, short, some
 from hapax.kb.store import KnowledgeBase
 
 _BATCH = 500
@@ -142,7 +142,7 @@ def import_table(
     rules: RulesForFacts | None = None,
     skip_faulty: bool = False,
 ) -> ImportReport:
-    """Import the rows of a table as given facts. `source`: a file, whose ending tells its form, or a pandas DataFrame.
+    """Import the rows of a table as given facts. `source`: a file, whose ending tells its form, or a table in memory.
 
     `rules`: those whose declarations the facts must fit. Raises FactsRejected with every faulty row, and imports
     nothing, unless `skip_faulty` is set; HapaxError for a file without the columns of the mapping.
@@ -156,10 +156,70 @@ def import_table(
     return intake.store(skip_faulty)
 
 
+def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForFacts) -> ImportReport:
+    """Import rows of values, or of a table in memory, as given facts of one predicate.
+
+    Raises FactsRejected with every faulty row, numbered from 1, and then imports nothing.
+    """
+    intake = FactIntake(kb, f"rows of {predicate}", rules)
+    intake.names_predicates = True
+    intake.remedy = "Fix these rows, or leave them out."
+    with extras_named():
+        for line, row in enumerate(_rows(source), 1):
+            if isinstance(row, str | bytes | Mapping | Set) or not isinstance(row, Iterable):
+                # A text would pass for a row of its letters, a dict for one of its keys, a set in any order.
+                kind = type(row).__name__
+                intake.add_fault(line, f"{short(row)} is a {kind}, not a row; give a tuple of values", "not a row")
+                continue
+            try:
+                intake.add_fact(line, predicate, list(map(_plain, row)))
+            except ValueError as fault:
+                intake.add_fault(line, f"{predicate}: {fault}", "faulty cell")
+    return intake.store(skip_faulty=False)
+
+
+def _rows(source: Any) -> Iterator[object]:
+    """The rows of a source; of a table in memory in the order of its columns."""
+    if not is_table(source):
+        yield from source
+        return
+    for _, rows in _of_memory(source).batches:
+        yield from rows
+
+
+def _of_memory(source: Any) -> _Table:
+    # An index of pandas would be a column of Arrow, so its own way comes first.
+    if hasattr(source, "itertuples"):
+        return _of_frame(source)
+    if hasattr(source, ARROW):
+        return _of_arrow(source)
+    raise HapaxError(
+        f"A {type(source).__name__} does not say how its rows are read: it has columns, but no {ARROW}. Make it a "
+        "list of tuples, or a table of pandas, polars or pyarrow."
+    )
+
+
+def _of_arrow(source: Any) -> _Table:
+    """A table by Arrow's PyCapsule protocol, batch by batch."""
+    import pyarrow as pa
+
+    try:
+        reader = pa.RecordBatchReader.from_stream(source)
+    except (pa.ArrowException, TypeError) as fault:
+        kind = type(source).__name__
+        raise HapaxError(f"A {kind} is no table: {fault}. Give a table with a column for each argument.") from fault
+
+    def rows() -> Iterator[Row]:
+        for batch in reader:
+            yield from zip(*(with_shown_digits(column).to_pylist() for column in batch.columns), strict=True)
+
+    return _Table(reader.schema.names, _batches(enumerate(rows(), 1)), _plain)
+
+
 def _opened(source: Any, mapping: TableMapping) -> Iterator[_Table]:
     """The one table of a source, open while it is used."""
-    if hasattr(source, "itertuples"):
-        yield _of_frame(source)
+    if is_table(source):
+        yield _of_memory(source)
         return
     path = Path(source)
     form = path.suffix.lstrip(".").lower()

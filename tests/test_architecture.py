@@ -21,7 +21,7 @@ FENCES = {
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
     "starlette": ("api/browser/", "api/browsing.py"),
-    "uvicorn": ("api/browsing.py",),
+    "uvicorn": ("api/browser/serving.py",),
     "lsprotocol": ("commands/editor.py",),
     "pygls": ("commands/editor.py",),
     "lark": ("grammar/parser.py",),

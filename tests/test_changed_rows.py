@@ -11,11 +11,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from browser_fixture import browsing
 from cli_fixture import EVERY_END, invoke, run
 from money_fixture import RULES, WORLD
-from starlette.testclient import TestClient
 
-from hapax.api.browser.app import Browser, browser_app
+from hapax.api.browser.app import Browser
 from hapax.grammar.errors import HapaxError
 from hapax.kb.store import KnowledgeBase
 
@@ -128,7 +128,7 @@ def test_flipped_bits_in_the_schema_are_told(searched: Path, tmp_path: Path) -> 
 
 def test_the_browser_names_a_changed_fact(changed: Path) -> None:
     """Pages that show it say so."""
-    with TestClient(browser_app(Browser(changed)), base_url="http://localhost:8001") as client:
+    with browsing(Browser(changed)) as client:
         text = client.get("/entity?name=Norway").text
 
     assert "was not written by Hapax" in text

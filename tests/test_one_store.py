@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_fixture import browsing
 from cli_fixture import EVERY_END, invoke, run
 from money_fixture import RULES, WORLD
-from starlette.testclient import TestClient
 
-from hapax.api.browser.app import Browser, browser_app
+from hapax.api.browser.app import Browser
 
 HOME = """
 @name home
@@ -66,7 +66,7 @@ def test_export_report_dataset_and_pages_list_what_searches_and_derive_concluded
     rows = map(json.loads, (database.parent / "dataset" / "derived.jsonl").read_text("utf-8").splitlines())
     assert {row["statement"] for row in rows} == sentences["derived"]
 
-    with TestClient(browser_app(Browser(database)), base_url="http://localhost:8001") as client:
+    with browsing(Browser(database)) as client:
         listed = client.get("/statements?format=json").json()
         everything = set.union(*sentences.values())
         assert {row["statement"] for row in listed} == everything
@@ -126,7 +126,7 @@ def test_a_third_is_listed_the_same_everywhere(tmp_path: Path) -> None:
         run("dataset", tmp_path / "dataset", "--force", "--db", database)
         (exported,) = map(json.loads, run("export", "--statements", "--db", database).stdout.splitlines())
         rows = [*written(tmp_path / "derived.jsonl"), *written(tmp_path / "dataset" / "derived.jsonl"), exported]
-        with TestClient(browser_app(Browser(database)), base_url="http://localhost:8001") as client:
+        with browsing(Browser(database)) as client:
             (listed,) = client.get("/statements?format=json").json()
             assert text in visible(client.get(f"/statement/{listed['id']}").text)
         assert {row["statement"] for row in (*rows, listed)} == {text}
@@ -216,7 +216,7 @@ def test_values_of_derived_statements_are_words_as_derive_writes_them(tmp_path: 
     run("derive", tmp_path / "r.rules", "--db", tmp_path / "kb.db", "-o", tmp_path / "out.jsonl")
 
     written = {json.loads(line)["id"]: json.loads(line)["statement"] for line in (tmp_path / "out.jsonl").open()}
-    with TestClient(browser_app(Browser(tmp_path / "kb.db")), base_url="http://localhost:8001") as client:
+    with browsing(Browser(tmp_path / "kb.db")) as client:
         listed = {row["id"]: row["statement"] for row in client.get("/statements?format=json").json()}
     assert listed == written
     assert len(listed) == len(things)

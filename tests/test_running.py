@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from browser_fixture import ADDRESS, browsing
 from cli_fixture import EVERY_END, invoke
 from money_fixture import RULES, WORLD
 from openai_fake import Asked, FakeServer
 from starlette.testclient import TestClient
 
-from hapax.api.browser.app import Browser, browser_app
+from hapax.api.browser.app import Browser
 from hapax.kb.records import RunRecord
 from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.kb.store import KnowledgeBase
@@ -31,8 +32,7 @@ SECONDS = 30.0
 
 @contextmanager
 def browsed(database: Path, control: bool = True) -> Iterator[TestClient]:
-    app = browser_app(Browser(database, control=control))
-    with TestClient(app, base_url="http://localhost:8001", headers={"Origin": "http://localhost:8001"}) as client:
+    with browsing(Browser(database, control=control), Origin=ADDRESS) as client:
         yield client
 
 

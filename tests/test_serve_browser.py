@@ -25,6 +25,7 @@ from money_fixture import RULES, WORLD
 
 import hapax
 from hapax.api.agent_tools import AskingModels
+from hapax.api.browser.serving import http_server
 from hapax.api.browsing import Allowed, browser_server
 from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -48,6 +49,8 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 UNKNOWN = "is_a_city_in('Oslo', Country), uses_currency(Country, Currency)"
 """A goal that lacks facts where nothing was searched."""
 SERIOUS = ("serious", "critical")
+LINKS: dict[str, str] = {}
+"""The links that log in, by the addresses of servers."""
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +83,28 @@ def address(database: Path) -> Iterator[str]:
         yield address
 
 
+def logged_in(chromium: Any, address: str, **look: Any) -> Any:
+    """A context of the browser that has opened the link of the server at this address."""
+    context = chromium.new_context(**look)
+    page = context.new_page()
+    page.goto(LINKS[address])
+    assert "token" not in page.url
+    page.close()
+    return context
+
+
 @contextmanager
 def listening(database: Path) -> Iterator[str]:
     """The address of a server of this process, which judges, asks the scripted models and controls searches."""
-    import uvicorn
-
     rules = database.with_name("money.rules")
     models = hapax.open_models(f"scripted:{database.with_name('script.json')}")
     asking = AskingModels(models, hapax.Budget(max_calls=30))
     allowed = Allowed(judging=True, control=True, asking=asking, schemas=SCHEMAS)
     browser = browser_server(database, [rules], port=0, allowed=allowed)
-    server = uvicorn.Server(uvicorn.Config(browser.app, log_level="error"))
+    server = http_server(browser.app)
     thread = threading.Thread(target=server.run, args=([browser.socket],), daemon=True)
     thread.start()
+    LINKS[browser.address] = browser.link
     yield browser.address
     server.should_exit = True
     thread.join(10)
@@ -168,7 +180,9 @@ def test_pages_are_clean_in_a_browser(
 
 def faults_of(chromium: Any, addresses: Sequence[str], axe: str, size: dict[str, int], scheme: str) -> list[str]:
     """Errors, requests to other places, and serious faults of accessibility of these pages."""
-    context = chromium.new_context(color_scheme=scheme, viewport=size)
+    server = "/".join(addresses[0].split("/", 3)[:3])
+    look = {"color_scheme": scheme, "viewport": size}
+    context = logged_in(chromium, server, **look) if server in LINKS else chromium.new_context(**look)
     page = context.new_page()
     faults: list[str] = []
     origin = addresses[0].split("/", 3)[:3]
@@ -213,7 +227,7 @@ def test_plots_are_drawn_with_titles_in_both_colour_schemes(
     run_page = next(place for place in addresses if place.startswith("/run/"))
     inks = {}
     for scheme in ("light", "dark"):
-        context = chromium.new_context(color_scheme=scheme, viewport=PHONE)
+        context = logged_in(chromium, address, color_scheme=scheme, viewport=PHONE)
         page = context.new_page()
         for place, forms in (
             (report.as_uri(), {"graph", "histogram"}),
@@ -243,7 +257,7 @@ DRAWN = """() => Array.from(document.querySelectorAll("[data-plot]"), figure => 
 
 def test_a_dot_leads_to_its_statement(chromium: Any, address: str) -> None:
     """A dot of the plot of likelihoods shows its sentence and opens the page of the statement."""
-    context = chromium.new_context(viewport=DESK)
+    context = logged_in(chromium, address, viewport=DESK)
     page = context.new_page()
     page.goto(f"{address}/rule/currency")
     dot = page.locator("figure.plot svg a").first
@@ -261,7 +275,7 @@ def test_no_page_scrolls_sideways_on_a_phone(
     chromium: Any, address: str, addresses: tuple[str, ...], scheme: str
 ) -> None:
     """At 390 pixels every page is as wide as the screen, also unfolded; wide tables scroll by themselves."""
-    context = chromium.new_context(color_scheme=scheme, viewport=PHONE)
+    context = logged_in(chromium, address, color_scheme=scheme, viewport=PHONE)
     page = context.new_page()
     wide = []
     for place in addresses:
@@ -281,7 +295,7 @@ def test_the_forecast_of_a_goal_is_read_before_models_are_asked(chromium: Any, d
         shutil.copy(database.with_name(name), tmp_path)
     KnowledgeBase(tmp_path / "kb.db").close()
     with listening(tmp_path / "kb.db") as address:
-        context = chromium.new_context(viewport=PHONE)
+        context = logged_in(chromium, address, viewport=PHONE)
         page = context.new_page()
         page.goto(f"{address}/ask")
         page.get_by_label("Goal", exact=True).fill(UNKNOWN)
@@ -306,7 +320,7 @@ def test_the_forecast_of_a_goal_is_read_before_models_are_asked(chromium: Any, d
 
 def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: Path) -> None:
     """Keys answer and pass over, typing a comment does not, and each vote is stored when the next statement appears."""
-    context = chromium.new_context(viewport=DESK)
+    context = logged_in(chromium, address, viewport=DESK)
     page = context.new_page()
     page.goto(f"{address}/judge")
     page.get_by_label("Your name or number").fill("zoe")
@@ -329,7 +343,7 @@ def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: P
 
 def test_a_comment_typed_before_the_script_is_there_stays(chromium: Any, address: str) -> None:
     """Where the page's script comes late, it keeps what was typed until then."""
-    context = chromium.new_context(viewport=DESK)
+    context = logged_in(chromium, address, viewport=DESK)
     page = context.new_page()
     late: list[Any] = []
     page.route("**/script.js*", lambda route: late.append(route))  # noqa: PLW0108  it takes no built-in
@@ -353,7 +367,7 @@ def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, d
     """Two tabs of a voter lose no vote, and the page of another voter shows the agreement without a reload."""
     copy = copied(database, tmp_path)
     with serving(copy) as address:
-        contexts = [chromium.new_context(viewport=DESK) for _ in range(2)]
+        contexts = [logged_in(chromium, address, viewport=DESK) for _ in range(2)]
         mine, others = contexts
         first, second, other = mine.new_page(), mine.new_page(), others.new_page()
         for page, voter in ((first, "ann"), (second, "ann"), (other, "ben")):
@@ -383,9 +397,9 @@ def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, d
 def test_a_reload_or_a_killed_server_loses_nothing(chromium: Any, database: Path, tmp_path: Path) -> None:
     """The comment in the making outlives a reload and a kill; the vote without a server stays on the page till it is stored."""
     copy = copied(database, tmp_path)
-    context = chromium.new_context(viewport=DESK)
-    page = context.new_page()
     server, address = started(copy, 0)
+    context = logged_in(chromium, address, viewport=DESK)
+    page = context.new_page()
     page.goto(f"{address}/judge?voter=ann")
     press(page, "1")
     page.get_by_label("Comment").fill("which Norway?")
@@ -399,6 +413,8 @@ def test_a_reload_or_a_killed_server_loses_nothing(chromium: Any, database: Path
     page.locator("#unstored").wait_for(state="visible")
     assert page.locator(".sentence").inner_text() == item
     server, _ = started(copy, int(address.rpartition(":")[2]))
+    # The new server has a new token.
+    context.new_page().goto(LINKS[address])
     page.reload()
     assert page.get_by_label("Comment").input_value() == "which Norway?"
     press(page, "2")
@@ -446,14 +462,15 @@ def started(database: Path, port: int) -> tuple[subprocess.Popen[str], str]:
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     for line in server.stderr:
-        if found := re.search(r"http://[\d.:]+", line):
-            return server, found[0]
+        if found := re.search(r"(http://[\d.:]+)/\?token=\S+", line):
+            LINKS[found[1]] = found[0]
+            return server, found[1]
     raise AssertionError("the server did not start")
 
 
 def test_a_proof_unfolds_by_keyboard(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:
     """A line of a proof is reached and unfolded without a mouse, and shows the prompt behind it."""
-    context = chromium.new_context(viewport=DESK)
+    context = logged_in(chromium, address, viewport=DESK)
     page = context.new_page()
     page.goto(address + addresses[4])
     folded = page.locator(".story details:not([open]) > summary").first
@@ -474,7 +491,7 @@ def test_the_pictures_of_the_page_are_made(chromium: Any, address: str, addresse
         ("entity", "/entity?name=Norway", DESK),
         ("statement", addresses[4], PHONE),
     ):
-        context = chromium.new_context(viewport=size)
+        context = logged_in(chromium, address, viewport=size)
         page = context.new_page()
         page.goto(address + place)
         page.screenshot(path=PICTURES / f"{name}.png")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,20 +15,20 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from hapax.api.agent_tools import AgentTools
 from hapax.api.browser import pages, tables
 from hapax.api.browser.facets import Facet, Facets, wanted_of
+from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import Cells, ItemToJudge, Judging, VoterAgreement
 from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
@@ -50,15 +49,6 @@ from hapax.kb.running import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 
-# As in api/browsing.py, which imports this module only when a server starts.
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-# Nothing comes from elsewhere, no script or style stands in a page, and no page in a frame of another site.
-POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-TOKEN = "hapax_token"  # noqa: S105  the name of the cookie
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 DEFAULT_KIND = "soundness"
 """The sheet of an address that names none."""
@@ -66,6 +56,9 @@ INDEX_SECONDS = 2.0
 """Seconds that a search waits for the index of words; a page that comes without it asks again."""
 RANKING_SECONDS = 2.0
 """Seconds that a page waits for the popularity of new rows."""
+
+BUSY = "Other goals are being answered, and this one would have to wait."
+MEASURING = "The popularity of values is being measured and stored, once: up to half a minute for a million statements."
 
 _WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
 """Requests to a running search by the word on their buttons."""
@@ -77,23 +70,19 @@ Linker = Callable[[Sequence[Any]], str]
 class Browser:
     """The knowledge base and its rules behind the pages.
 
-    `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `token`: what
-    every request must bring, as `?token=` at first and then by a cookie; none: no token. `judge`: votes are stored.
-    `schemas`: Winograd schemas to judge, by id.
+    `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `judge`:
+    votes are stored. `schemas`: Winograd schemas to judge, by id.
     `control`: running searches can be paused and ended. `asking`: asks models what a goal lacks, after a forecast;
     None: no model is asked.
     """
 
     database: Path
     rules: Sequence[str | Path] = ()
-    token: str = ""
     judge: bool = False
     control: bool = False
     asking: AgentTools | None = None
     schemas: Mapping[str, VotingItem] = field(default_factory=dict)
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
-    # Two goals at a time, since each takes a Prolog process.
-    _goals: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
 
     def open(self) -> KnowledgeBase:
         """The knowledge base; rows that cannot be read are left out and named."""
@@ -122,8 +111,8 @@ class Browser:
         return read.library, [HapaxError(diagnostic.text) for diagnostic in read.diagnostics]
 
 
-def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
-    """The application. `hosts`: names under which it may be asked, so that no other site's name leads here."""
+def browser_app(browser: Browser, access: Access) -> ASGIApp:
+    """The application, which answers whoever has access."""
     views = _Views(browser)
     routes = [
         Route("/", views.front),
@@ -135,7 +124,7 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/facts", views.facts),
         Route("/claims", views.claims),
         Route("/predicates", views.predicates),
-        Route("/predicate/{name:path}/{arity:int}", views.predicate),
+        Route("/predicate/{name:path}/{arity}", views.predicate),
         Route("/search", views.search),
         Route("/entity", views.entity),
         Route("/map", views.map),
@@ -144,17 +133,23 @@ def browser_app(browser: Browser, hosts: Sequence[str] = LOOPBACK) -> Starlette:
         Route("/runs", views.runs),
         Route("/run/{identity:path}", views.run, methods=["GET", "POST"]),
         Route("/judge", views.judge, methods=["GET", "POST"]),
-        Route("/style.css", views.style),
-        Route("/script.js", views.script),
-        Route("/plots.js", views.plots),
+        *_files(),
     ]
-    # `testserver` is the host that Starlette's test client names.
-    guard = Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts, "testserver"] if "*" not in hosts else ["*"])
     handlers: Mapping[Any, Any] = {HapaxError: views.fault, 404: views.absent}
-    app = Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
-    # For tests, which look into the file that the application shows.
-    app.state.database = browser.database
-    return app
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access)
+
+
+def _files() -> Iterator[Route]:
+    """The style sheet and scripts, read once. They need no thread, so that no page can keep another from its style."""
+    own = resources.files("hapax.api.browser").joinpath("static")
+    texts = {
+        # Of two rules of CSS the later one holds, so the pages' own come behind those of reports.
+        "/style.css": (report_style() + own.joinpath("style.css").read_text("utf-8"), "text/css"),
+        "/script.js": (own.joinpath("script.js").read_text("utf-8"), "text/javascript"),
+        "/plots.js": (plot_script(), "text/javascript"),
+    }
+    for place, (text, media_type) in texts.items():
+        yield Route(place, Response(text, media_type=media_type), methods=["GET"])
 
 
 class _Views:
@@ -164,6 +159,8 @@ class _Views:
         self._browser = browser
         self._judging = Judging(browser.database, browser.library, browser.schemas)
         self._outcomes: dict[str, str] = {}
+        # Two goals at a time, since each takes a Prolog process, and one that asks models, since they share a budget.
+        self._goals, self._asking = threading.Semaphore(2), threading.Semaphore(1)
         self._words = WordIndex(browser.database)
         self._ranking = PopularityRanking(browser.database, tables.popularity)
         self._templates = page_environment(("hapax.api.browser", "templates"))
@@ -184,57 +181,36 @@ class _Views:
 
     @contextmanager
     def _open(self, request: Request) -> Iterator[KnowledgeBase]:
-        """The knowledge base for a request with the token, whose page names the rows that could not be read."""
-        if self._refused(request) is not None:
-            # `fault` answers with the refusal. Nothing is read or computed for a request without the token.
-            raise HapaxError("The request has no token.")
+        """The knowledge base for a request, whose page names the rows that could not be read."""
         with self._browser.open() as kb:
             request.state.unreadable = kb.unreadable
             yield kb
 
-    def _page(self, request: Request, template: str, **values: Any) -> Response:
-        """The page, or a refusal where the token is missing."""
-        if (refused := self._refused(request)) is not None:
-            return refused
+    def _page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         # A page about an error may come before the file was opened.
         unreadable = getattr(request.state, "unreadable", ())
         page = self._templates.get_template(f"{template}.html.jinja")
-        text = page.render(request=request, unreadable=unreadable, **values)
-        response = self._secured(Response(text, media_type="text/html"))
-        # From now on the cookie brings the token, and links need not.
-        if self._browser.token and request.query_params.get("token"):
-            response.set_cookie(TOKEN, self._browser.token, httponly=True, samesite="strict")
-        return response
+        return HTMLResponse(page.render(request=request, unreadable=unreadable, **values), status)
 
-    def _refused(self, request: Request) -> Response | None:
-        token = self._browser.token
-        # A token in the address comes first: the cookie may be of an earlier server.
-        brought = request.query_params.get("token") or request.cookies.get(TOKEN, "")
-        # In constant time, so that a token cannot be guessed bit by bit; as bytes, since texts must be ASCII for this.
-        if token and not secrets.compare_digest(brought.encode(), token.encode()):
-            return self._secured(PlainTextResponse("Open the address with the token that `hapax serve` prints.", 403))
-        return None
+    def _waiting(self, request: Request, title: str, message: str) -> Response:
+        """A page that says why it is not there yet, and when to ask again; programs learn it from status and header."""
+        page = self._page(request, "waiting", status=503, title=title, message=message)
+        page.headers["Retry-After"] = "2"
+        return page
 
-    def _foreign(self, request: Request) -> Response | None:
-        """The refusal of a form that another site has sent: it could send one, but not with this origin."""
-        if urlsplit(request.headers.get("origin", "")).netloc != request.headers.get("host"):
-            return self._secured(PlainTextResponse("A form comes from the page of this server.", 403))
-        return None
+    async def _unless_busy(
+        self, places: threading.Semaphore, request: Request, answer: Callable[[Request], Response]
+    ) -> Response:
+        """The answer from a thread; where all places are taken, a page that says so, at once.
 
-    @staticmethod
-    def _secured(response: Response) -> Response:
-        response.headers.update(
-            {
-                "Content-Security-Policy": POLICY,
-                "X-Content-Type-Options": "nosniff",
-                # Not `no-referrer`: browsers would then send a form with the origin `null`.
-                "Referrer-Policy": "same-origin",
-                "Cross-Origin-Opener-Policy": "same-origin",
-                "Cross-Origin-Resource-Policy": "same-origin",
-                "Cache-Control": "no-store",
-            }
-        )
-        return response
+        Whoever waited for a place would wait in a thread, and no page has one when all threads wait.
+        """
+        if not places.acquire(blocking=False):
+            return self._waiting(request, "Busy", BUSY)
+        try:
+            return await run_in_threadpool(answer, request)
+        finally:
+            places.release()
 
     def _table(
         self,
@@ -249,25 +225,21 @@ class _Views:
 
         `wanted`: the conditions on its rows, by which it is known whether it needs their popularity.
         """
-        if (refused := self._refused(request)) is not None:
-            return refused
         form = request.query_params.get("format", "html")
         order = request.query_params.get("order", "")
         number = _number(request.query_params, "page", 1)
         # Data has no pages to turn.
         page = Page(number, tables.ROWS if form == "html" else tables.MOST_ROWS, order)
         with self._open(request) as kb:
-            if wanted and tables.is_by_popularity(wanted, page):
-                # Data waits for all rows; a page asks again.
-                seconds = RANKING_SECONDS if form == "html" else None
-                if not self._ranking.ready(kb, seconds):
-                    return self._page(request, "waiting", title=title)
+            needs_popularity = wanted is not None and tables.is_by_popularity(wanted, page)
+            if needs_popularity and not self._ranking.ready(kb, RANKING_SECONDS):
+                return self._waiting(request, title, MEASURING)
             table = read(kb, page)
             offered = facets(Facets(kb, request.query_params)) if facets and form == "html" else []
         if form == "json":
-            return self._secured(JSONResponse(table.to_json()))
+            return JSONResponse(table.to_json())
         if form == "csv":
-            return self._secured(PlainTextResponse(_csv(table), media_type="text/csv"))
+            return PlainTextResponse(_csv(table), media_type="text/csv")
         values = {"linked": _LINKS, "facets": offered, **values}
         return self._page(request, "table", title=title, table=table, address=_address(request), **values)
 
@@ -278,44 +250,26 @@ class _Views:
         form = request.query_params.get("format", "html")
         if form not in ("json", "csv"):
             return self._page(request, template, title=title, parts=parts, address=_address(request), **values)
-        if (refused := self._refused(request)) is not None:
-            return refused
         if form == "json":
-            return self._secured(JSONResponse({name: table.to_json() for name, table in parts.items()}))
+            return JSONResponse({name: table.to_json() for name, table in parts.items()})
         name = request.query_params.get("table") or next(iter(parts))
         if name not in parts:
             raise HapaxError(f"This page has no table {name!r}. Choose one of {', '.join(parts)}.")
-        return self._secured(PlainTextResponse(_csv(parts[name]), media_type="text/csv"))
+        return PlainTextResponse(_csv(parts[name]), media_type="text/csv")
 
     @staticmethod
     def _few_or_all(request: Request) -> Page:
         """The first rows of a table that a page lists, or as data all of them."""
         return Page(rows=tables.MOST_ROWS) if request.query_params.get("format") else pages.FEW
 
-    def style(self, _: Request) -> Response:
-        # Of two rules of CSS the later one holds, so the pages' own come behind those of reports.
-        own = resources.files("hapax.api.browser").joinpath("static/style.css").read_text("utf-8")
-        return self._secured(Response(report_style() + own, media_type="text/css"))
-
-    def script(self, _: Request) -> Response:
-        text = resources.files("hapax.api.browser").joinpath("static/script.js").read_text("utf-8")
-        return self._secured(Response(text, media_type="text/javascript"))
-
-    def plots(self, _: Request) -> Response:
-        return self._secured(Response(plot_script(), media_type="text/javascript"))
-
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
-        response = self._page(request, "fault", title="Error", message=str(fault))
-        # A refusal for want of the token stays 403.
-        if response.status_code == 200:
-            response.status_code = 404 if isinstance(fault, NotStored) else 400
-        return response
+        status = 404 if isinstance(fault, NotStored) else 400
+        return self._page(request, "fault", status=status, title="Error", message=str(fault))
 
     def absent(self, request: Request, _: Exception) -> Response:
-        response = self._page(request, "fault", title="No such page", message="There is no page at this address.")
-        response.status_code = 404
-        return response
+        message = "There is no page at this address."
+        return self._page(request, "fault", status=404, title="No such page", message=message)
 
     # Pages
 
@@ -367,6 +321,8 @@ class _Views:
     def predicate(self, request: Request) -> Response:
         name, arity = request.path_params["name"], request.path_params["arity"]
         indicator = f"{name}/{arity}"
+        if tables.whole_number(arity) is None:
+            raise NotStored(f"There is no predicate {indicator}.")
         wanted = Wanted(predicate=indicator)
         if request.query_params.get("format"):
             return self._table(request, indicator, lambda kb, page: tables.facts(kb, wanted, page))
@@ -380,7 +336,13 @@ class _Views:
         if indicator not in labels and not known.rows:
             raise NotStored(f"There is no predicate {indicator}.")
         says = labels.get(indicator, "")
-        values = {"says": says, "known": known, "stopped": stopped, "count": count, "address": _address(request)}
+        values: dict[str, Any] = {
+            "says": says,
+            "known": known,
+            "stopped": stopped,
+            "count": count,
+            "address": _address(request),
+        }
         values |= {"name": name}
         return self._page(request, "predicate", title=indicator, **values)
 
@@ -391,15 +353,13 @@ class _Views:
 
     def search(self, request: Request) -> Response:
         """Values and sentences that contain all words, the best first."""
-        if (refused := self._refused(request)) is not None:
-            return refused
         words = request.query_params.get("words", "").strip()
         if not self._words.ready(INDEX_SECONDS):
             return self._page(request, "search", title="Search", words=words, shown=None)
         with self._open(request) as kb:
             shown = pages.search_page(kb, self._words.search(words))
         if request.query_params.get("format") == "json":
-            return self._refused(request) or self._secured(JSONResponse(shown.to_json()))
+            return JSONResponse(shown.to_json())
         return self._with_tables(request, "search", "Search", shown.tables(), words=words, shown=shown)
 
     def map(self, request: Request) -> Response:
@@ -411,24 +371,25 @@ class _Views:
 
     async def ask(self, request: Request) -> Response:
         """A goal with its answers; a POST asks models for what it lacks."""
-        if request.method != "POST":
-            # Starlette would run a plain function in a thread; this one must await its form.
-            return await run_in_threadpool(self._goal, request)
-        if (refused := self._refused(request) or self._foreign(request)) is not None:
-            return refused
-        async with request.form() as form:
-            goal = str(form.get("goal", ""))
-        await run_in_threadpool(self._ask_models, goal)
-        # 303: the browser gets the page that follows, and reloading it sends nothing again.
-        return self._secured(RedirectResponse(f"/ask?{urlencode({'goal': goal})}", 303))
+        if request.method == "POST":
+            # Read now, since only this function can wait for it.
+            async with request.form() as form:
+                request.state.goal = str(form.get("goal", ""))
+            return await self._unless_busy(self._asking, request, self._ask_models)
+        if request.query_params.get("goal", "").strip():
+            return await self._unless_busy(self._goals, request, self._goal)
+        return await run_in_threadpool(self._goal, request)
 
-    def _ask_models(self, goal: str) -> None:
+    def _ask_models(self, request: Request) -> Response:
         """Ask models, and keep in memory how that ended, for the page that follows."""
         if self._browser.asking is None:
             raise NotStored("This server asks no model. Start it with --ask and a budget.")
+        goal = request.state.goal
         outcome = self._browser.asking.ask(goal)
         # The outcome of the last goal alone, so that memory does not grow.
         self._outcomes = {goal: outcome["stopped"] or "The models were asked; all that the goal needs is known now."}
+        # 303: the browser gets the page that follows, and reloading it sends nothing again.
+        return RedirectResponse(f"/ask?{urlencode({'goal': goal})}", 303)
 
     def _goal(self, request: Request) -> Response:
         """The page of a goal: its answers, and the forecast of what models would be asked."""
@@ -440,26 +401,28 @@ class _Views:
             names = sorted(pages.labels(kb, library))
             if goal:
                 try:
-                    with self._browser._goals:
-                        answers = query(goal, library, kb, options=GOAL_OPTIONS)
+                    answers = query(goal, library, kb, options=GOAL_OPTIONS)
                     near = [] if answers or answers.holds else near_misses(goal, library, kb)
                     if self._browser.asking is not None:
                         forecast = self._browser.asking.forecast(goal)
                 except HapaxError as fault:
                     faults = str(fault)
         if answers is not None and request.query_params.get("format") == "json":
-            return self._refused(request) or self._secured(JSONResponse(answers.to_json()))
+            return JSONResponse(answers.to_json())
         if answers is not None and request.query_params.get("format") == "csv":
             table = StoredTable(tuple(answers.columns), answers.rows, "", Page())
-            return self._refused(request) or self._secured(PlainTextResponse(_csv(table), media_type="text/csv"))
+            return PlainTextResponse(_csv(table), media_type="text/csv")
         values: dict[str, Any] = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
         values |= {"forecast": forecast, "outcome": self._outcomes.get(goal, "")}
         return self._page(request, "ask", title="Ask", **values)
 
-    def why(self, request: Request) -> Response:
+    async def why(self, request: Request) -> Response:
         """The story of an atom: why it holds, or why it does not."""
+        return await self._unless_busy(self._goals, request, self._story)
+
+    def _story(self, request: Request) -> Response:
         atom = request.query_params.get("atom", "").strip()
-        with self._open(request) as kb, self._browser._goals:
+        with self._open(request) as kb:
             library = self._browser.library(kb)
             try:
                 # For `why` an atom that does not hold is an error.
@@ -477,8 +440,6 @@ class _Views:
         """A run; a POST asks it to pause, to go on, or to end."""
         if request.method != "POST":
             return await run_in_threadpool(self._run, request)
-        if (refused := self._refused(request) or self._foreign(request)) is not None:
-            return refused
         if not self._browser.control:
             raise NotStored("This server leaves searches alone. Start it with --control.")
         async with request.form() as form:
@@ -486,7 +447,7 @@ class _Views:
         if wished not in _WISHES:
             raise HapaxError(f"A search cannot be asked to {wished!r}. Ask it to {', '.join(_WISHES)}.")
         await run_in_threadpool(self._ask_run, request, _WISHES[wished])
-        return self._secured(RedirectResponse(_run_url(request.path_params["identity"]), 303))
+        return RedirectResponse(_run_url(request.path_params["identity"]), 303)
 
     def _ask_run(self, request: Request, wish: Wish | None) -> None:
         with self._open(request) as kb:
@@ -496,17 +457,15 @@ class _Views:
         with self._open(request) as kb:
             shown = pages.run_page(kb, request.path_params["identity"])
         if request.query_params.get("format") == "json":
-            return self._refused(request) or self._secured(JSONResponse(shown.to_json()))
+            return JSONResponse(shown.to_json())
         return self._with_tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown=shown)
 
     async def judge(self, request: Request) -> Response:
         """The next statement to judge; a POST stores a vote."""
-        if (refused := self._refused(request)) is not None:
-            return refused
         if not self._browser.judge:
             raise NotStored("This server stores no votes. Start it with --judge.")
         if request.method == "POST":
-            return self._foreign(request) or await self._vote(request)
+            return await self._vote(request)
         voter, kind = request.query_params.get("voter", ""), request.query_params.get("kind") or DEFAULT_KIND
         skip = _number(request.query_params, "skip", 0)
         wording = WORDINGS[self._judging.sheet(kind).kind]
@@ -525,7 +484,7 @@ class _Views:
         # In a thread: another program may be writing to the file.
         replaced = await run_in_threadpool(self._judging.vote, kind, voter, item, question, cells)
         address = {"voter": voter, "kind": kind, **({"replaced": replaced} if replaced else {})}
-        return self._secured(RedirectResponse(f"/judge?{urlencode(address)}", 303))
+        return RedirectResponse(f"/judge?{urlencode(address)}", 303)
 
     def _next_to_judge(
         self, request: Request, kind: str, voter: str, skip: int
@@ -537,20 +496,17 @@ class _Views:
 
 def _number(asked: QueryParams, name: str, default: int) -> int:
     text = asked.get(name, "")
-    if not text:
-        return default
-    if not text.isdecimal() or len(text) > 9:
+    number = tables.whole_number(text) if text else default
+    if number is None:
         raise HapaxError(f"{name} is {text!r}. Give a whole number.")
-    return int(text)
+    return number
 
 
 def _address(request: Request) -> Callable[..., str]:
     """The address of the same view with some parameters changed."""
 
     def changed(**values: object) -> str:
-        # Without the token, which the cookie brings: people pass addresses on.
-        kept = {name: value for name, value in request.query_params.items() if name != "token"}
-        return f"{request.url.path}?{urlencode({**kept, **values})}"
+        return f"{request.url.path}?{urlencode({**request.query_params, **values})}"
 
     return changed
 

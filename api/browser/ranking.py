@@ -19,8 +19,8 @@ class PopularityRanking:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def ready(self, kb: KnowledgeBase, seconds: float | None) -> bool:
-        """False if after at most `seconds` rows are still being ranked; None: wait until all are.
+    def ready(self, kb: KnowledgeBase, seconds: float) -> bool:
+        """False if after at most `seconds` rows are still being ranked.
 
         True also where they cannot be stored, as in a file that may not be written: then each list measures its rows.
         """

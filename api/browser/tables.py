@@ -34,6 +34,11 @@ ALIASES = {"likely": "-log-likelihood", "unlikely": "log-likelihood"}
 SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 
 
+def whole_number(text: str) -> int | None:
+    """The number of up to nine digits in an address; None for any other text, such as one that no cell can hold."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The wanted part of a table: a page from 1 with `rows` rows, in an order.
@@ -421,7 +426,8 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
         select.where("predicate = ?", name)
         # A row that another program spoiled has no arity, and is shown as it is.
         length = "CASE WHEN json_valid(arguments) THEN json_array_length(arguments) END"
-        select.where(f"coalesce({length} = ?, 1)", int(arity) if arity.isdecimal() else -1)
+        number = whole_number(arity)
+        select.where(f"coalesce({length} = ?, 1)", -1 if number is None else number)
     elif wanted.predicate:
         select.where("predicate = ?", wanted.predicate)
     for word in wanted.words.split():

@@ -1,0 +1,121 @@
+"""Every way in checks facts alike: rows of values, tables in memory, and files by the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke, run
+
+import hapax
+
+RULES = """type Minutes < Number
+given delayed(Flight, Minutes): "[1] is late by [2] minutes"
+given likes(Person, Person): "[1] likes [2]"
+given rich(Person): "[1] is rich"
+functional born_in(Person, City): "[1] was born in [2]"
+"""
+
+
+class ArrowFrame:
+    """A table that passes its columns on by Arrow's protocol, and whose iteration gives them, as that of polars."""
+
+    def __init__(self, columns: dict[str, list[Any]]) -> None:
+        self.columns = list(columns)
+        self._cells = columns
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return iter(self._cells.values())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pytest.importorskip("pyarrow").table(self._cells).__arrow_c_stream__(requested_schema)
+
+
+class OtherTable:
+    """A table that has columns and no protocol by which to read its rows."""
+
+    columns = ("a", "b")
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return iter([["ann", "bob"], ["carl", "dora"]])
+
+
+@pytest.fixture
+def rules() -> hapax.Library:
+    return hapax.parse_rules(RULES)
+
+
+def facts_of(kb: hapax.KnowledgeBase) -> list[tuple[object, ...]]:
+    return [(fact.predicate, *fact.arguments) for fact in kb.facts()]
+
+
+def test_a_table_is_read_by_rows(rules: hapax.Library) -> None:
+    """The columns of a table are the arguments, also where as many rows as columns could be taken for them."""
+    frame = ArrowFrame({"a": ["ann", "bob"], "b": ["carl", "dora"]})
+    wanted = [("likes", "ann", "carl"), ("likes", "bob", "dora")]
+    mapping = hapax.TableMapping.of("likes", ["a", "b"])
+    with hapax.KnowledgeBase() as kb:
+        assert hapax.add_facts(kb, "likes", frame, rules) == 2
+        assert facts_of(kb) == wanted
+    with hapax.KnowledgeBase() as kb:
+        assert hapax.import_facts(kb, frame, mapping=mapping, rules=rules).added == 2
+        assert facts_of(kb) == wanted
+
+
+@pytest.mark.parametrize("table", [OtherTable(), {"a": ["ann"], "b": ["bob"]}, [{"ann", "bob"}], ["ab"]], ids=str)
+def test_an_object_without_rows_is_refused(rules: hapax.Library, table: Any) -> None:
+    """Tables that do not say how they are read, dicts of columns, sets and texts as rows store nothing."""
+    with hapax.KnowledgeBase() as kb:
+        with pytest.raises(hapax.HapaxError):
+            hapax.add_facts(kb, "likes", table, rules)
+        assert facts_of(kb) == []
+
+
+@pytest.mark.parametrize(
+    ("predicate", "rows", "fault"),
+    [
+        ("delayed", [("F1", 5), ("F8", "ninety")], "number"),
+        ("delayed", [("F1", 5), ("F8", "2026-11-28")], "number"),
+        ("likes", [("ann", "bob"), ("ann",)], "1 argument"),
+        ("likes", [("ann", "bob"), ("ann", None)], "empty"),
+        ("born_in", [("ann", "Oslo"), ("ann", "Rome")], "functional"),
+    ],
+)
+def test_every_way_in_refuses_what_breaks_a_declaration(
+    rules: hapax.Library, tmp_path: Path, predicate: str, rows: list[tuple[Any, ...]], fault: str
+) -> None:
+    """Rows of Python, a table and a file are refused for the same reason, and nothing is stored."""
+    (tmp_path / "r.rules").write_text(RULES, "utf-8")
+    lines = [",".join([predicate, *("" if cell is None else str(cell) for cell in row)]) for row in rows]
+    (tmp_path / "f.csv").write_text("\n".join(["predicate,argument1,argument2", *lines]) + "\n", "utf-8")
+    with hapax.KnowledgeBase() as kb:
+        with pytest.raises(hapax.FactsRejected, match=f"{predicate}:.*{fault}"):
+            hapax.add_facts(kb, predicate, rows, rules)
+        if all(len(row) == 2 for row in rows):
+            columns = [[None if row[place] is None else str(row[place]) for row in rows] for place in (0, 1)]
+            with pytest.raises(hapax.FactsRejected, match=fault):
+                hapax.add_facts(kb, predicate, ArrowFrame(dict(zip("ab", columns, strict=True))), rules)
+        assert facts_of(kb) == []
+    refused = invoke("import", tmp_path / "f.csv", "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
+    assert refused.exit_code == 1
+    assert fault in refused.stderr or predicate in refused.stderr
+
+
+def test_given_facts_replace_those_of_models_and_count_as_new(rules: hapax.Library) -> None:
+    """What was known is not counted again."""
+    with hapax.KnowledgeBase() as kb:
+        assert hapax.add_facts(kb, "likes", [("ann", "bob")], rules) == 1
+        assert hapax.add_facts(kb, "likes", [("ann", "bob"), ("bob", "ann")], rules) == 1
+
+
+def test_a_declared_predicate_is_known_to_an_import(tmp_path: Path) -> None:
+    """A row shorter than the header is a fact where the rules declare its predicate with that many arguments."""
+    (tmp_path / "r.rules").write_text(RULES, "utf-8")
+    (tmp_path / "f.csv").write_text("predicate,argument1,argument2\nlikes,ann,bob\nrich,ann\n", "utf-8")
+
+    run("import", tmp_path / "f.csv", "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
+
+    with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        assert facts_of(kb) == [("likes", "ann", "bob"), ("rich", "ann")]
