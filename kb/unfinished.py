@@ -115,7 +115,7 @@ def exchange(new: Path, place: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove the hidden folders that killed processes of this user left in a folder; those of living ones stay."""
-    journal = _journal()
+    journal = journal_folder()
     if journal is None:
         return
     with suppress(OSError):
@@ -134,7 +134,7 @@ class _Record:
     @classmethod
     def begin(cls, folder: Path) -> _Record | None:
         """A new record, locked; None if there can be none. Then a kill leaves the hidden folder for good."""
-        journal = _journal(make=True)
+        journal = journal_folder(make=True)
         if journal is None:
             return None
         path = journal / folder.name
@@ -197,7 +197,7 @@ def _recorded(content: bytes) -> tuple[str, Identity | None]:
         return "", None
 
 
-def _journal(make: bool = False) -> Path | None:
+def journal_folder(make: bool = False) -> Path | None:
     """The folder of this user's journal; None if nothing but this user's processes may write it, or it cannot be had.
 
     It lies in XDG_STATE_HOME, else in ~/.local/state.

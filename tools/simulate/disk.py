@@ -266,6 +266,8 @@ class Disk:
 
     def sync_folder(self, folder: Path) -> None:
         def force() -> None:
+            if not folder.is_relative_to(self.root):
+                return  # the user's journal, on another disk
             for path in _files(folder):
                 if path.parent == folder and path not in self._present():
                     self._renamings.append((None, path, self._content(path)))
