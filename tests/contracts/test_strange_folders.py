@@ -216,3 +216,18 @@ def test_only_the_journal_says_what_a_killed_command_left(
     assert stays
     assert not left.exists()
     assert not any((tmp_path / "own/hapax/unfinished").iterdir())
+
+
+def test_a_link_is_no_knowledge_base_that_nobody_named(clone: Path, private: Path) -> None:
+    """The knowledge base of another folder changes only if the user names it, or the link to it."""
+    other = private.parents[1] / "own.db"
+    linked(clone, "hapax.db", other)
+    refused = command(clone, "import", "people.csv")
+    made = other.exists()
+    named = command(clone, "import", "people.csv", "--db", "hapax.db")
+
+    assert refused.exit_code != 0
+    assert "symbolic link" in refused.stderr
+    assert "--db" in refused.stderr
+    assert not made
+    assert named.exit_code == 0
