@@ -119,6 +119,7 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
         with unfinished(folder) as new:
             # Linked into an empty folder, because transformers also reads the files beside a GGUF file.
             source = new.with_name("source")
+            new.mkdir()
             source.mkdir()
             (source / path.name).symlink_to(path.absolute())
             _save(source, path.name, new)
