@@ -74,7 +74,7 @@ def expand_rules(
     # First, so that faulty rules or an output with other content end it before anything is paid.
     sources = files.read()
     # `grown.rules` has its sheet in `grown.decisions.csv`.
-    sheet = ReviewSheet(files.sheet or files.output.with_suffix(".decisions.csv"))
+    sheet = ReviewSheet(files.sheet.resolve() if files.sheet else files.output.with_suffix(".decisions.csv"))
     generator = _generator(kb, sources.whole, model, opening)
     review = ExpansionReview(generator, sources, sources.meta_rules(files.names), sheet, settings)
     return ProposedRules(review, review.propose())

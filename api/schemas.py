@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hapax.api.evaluations import Evaluation
-from hapax.api.whole_files import atomic_text_file
+from hapax.api.whole_files import atomic_folder, atomic_text_file
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 
@@ -385,7 +385,6 @@ def write_lesson(evaluation: Evaluation[Lesson], folder: str | Path) -> None:
         "acquired.rules": rules_text(lesson.records),
         SHEET: review_sheet(lesson.records, shipped_theory(), lesson.review),
     }
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        with atomic_text_file(str(Path(folder) / name)) as stream:
-            stream.write(text)
+    with atomic_folder(folder) as new:
+        for name, text in texts.items():
+            (new / name).write_text(text, encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
-from hapax.kb.unfinished import unfinished
+from hapax.kb.unfinished import files_into, publish, unfinished
 
 STDOUT = "-"
 
@@ -67,30 +65,14 @@ def atomic_path(name: str | Path) -> Iterator[Path]:
             return
         with unfinished(path) as temporary:
             yield temporary
-            _replace(path, temporary)
+            publish(temporary, path)
 
 
 @contextmanager
 def atomic_folder(name: str | Path) -> Iterator[Path]:
     """Temporary folder, whose files move to the folder of this name if the block ends without an error."""
-    with _translated_errors(name):
-        folder = Path(name).resolve()
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(folder) as temporary:
-            temporary.mkdir()
-            yield temporary
-            folder.mkdir(exist_ok=True)
-            # One by one: other files of the folder stay.
-            for file in sorted(temporary.iterdir()):
-                _replace(folder / file.name, file)
-
-
-def _replace(path: Path, written: Path) -> None:
-    """Rename a written file to `path`, with the permissions of the file it replaces."""
-    system.sync_path(written)  # a rename may reach the disk before the content does
-    if path.exists():
-        shutil.copymode(path, written)
-    system.rename(written, path)
+    with _translated_errors(name), files_into(Path(name)) as temporary:
+        yield temporary
 
 
 @contextmanager

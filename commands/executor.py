@@ -124,7 +124,8 @@ def _spread(library: Library, options: Mapping[str, Any]) -> Spread:
     opening = Opening(
         options["knowledge"], options["critic"], options["likelihood"], options["evaluator"], options=opened
     )
-    folder = options["shards"] or Path(f"{options['database']}.shards")
+    # A folder that the user names may be a link; the one that Hapax names may not.
+    folder = options["shards"].resolve() if options["shards"] else Path(f"{options['database']}.shards")
     cluster = RayCluster(options["ray_address"], options["workers"], options["worker_gpus"])
     # Workers may run in other folders.
     return Spread(cluster, opening, folder.absolute())

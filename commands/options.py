@@ -121,12 +121,24 @@ with_rules = click.option(
     "otherwise shipped]",
 )
 
+
+def _unlinked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse a link in place of the file that nobody named: it may lead out of a stranger's folder."""
+    source = context.get_parameter_source(parameter.name or "")
+    if value is not None and source is click.core.ParameterSource.DEFAULT and Path(value).is_symlink():
+        raise click.BadParameter(
+            f"{value} is a symbolic link to {Path(value).readlink()}, and you did not name it. Name the file with --db."
+        )
+    return value
+
+
 with_database = click.option(
     "--db",
     "database",
     default=DEFAULT_DATABASE,
     show_default=True,
     envvar="HAPAX_DB",
+    callback=_unlinked,
     help="File of the knowledge base.",
 )
 

@@ -7,13 +7,14 @@ one. Reading, and writing anything that did not come from a model, need no lock.
 from __future__ import annotations
 
 import errno
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb import own_files, system
 
 WAIT_SECONDS = 600.0
 """The longest that a request to a server may take, retries and pauses included."""
@@ -31,8 +32,10 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
     """
     seconds = WAIT_SECONDS if seconds is None else seconds
     resolved = path.resolve()  # a symbolic link must share the lock of its file
-    lock = system.file_lock(resolved.with_name(f"{resolved.name}-asking"))
+    place = resolved.with_name(f"{resolved.name}-asking")
+    lock = system.file_lock(place)
     try:
+        _make(place, resolved)
         lock.acquire(timeout=seconds)
     except system.LockTimeout:
         raise HapaxError(
@@ -45,21 +48,26 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
             f"{path}: the lock file {lock.lock_file} cannot be created or opened ({error.strerror}). {_remedy(error)}"
         ) from error
     try:
-        _copy_permissions(resolved, Path(lock.lock_file))
         yield
     finally:
         lock.release()
 
 
-def _copy_permissions(database: Path, lock: Path) -> None:
-    """Let everyone who may write the knowledge base lock it, too."""
-    with suppress(OSError):  # only the owner of the lock file can change its mode
-        mode = database.stat().st_mode & 0o666 | stat.S_IRUSR | stat.S_IWUSR
-        if stat.S_IMODE(lock.stat().st_mode) != mode:
-            lock.chmod(mode)
+def _make(lock: Path, database: Path) -> None:
+    """Make the lock file if there is none, and let everyone who may write the knowledge base lock it, too."""
+    file = own_files.open_file(lock, os.O_RDWR | os.O_CREAT, beside=database)
+    try:
+        with suppress(OSError):  # only the owner of the lock file can change its mode
+            mode = database.stat().st_mode & 0o666 | stat.S_IRUSR | stat.S_IWUSR
+            if stat.S_IMODE(os.fstat(file).st_mode) != mode:
+                os.fchmod(file, mode)
+    finally:
+        os.close(file)
 
 
 def _remedy(error: OSError) -> str:
+    if isinstance(error, own_files.ForeignFileError):
+        return "Remove it, or move it away."
     if error.errno in _WITHOUT_LOCKS:
         return "Its file system does not support locks: keep the file on one that does, such as a local disk."
     return "Allow writing to it and to its folder, or free some space."

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
-from hapax.kb import system
+from hapax.kb import own_files
 from hapax.kb.asking import asking
 from hapax.kb.connection import reading_uri, translated
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.unfinished import unfinished
+from hapax.kb.unfinished import publish, unfinished
 from hapax.kb.verification import damages
 
 COPIED_PAGES = 2_000
@@ -39,7 +39,7 @@ def copy_verified(source: Path, target: Path) -> int:
         with KnowledgeBase(source, read_only=True):  # it is one, and of this version
             _copy(source, partial)
         rows = _verified(partial, source)
-        _publish(partial, target)
+        publish(partial, target)
     return rows
 
 
@@ -58,8 +58,8 @@ def put_back(backup: Path, database: Path) -> Path | None:
         _keep(database, kept)
         # Old logs would be read as those of the new file.
         for ending in ("-wal", "-shm"):
-            system.remove(database.with_name(database.name + ending))
-        _publish(restored, database)
+            own_files.remove(database.with_name(database.name + ending))
+        publish(restored, database)
     return kept
 
 
@@ -82,9 +82,9 @@ def _keep(database: Path, kept: Path) -> None:
             _copy(database, partial)
         except HapaxError:
             # SQLite cannot read it; its bytes are kept as they are.
-            system.remove(partial)
+            own_files.remove(partial)
             partial.write_bytes(database.read_bytes())
-        _publish(partial, kept)
+        publish(partial, kept)
 
 
 @contextmanager
@@ -110,13 +110,6 @@ def _verified(path: Path, source: Path) -> int:
                 f"See all with `hapax verify --db {source}`; nothing was written."
             )
         return sum(kb.row_counts().values())
-
-
-def _publish(partial: Path, target: Path) -> None:
-    """Give the file its name once its content is on disk."""
-    system.sync_path(partial)
-    system.rename(partial, target)
-    system.sync_folder(target.parent)  # the name, too
 
 
 def _free_name(database: Path) -> Path:

@@ -6,6 +6,7 @@ power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little comp
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import threading
@@ -18,8 +19,8 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows, schema, system
-from hapax.kb.unfinished import unfinished
+from hapax.kb import own_files, rows, schema, system
+from hapax.kb.unfinished import publish, unfinished
 
 BUSY_SECONDS = 60.0
 
@@ -34,6 +35,9 @@ _RESCUING = threading.Lock()
 # the WAL is copied into the file at about 64 MB, when most of its pages were written many times.
 CACHE_KIB = 64 * 1024
 CHECKPOINT_PAGES = 16_000
+
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""Last bytes of a rollback journal that ends with the name of a super-journal (https://sqlite.org/fileformat.html)."""
 
 # With 0.02 seconds between them, 4 seconds in all.
 _WAL_ATTEMPTS = 200
@@ -176,7 +180,7 @@ def rescued(connection: sqlite3.Connection, path: Path) -> Path:
     with _RESCUING, unfinished(copy) as partial:
         with translated(str(copy)):
             connection.execute("VACUUM INTO ?", (str(partial),))
-        system.rename(partial, copy)
+        publish(partial, copy)
     return copy
 
 
@@ -199,6 +203,27 @@ def _check_path(path: Path, read_only: bool) -> None:
         raise HapaxError(f"{path}: its folder does not exist. Create the folder {path.resolve().parent} first.")
     if read_only and not path.exists():
         raise HapaxError(f"{path}: there is no such knowledge base. Run a search first, or name an existing file.")
+    _check_journal(path.resolve())
+
+
+def _check_journal(path: Path) -> None:
+    """Raise HapaxError for a rollback journal that names another file, which SQLite would delete when it rolls back."""
+    journal = path.with_name(f"{path.name}-journal")
+    try:
+        with os.fdopen(own_files.open_file(journal, os.O_RDONLY), "rb") as stream:
+            stream.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
+            names_another = stream.read() == _JOURNAL_MAGIC
+    except FileNotFoundError:
+        return
+    except own_files.ForeignFileError as fault:
+        raise HapaxError(f"{journal}: {fault.strerror}. Remove it, or move it away.") from fault
+    except OSError:
+        return  # shorter than the sign, or unreadable for SQLite, too
+    if names_another:
+        raise HapaxError(
+            f"{journal}: this journal names a further file, which SQLite would delete. Hapax writes no such journal: "
+            f"move it away, and check {path.name} with `hapax verify`."
+        )
 
 
 def _connected(uri: str) -> Database:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb import own_files, system
+from hapax.kb.unfinished import replace_file
 
 SILENT_SECONDS = 3600.0
 """A search on another machine that has written nothing for so long is taken for ended."""
@@ -75,7 +76,7 @@ class RunFiles:
     """The two files of one run on the knowledge base at `database`."""
 
     def __init__(self, database: Path, run_id: str) -> None:
-        resolved = database.resolve()  # a symbolic link must share the files
+        self._database = resolved = database.resolve()  # a symbolic link must share the files
         # Hashed: the id may come from a stranger's file, and must not lead elsewhere.
         key = hashlib.sha256(run_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._state = resolved.with_name(f"{resolved.name}-running-{key}")
@@ -83,16 +84,13 @@ class RunFiles:
 
     def write(self, state: RunState) -> None:
         """Replace the state. A disk that takes none costs the view of the search and not the search."""
-        partial = self._state.with_name(f".{system.process_id()}.{self._state.name}")
         with suppress(OSError):
-            # Written beside and renamed, so that no reader finds half of it.
-            partial.write_text(json.dumps(state.to_json()), "utf-8")
-            system.rename(partial, self._state)
+            replace_file(self._state, json.dumps(state.to_json()), is_durable=False)
 
     def read(self) -> RunState | None:
         """The state; None if no search has left one, or another program has written the file."""
         try:
-            values = json.loads(self._state.read_text("utf-8"))
+            values = json.loads(own_files.read(self._state, self._database))
             state = RunState(**{known.name: values[known.name] for known in fields(RunState)})
             numbers = (state.written, state.seconds, state.done, state.seconds_left or 0.0, state.calls_per_minute)
             counts = (state.process, state.accepted, state.rejected)
@@ -106,9 +104,9 @@ class RunFiles:
         """Ask the search to pause or to end; None: to go on. Raises HapaxError where the file cannot be written."""
         try:
             if wish is None:
-                self._wish.unlink(missing_ok=True)
+                own_files.remove(self._wish)
             else:
-                self._wish.write_text(wish.value, "utf-8")
+                replace_file(self._wish, wish.value, is_durable=False)
         except OSError as fault:
             raise HapaxError(
                 f"{self._wish} cannot be written ({fault.strerror}). Allow writing to its folder, or press Ctrl-C "
@@ -118,12 +116,12 @@ class RunFiles:
     def wish(self) -> Wish | None:
         """The wish that is left for the search; None: to go on."""
         try:
-            return Wish(self._wish.read_text("utf-8"))
+            return Wish(own_files.read(self._wish, self._database).decode("utf-8"))
         except (OSError, ValueError):
             return None
 
     def remove(self) -> None:
         """Remove both files, at the begin and the end of a search."""
-        with suppress(OSError):
-            self._wish.unlink(missing_ok=True)
-            self._state.unlink(missing_ok=True)
+        for path in (self._wish, self._state):
+            with suppress(OSError):
+                own_files.remove(path)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb import own_files
 from hapax.kb.roots import Roots
-from hapax.kb.unfinished import unfinished
+from hapax.kb.unfinished import publish, unfinished
 
 NAMESPACE = "hapax"
 """Purpose that is part of a signature, so that none made for another purpose passes as a seal."""
@@ -57,13 +57,12 @@ def sign(roots: Roots, seal: Path, key: Path) -> Seal:
     if not key.is_file():
         raise HapaxError(f"{key}: there is no such key. Make one with `ssh-keygen -t ed25519 -f {key}`.")
     try:
-        with unfinished(seal.resolve()) as written:
+        with unfinished(seal) as written:
             written.write_text(roots.text, encoding="ascii")
             _run(["-Y", "sign", "-f", str(key.resolve()), "-n", NAMESPACE, str(written)], f"{key}: signing failed")
             # ssh-keygen has written the signature beside the file, under its name with `.sig`.
             for path in (signature_path(written), written):
-                system.sync_path(path)
-                system.rename(path, seal.resolve().with_name(path.name))
+                publish(path, seal.with_name(path.name))
     except OSError as error:
         raise HapaxError(f"{seal}: the seal cannot be written ({error.strerror or error}).") from error
     return read(seal)
@@ -76,10 +75,12 @@ def read(seal: Path, signers: Path | None = None) -> Seal:
     """
     signature = signature_path(seal)
     try:
-        text = seal.read_text("ascii")
+        text = own_files.read(seal).decode("ascii")
         roots = Roots.read(text)
+        own_files.read(signature)
     except (OSError, ValueError) as fault:
-        raise HapaxError(f"{seal}: this is no seal ({fault}). Seal the knowledge base again.") from fault
+        reason = fault.strerror if isinstance(fault, own_files.ForeignFileError) else fault
+        raise HapaxError(f"{seal}: this is no seal ({reason}). Seal the knowledge base again.") from fault
     check = ["-n", NAMESPACE, "-s", str(signature.resolve())]
     said = _run(["-Y", "check-novalidate", *check], f"{signature}: it is no signature of {seal.name}", text)
     key = found[1] if (found := _SIGNER.search(said)) else said.strip()

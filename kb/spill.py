@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows, system
+from hapax.kb import own_files, rows, system
 from hapax.kb.records import CallRecord
 
 
@@ -27,7 +27,8 @@ def append(database: Path, calls: Sequence[CallRecord]) -> None:
     path = spill_path(database)
     is_new = not path.exists()
     # Whoever may read the knowledge base may read its answers here.
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, database.stat().st_mode & 0o666)
+    mode = database.stat().st_mode & 0o666
+    file = own_files.open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode, database)
     try:
         size = os.fstat(file).st_size
         # A process that was killed while it wrote leaves the beginning of a line.
@@ -44,14 +45,24 @@ def append(database: Path, calls: Sequence[CallRecord]) -> None:
         system.sync_folder(path.parent)  # the name, too
 
 
+def is_waiting(database: Path) -> bool:
+    """True if answers wait beside a knowledge base. Somebody else's file or link of this name is left alone."""
+    return own_files.is_there(spill_path(database), database)
+
+
+def remove(database: Path) -> None:
+    """Remove the file, whose answers are in the knowledge base now. Raises OSError if it cannot be removed."""
+    own_files.remove(spill_path(database))
+
+
 def spilled(database: Path) -> list[CallRecord]:
     """The answers in the file, oldest first; lines that were not written whole are left out.
 
     Raises HapaxError for a file that cannot be read.
     """
     try:
-        lines = spill_path(database).read_bytes().split(b"\n")
-    except FileNotFoundError:
+        lines = own_files.read(spill_path(database), database).split(b"\n")
+    except (FileNotFoundError, own_files.ForeignFileError):
         return []
     except OSError as error:
         raise HapaxError(

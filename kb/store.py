@@ -18,7 +18,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
-from hapax.kb import asking, connection, rows, spill, system, unfinished
+from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.connection import translated
 from hapax.kb.record_store import FileMoved, RecordStore
@@ -263,7 +263,7 @@ class KnowledgeBase(RecordStore):
         if self.path is None:
             self.add(rows.CALLS, calls)
             return
-        is_waiting = spill.spill_path(self.path).exists()
+        is_waiting = spill.is_waiting(self.path)
         try:
             with self.transaction(0.0 if is_waiting else min(SPILL_SECONDS, connection.BUSY_SECONDS)):
                 self.add(rows.CALLS, calls)
@@ -279,6 +279,10 @@ class KnowledgeBase(RecordStore):
         try:
             with asking.asking(path, 0.0):
                 spill.append(path, calls)
+        except own_files.ForeignFileError as other:
+            raise HapaxError(
+                f"{fault} Nor can they be kept in {other.filename}: {other.strerror}. Remove it, or move it away."
+            ) from fault.__cause__
         except (HapaxError, OSError):
             raise fault from fault.__cause__
 
@@ -287,14 +291,14 @@ class KnowledgeBase(RecordStore):
 
         `seconds`: how long to wait for each lock; None: as long as other writes. Raises HapaxError if they stay there.
         """
-        if self.path is None or self.database.conn.in_transaction or not spill.spill_path(self.path).exists():
+        if self.path is None or self.database.conn.in_transaction or not spill.is_waiting(self.path):
             return False  # inside a transaction they would be gone from the file beside before they are in this one
         try:
             with asking.asking(self.path, seconds):
                 with self.transaction(seconds):
                     self.add(rows.CALLS, spill.spilled(self.path))
                 with suppress(OSError):  # they come home again, which changes nothing
-                    system.remove(spill.spill_path(self.path))
+                    spill.remove(self.path)
         except HapaxError as fault:
             name = spill.spill_path(self.path).name
             raise HapaxError(

@@ -72,9 +72,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def rename(source: Path, target: Path) -> None:
-    """Give a file or folder another name, in place of a file that has it."""
-    source.replace(target)
+def rename(source: Path, target: Path, folders: tuple[int, int] | None = None) -> None:
+    """Give a file or folder another name, in place of a file that has it.
+
+    `folders`: descriptors of the folders of both, whose paths then do not matter.
+    """
+    if folders is None:
+        source.replace(target)
+    else:
+        os.rename(source.name, target.name, src_dir_fd=folders[0], dst_dir_fd=folders[1])
 
 
 def remove(path: Path) -> None:
@@ -82,6 +88,7 @@ def remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def remove_folder(folder: Path) -> None:
-    """Remove a folder and what is in it, as far as possible."""
-    shutil.rmtree(folder, ignore_errors=True)
+def remove_folder(folder: Path, parent: int) -> None:
+    """Remove a folder and what is in it, as far as possible. `parent`: descriptor of the folder that it is in."""
+    # By descriptors, so that nobody can put a link in the place of a folder while it is emptied.
+    shutil.rmtree(folder.name, ignore_errors=True, dir_fd=parent)

@@ -25,7 +25,7 @@ from transformers import (
 from transformers import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb.unfinished import exchange, unfinished
 
 SCORED_TOGETHER = 64
 """Sentences per pass."""
@@ -136,12 +136,10 @@ class SentenceClassifier:
     def save(self, folder: Path) -> None:
         """Write weights and tokenizer, replacing the folder if it exists."""
         # Written beside the folder first, so that a failure leaves the old one.
-        unfinished = folder.with_name(f"{folder.name}.unfinished")
-        system.remove_folder(unfinished)
-        self.network.save_pretrained(unfinished)
-        self.tokenizer.save_pretrained(unfinished)
-        system.remove_folder(folder)
-        system.rename(unfinished, folder)
+        with unfinished(folder) as new:
+            self.network.save_pretrained(new)
+            self.tokenizer.save_pretrained(new)
+            exchange(new, folder)
 
     def _groups(self, draw: Hyperparameters, settings: TuningSettings) -> list[dict[str, Any]]:
         """The trained parameters in two groups, with and without weight decay."""

@@ -33,9 +33,10 @@ settings.load_profile("hapax")
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Conversions and measurements of tests, and of the processes they start, stay out of the user's cache."""
+    """What tests and the processes that they start keep stays out of the user's cache and journal."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 

@@ -266,3 +266,59 @@ def test_importing_a_module_prints_nothing() -> None:
 
     assert len(names) > 100
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+CHANGING = {"rename", "unlink", "rmdir", "rmtree", "remove_folder", "touch", "chmod", "copymode", "copyfile", "mkdtemp"}
+CHANGING |= {"symlink_to", "hardlink_to", "write_text", "write_bytes", "truncate", "move"}
+"""Names of calls that write, move or remove files by their paths, or follow a link to one."""
+
+OWN_FILES = ("kb/own_files.py", "kb/unfinished.py", "kb/system.py")
+"""The only modules that touch a file which the user did not name; they follow no link."""
+
+OTHER_FILES = {
+    "api/operations.py": "writes at a path of `atomic_path`",
+    "api/outputs.py": "writes at a path of `atomic_path`",
+    "api/schemas.py": "writes into a folder of `atomic_folder`",
+    "api/whole_files.py": "writes at the path of `unfinished`, or to a device that the user names",
+    "commands/console.py": "opens /dev/null",
+    "engine/cluster/gathering.py": "removes a folder that it made, only if it is empty",
+    "engine/expansion/sheet.py": "writes at the path of `unfinished`",
+    "engine/inference/worker.py": "writes into a temporary folder of its process",
+    "evaluation/booqa/corpus.py": "writes into the folder of `unfinished`",
+    "evaluation/dataset/": "writes into the folder of `unfinished`, or at a path of `atomic_path`",
+    "kb/backups.py": "writes at the path of `unfinished`",
+    "kb/seals.py": "writes at the path of `unfinished`",
+    "llm_oracle/backends/counts.py": "writes into the folder of `unfinished`, in the user's cache",
+    "llm_oracle/backends/gguf_files.py": "writes into the folder of `unfinished`, in the user's cache",
+    "llm_oracle/backends/openai_batch.py": "writes at the paths of `unfinished`",
+    "llm_oracle/backends/weight_hashes.py": "writes into the folder of `unfinished`",
+}
+"""Modules that write elsewhere, with the reason why no link can be in their way."""
+
+
+def changes_files(node: ast.Call) -> bool:
+    """True for a call that writes, moves or removes a file by its path."""
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    name, of = node.func.attr, node.func.value
+    if name == "open":
+        modes = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+        is_write = any(isinstance(mode, str) and set(mode) & set("wax+") and len(mode) < 4 for mode in modes)
+        return is_write or (isinstance(of, ast.Name) and of.id == "os")
+    if name == "replace":  # texts and dates have such a method, too, with two arguments or with names
+        return isinstance(of, ast.Name) and of.id == "os"
+    return name in CHANGING
+
+
+def test_only_one_place_touches_files_that_the_user_did_not_name() -> None:
+    """Whatever opens, moves or removes a file beside the user's goes through `kb/own_files.py` or `kb/unfinished.py`."""
+    found = set()
+    for path in sources():
+        place = path.relative_to(ROOT).as_posix()
+        calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+        if not place.startswith(OWN_FILES) and any(map(changes_files, calls)):
+            found.add(place)
+
+    excused = {place for place in found if place.startswith(tuple(OTHER_FILES))}
+    assert sorted(found - excused) == []
+    assert [name for name in OTHER_FILES if not any(place.startswith(name) for place in excused)] == []

@@ -140,10 +140,10 @@ def test_files_reach_the_disk_before_their_folder_gets_its_name(
         steps.append(f"{source.name} becomes {target.parent.name}/{target.name}")
         rename(source, target)
 
-    monkeypatch.setattr(system, "sync_path", lambda path: steps.append(f"sync {path.name}"))
-    monkeypatch.setattr(system, "sync_folder", lambda folder: steps.append(f"sync folder {folder.name}"))
-    monkeypatch.setattr(system, "rename", renamed)
     with unfinished(place) as new:
+        monkeypatch.setattr(system, "sync_path", lambda path: steps.append(f"sync {path.name}"))
+        monkeypatch.setattr(system, "sync_folder", lambda folder: steps.append(f"sync folder {folder.name}"))
+        monkeypatch.setattr(system, "rename", renamed)
         (new / "inner").mkdir(parents=True)
         (new / "inner" / "file").write_text("new")
         (new / "other").write_text("new")
@@ -155,21 +155,34 @@ def test_files_reach_the_disk_before_their_folder_gets_its_name(
     assert names(tmp_path) == {"out"}
 
 
-def test_a_folder_that_is_swept_before_its_lock_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may remove the new folder before it is locked; then the next one is used, and no lock stays open."""
-    real, made = unfinished_files.fcntl.flock, []
+def test_a_record_that_is_swept_before_its_lock_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may remove the new record before it is locked; then another is made, and no lock stays open."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    real, locked = unfinished_files.fcntl.flock, []
 
     def swept(lock: int, kind: int) -> None:
         real(lock, kind)
-        if len(made) < 2:
-            made.append(lock)
-            for folder in tmp_path.iterdir():
-                folder.rmdir()
+        if not locked:
+            for record in (tmp_path / "state/hapax/unfinished").iterdir():
+                record.unlink()
+        locked.append(lock)
 
     monkeypatch.setattr(unfinished_files.fcntl, "flock", swept)
     with atomic_path(tmp_path / "out.txt") as path:
         path.write_text("whole")
+        records = list((tmp_path / "state/hapax/unfinished").iterdir())
 
-    assert len(made) == 2
-    assert names(tmp_path) == {"out.txt"}
-    assert made[0] == made[1]  # the number of a closed file is used again
+    assert len(records) == 1
+    assert locked[0] == locked[1]  # the number of a closed file is used again
+    assert names(tmp_path) == {"out.txt", "state"}
+    assert names(tmp_path / "state/hapax/unfinished") == set()
+
+
+def test_without_a_journal_a_file_is_written_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the folder of the journal cannot be made, a file is still written as a whole, and nothing is left."""
+    (tmp_path / "state").write_text("a file")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with atomic_path(tmp_path / "out.txt") as path:
+        path.write_text("whole")
+
+    assert names(tmp_path) == {"out.txt", "state"}

@@ -18,11 +18,12 @@ from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.owner import PLACE
 from hapax.engine.cluster.routing import owner_of
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb import own_files
 from hapax.kb.record_store import RecordStore
 from hapax.kb.records import AttemptRecord, CallRecord
 from hapax.kb.rows import ATTEMPTS, OnConflict
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.unfinished import publish
 from hapax.llm_oracle.journal import PROBE
 
 ROWS = 2000
@@ -56,9 +57,9 @@ def locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             if {path.name for path in folder.iterdir()} <= {LOCK, PLACE}:
-                system.remove(folder / PLACE)
-                if (folder / LOCK).read_bytes().startswith(MADE):
-                    system.remove(folder / LOCK)
+                own_files.remove(folder / PLACE)
+                if own_files.read(folder / LOCK).startswith(MADE):
+                    own_files.remove(folder / LOCK)
                     with suppress(OSError):  # a file was added meanwhile
                         folder.rmdir()
 
@@ -66,9 +67,10 @@ def locked(folder: Path) -> Iterator[None]:
 def _lock_file(folder: Path) -> IO[bytes]:
     """The lock file, open and locked."""
     while True:
+        own_files.check_folder(folder)
         made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("ab")
+        file = os.fdopen(own_files.open_file(folder / LOCK, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(file.fileno()).st_nlink:  # otherwise its last owner deleted it before it was locked here
@@ -110,6 +112,9 @@ class Gathering:
 
     def begin(self) -> None:
         """Collect the answers that earlier runs left, then send all known answers to the workers."""
+        for path in (self.pool, self.kept):
+            if path.is_symlink():
+                raise HapaxError(f"{path}: it is a symbolic link, and Hapax follows none there. Remove it.")
         with KnowledgeBase(self.pool) as pool:
             if self.kept.exists():  # a run was killed during its `end`
                 with KnowledgeBase(self.kept) as kept:
@@ -179,7 +184,7 @@ class Gathering:
         # Wherever this is killed, each answer is in some file that `begin` reads.
         _delete(self.pool)
         if count:
-            system.rename(self.kept, self.pool)
+            publish(self.kept, self.pool)
         # Shards go last: until then they have every answer.
         for number in range(self.owners.count):
             self._enter(self._now(number, "attempts"))
@@ -211,7 +216,7 @@ class Gathering:
 def _delete(database: Path) -> None:
     # SQLite keeps a log and its index beside a database.
     for suffix in ("", "-wal", "-shm"):
-        system.remove(database.with_name(database.name + suffix))
+        own_files.remove(database.with_name(database.name + suffix))
 
 
 def _batches(kb: KnowledgeBase) -> Iterator[list[CallRecord]]:

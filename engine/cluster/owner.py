@@ -6,6 +6,7 @@ is killed and restarted on its machine asks nothing twice.
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 from hapax.engine.search.oracle import journaled
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb import own_files, system
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.records import AttemptRecord, CallRecord
 from hapax.kb.store import KnowledgeBase
@@ -257,7 +258,7 @@ class Owner:
 
     def finish_seeding(self) -> int:
         """Mark the shard as seeded. Returns the row after which answers will be new."""
-        self._post.seeded.touch()
+        os.close(own_files.open_file(self._post.seeded, os.O_WRONLY | os.O_CREAT))
         return self._shard.kb.last_call_row()
 
     def attempts(self) -> list[AttemptRecord]:
@@ -274,9 +275,11 @@ class Owner:
         self._post.folder.mkdir(parents=True, exist_ok=True)
         mark = self._post.folder / PLACE
         # Exclusive creation: of several workers in one folder, one writes the mark and all read it.
-        with suppress(FileExistsError), mark.open("x", encoding="ascii") as stream:
-            stream.write(uuid.uuid4().hex)
-        return mark.read_text("ascii")
+        with suppress(FileExistsError):
+            file = own_files.open_file(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(uuid.uuid4().hex.encode("ascii"))
+        return own_files.read(mark).decode("ascii")
 
     # -- shards of earlier runs
 
@@ -289,7 +292,7 @@ class Owner:
     def left_after(self, name: str, row: int, most: int) -> tuple[list[CallRecord], int]:
         """`KnowledgeBase.calls_after` of a shard that another run left."""
         path = self._post.folder / name
-        if not path.exists():  # a run was killed while it deleted the shard, after collecting its answers
+        if not own_files.is_there(path):  # a run was killed while it deleted the shard, after collecting its answers
             return [], row
         with KnowledgeBase(path, read_only=True) as kb:
             return kb.calls_after(row, most)
@@ -297,7 +300,7 @@ class Owner:
     def left_attempts(self, name: str) -> list[AttemptRecord]:
         """The requests to servers in a shard that another run left."""
         path = self._post.folder / name
-        if not path.exists():
+        if not own_files.is_there(path):
             return []
         with KnowledgeBase(path, read_only=True) as kb:
             return kb.attempts()
@@ -331,4 +334,4 @@ def _asking(models: Models, role: str) -> tuple[Any, Callable[..., Sequence[Any]
 def _delete(shard: Path) -> None:
     beside = [shard.with_name(f"{shard.name}{suffix}") for suffix in ("-wal", "-shm")]
     for path in (shard, *beside, shard.with_suffix(SEEDED)):
-        system.remove(path)
+        own_files.remove(path)

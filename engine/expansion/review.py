@@ -13,6 +13,7 @@ from hapax.engine.expansion.verdicts import check_addition, objection_to
 from hapax.grammar.errors import Diagnostic, HapaxError
 from hapax.grammar.parser import parse_addition
 from hapax.grammar.rules import Library, Rule
+from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.budget import DeferralCollector
 from hapax.llm_oracle.protocols import Generator
 
@@ -90,7 +91,7 @@ class Review:
         refuse_overwrite(self._sources.output)
         # An existing file is written even without rules: its rules may all have been rejected since.
         if accepted or self._sources.output.exists():
-            self._sources.output.write_text(file_text(accepted, self._sources), encoding="utf-8")
+            replace_file(self._sources.output.resolve(), file_text(accepted, self._sources))
         return len(accepted)
 
     def to_json(self) -> list[dict[str, str]]:

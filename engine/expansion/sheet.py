@@ -16,8 +16,7 @@ from typing import TextIO
 
 from hapax.engine.expansion.propose import Proposal
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
-from hapax.kb.unfinished import unfinished
+from hapax.kb.unfinished import publish, unfinished
 
 ACCEPT, REJECT, WAITING = "accept", "reject", ""
 _READ_AS = {"": "", "accept": ACCEPT, "accepted": ACCEPT, "reject": REJECT, "rejected": REJECT}
@@ -131,10 +130,9 @@ class ReviewSheet:
     def write(self) -> None:
         """Replace the file atomically: a kill leaves the old one or the new one."""
         table = [entries_of(row) for row in self.rows]
-        with unfinished(self.path.resolve()) as beside:
+        with unfinished(self.path) as beside:
             self._write(table, beside)
-            system.sync_path(beside)  # a rename may reach the disk before the content does
-            system.rename(beside, self.path.resolve())
+            publish(beside, self.path)
 
     def _write(self, table: Sequence[Mapping[str, str]], path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:

@@ -29,7 +29,7 @@ from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable, json_value
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.kb.unfinished import unfinished
+from hapax.kb.unfinished import replace_file, unfinished
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
 UNLIKE = "negative of a far other frequency"
@@ -157,7 +157,7 @@ def build_into(folder: Path, paths: Sequence[Path], words: HyponymSource, settin
     for name, questions in built.sets.items():
         write_questions(questions, folder / f"{name}.jsonl", settings.language)
     text = json.dumps(json_value(built.result(settings).figures), ensure_ascii=False, indent=2)
-    (folder / REPORT).write_text(text + "\n", "utf-8")
+    replace_file(folder / REPORT, text + "\n")
     return built
 
 

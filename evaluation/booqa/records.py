@@ -11,6 +11,7 @@ from typing import Any
 from hapax.evaluation.booqa.corpus import Mention, read_relation, write_relation
 from hapax.evaluation.entailment.prompts import chinese_sentence
 from hapax.grammar.errors import HapaxError
+from hapax.kb.unfinished import replace_file
 
 DEV, TEST = "dev", "test"
 REPORT = "report.json"
@@ -54,7 +55,7 @@ class Proposition:
 def write_questions(questions: Iterable[Proposition], path: Path, language: str) -> None:
     """Write the questions, one JSON object per line."""
     lines = (json.dumps(question.to_json(language), ensure_ascii=False) for question in questions)
-    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    replace_file(path, "".join(f"{line}\n" for line in lines))
 
 
 def read_questions(path: Path) -> list[Proposition]:

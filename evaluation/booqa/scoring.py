@@ -14,6 +14,7 @@ from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import file_name
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.budget import DeferralCollector
 
 
@@ -132,7 +133,7 @@ def write_answers(scored: Sequence[ScoredAnswers], folder: Path) -> list[Path]:
     for answers in scored:
         path = folder / f"scores-{file_name(answers.result.scorer)}-{answers.result.subset}.txt"
         lines = zip(answers.truth, answers.scores, strict=True)
-        path.write_text("".join(f"{int(truth)} {score!r}\n" for truth, score in lines), "utf-8")
+        replace_file(path, "".join(f"{int(truth)} {score!r}\n" for truth, score in lines))
         written.append(path)
     return written
 

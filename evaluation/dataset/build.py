@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from filecmp import cmp
 from pathlib import Path
-from shutil import copyfile
 
 from hapax.evaluation.dataset.derived import DerivedCounts, write_current
 from hapax.evaluation.dataset.formats import FORMATS, Target
@@ -22,6 +21,7 @@ from hapax.grammar.printing import format_library
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
 from hapax.grammar.words import counted
+from hapax.kb import own_files
 from hapax.kb.seals import seal_path, signature_path
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import exchange, unfinished
@@ -116,8 +116,8 @@ def _copy_seal(source: DatasetSource, folder: Path) -> None:
     """Copy the seal of the knowledge base, if it has one that fits."""
     if source.seal is not None and source.kb.path is not None:
         sealed = seal_path(source.kb.path)
-        copyfile(sealed, folder / SEAL)
-        copyfile(signature_path(sealed), signature_path(folder / SEAL))
+        (folder / SEAL).write_bytes(own_files.read(sealed))
+        signature_path(folder / SEAL).write_bytes(own_files.read(signature_path(sealed)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hapax.evaluation.dataset.columns import Column, DatasetTable, Row, flat
-from hapax.kb import system
+from hapax.kb.unfinished import publish
 
 ROWS_PER_SHARD = 50_000
 ROWS_PER_GROUP = 1_000
@@ -48,7 +48,7 @@ class ParquetWriter:
         self._flush()
         self._end_shard()
         for number, path in enumerate(self._shards):
-            system.rename(path, self._folder / f"{self._split}-{number:05}-of-{len(self._shards):05}.parquet")
+            publish(path, self._folder / f"{self._split}-{number:05}-of-{len(self._shards):05}.parquet")
         return Size(self._rows, self._bytes)
 
     def _flush(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
+from hapax.kb.unfinished import replace_file
 
 FAULTS_SHOWN = 10
 """Number of faulty lines of a file that an error message lists."""
@@ -128,7 +129,7 @@ def read_levy_holt(path: Path, skipped: Skipped | None = None) -> list[Entailmen
 
 def write_levy_holt(pairs: Iterable[EntailmentPair], path: Path) -> None:
     """Write LevyHolt's format. Raises HapaxError for text that would shift its columns."""
-    path.write_text("".join(map(_levy_holt_line, pairs)), "utf-8")
+    replace_file(path, "".join(map(_levy_holt_line, pairs)))
 
 
 def read_sherliic(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:

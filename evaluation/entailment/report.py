@@ -29,6 +29,7 @@ from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.budget import DeferralCollector
 
 DIRECTIONAL = pairing_name((SubGroup.DIR_TRUE, SubGroup.DIR_FALSE))
@@ -243,7 +244,7 @@ def write_curves(results: Sequence[SubsetResult], folder: Path) -> list[Path]:
         drawn = single((4.4, 3.6), partial(_draw, members))
         written += write_figure(folder / f"curves-{subset}", drawn, table)
         for path, text in lines:
-            path.write_text(text, "utf-8")
+            replace_file(path, text)
             written.append(path)
     return written
 

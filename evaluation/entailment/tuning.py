@@ -18,7 +18,7 @@ from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.prompts import Direction, filled
 from hapax.evaluation.entailment.scorers import PatternScorer
 from hapax.grammar.errors import HapaxError
-from hapax.kb import system
+from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, TuningSettings, draws
 
 Say = Callable[[str], None]
@@ -200,7 +200,7 @@ class TrainingFolder:
         best = self.results[0]
         figures = _measured(best.number, best.draw, curve([pair.entailed for pair in visible], scores)).to_json()
         lines = (f"{int(pair.entailed)} {score!r}\n" for pair, score in zip(visible, scores, strict=True))
-        (self.folder / "test-scores.txt").write_text("".join(lines), "utf-8")
+        replace_file(self.folder / "test-scores.txt", "".join(lines))
         _write(self._test_file, {"test": digest, "pairs": len(visible), "dev": best.to_json(), **figures})
         return _read(self._test_file)  # as a second call returns it
 
@@ -235,6 +235,4 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     """Write the file atomically, so that a killed process leaves no partial file."""
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    system.rename(unfinished, path)  # replaces the old file in one step
+    replace_file(path, json.dumps(content, indent=1) + "\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.evaluation.shared.results import ResultTable
+from hapax.kb.unfinished import publish, unfinished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +32,10 @@ def write_figure(stem: Path, draw: Callable[[], Figure], table: ResultTable) -> 
     png, svg, data = (stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "svg", "csv"))
     with mpl.rc_context(_STYLE):
         figure = draw()
-        figure.savefig(png, dpi=150)
-        figure.savefig(svg, metadata={"Date": None})
+        for path, options in ((png, {"dpi": 150}), (svg, {"metadata": {"Date": None}})):
+            with unfinished(path) as written:
+                figure.savefig(written, **options)
+                publish(written, path)
     table.write_csv(data)
     return png, svg, data
 

@@ -10,8 +10,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from io import StringIO
 from pathlib import Path
 from typing import Any
+
+from hapax.kb.unfinished import replace_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,11 @@ class ResultTable:
 
     def write_csv(self, path: Path) -> None:
         """Write columns and rows, without the title."""
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(self.columns)
-            writer.writerows(self.rows)
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows)
+        replace_file(path, text.getvalue())
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

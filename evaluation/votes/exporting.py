@@ -17,6 +17,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.unfinished import replace_file
 from hapax.kb.values import refusal
 
 RULES_AUDITED = 3
@@ -138,7 +139,7 @@ def write_sheets(voting_sheets: Sequence[VotingSheet], forms: Sequence[str], fol
             path = folder / f"{sheet.name}.{form}"
             # A spreadsheet takes a CSV for UTF-8 only if it begins with a byte order mark.
             text = html_text(sheet) if form == "html" else "\ufeff" + csv_text(sheet)
-            path.write_bytes(text.encode("utf-8"))
+            replace_file(path, text)
             paths.append(path)
     return paths
 

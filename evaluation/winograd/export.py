@@ -17,6 +17,7 @@ from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.kb.unfinished import replace_file
 
 VERSION = 1.0
 """Version of the tasks. Raise it when a prompt or metric changes, so that results can be distinguished."""
@@ -92,7 +93,7 @@ def _write(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
     paths = []
     for name, text in files:
         paths.append(folder / name)
-        paths[-1].write_text(text, encoding="utf-8", newline="\n")  # the same bytes on every system
+        replace_file(paths[-1], text)
     return paths
 
 

@@ -21,6 +21,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted
 from hapax.kb import system
+from hapax.kb.unfinished import exchange, unfinished
 from hapax.llm_oracle.backend import SCORING_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.backends.cache import Notice, alone, cache_folder
 from hapax.llm_oracle.budget import FREE
@@ -146,12 +147,10 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
     size = sum(path.stat().st_size for path in texts) / 1e6
     notice(f"Indexing {len(texts)} texts ({size:,.0f} MB) for their first use. This takes about a minute per 1,000 MB.")
     began = system.monotonic()
-    unfinished = place.with_suffix(".unfinished")
-    system.remove_folder(unfinished)  # left by a killed run; the lock is ours
-    unfinished.mkdir()
     unread: dict[Path, int] = {}
-    try:
-        index = Index(_schema(), path=str(unfinished))
+    with unfinished(place) as new:
+        new.mkdir()
+        index = Index(_schema(), path=str(new))
         index.register_tokenizer(TOKENIZER, _analyzer())
         writer = index.writer(heap_size=WRITER_BYTES, num_threads=WRITER_THREADS)
         digest = hashlib.sha256()
@@ -166,10 +165,8 @@ def _make_index(texts: Sequence[Path], place: Path, notice: Notice) -> None:
         finally:
             # Until its threads end, they go on writing into the folder.
             writer.wait_merging_threads()
-        (unfinished / "texts.json").write_text(json.dumps({"digest": digest.hexdigest()}), "utf-8")
-        system.rename(unfinished, place)
-    finally:
-        system.remove_folder(unfinished)
+        (new / "texts.json").write_text(json.dumps({"digest": digest.hexdigest()}), "utf-8")
+        exchange(new, place)
     if unread:
         path, number = next(iter(unread.items()))
         notice(

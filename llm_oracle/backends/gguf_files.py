@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
+from hapax.kb.unfinished import exchange, unfinished
 from hapax.llm_oracle.backends.cache import CACHE_VARIABLE, Notice, alone, cache_folder
 from hapax.llm_oracle.backends.weight_hashes import changed_weights, file_hash, write_sums
 
@@ -114,21 +115,19 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
     size = path.stat().st_size / 1e6
     notice(f"Converting {path.name} ({size:.0f} MB) for its first use. This takes about a second per 4 MB, once.")
     began = system.monotonic()
-    unfinished = folder.with_suffix(".unfinished")
-    # Left by a killed conversion; the lock is ours, so nobody works on it.
-    system.remove_folder(unfinished)
-    source = unfinished / "source"
-    source.mkdir(parents=True)
-    # Linked into an empty folder, because transformers also reads the files beside a GGUF file.
-    (source / path.name).symlink_to(path.absolute())
     try:
-        _save(source, path.name, unfinished)
-        system.remove_folder(source)
-        weights = [file.name for file in unfinished.glob("*.safetensors")]
-        if not weights:  # transformers saves nothing in a later process of a distributed group
-            raise RuntimeError("transformers saved no weights; convert it outside a distributed group first")
-        write_sums(unfinished, weights)
-        system.rename(unfinished, folder)
+        with unfinished(folder) as new:
+            # Linked into an empty folder, because transformers also reads the files beside a GGUF file.
+            source = new.with_name("source")
+            new.mkdir()
+            source.mkdir()
+            (source / path.name).symlink_to(path.absolute())
+            _save(source, path.name, new)
+            weights = [file.name for file in new.glob("*.safetensors")]
+            if not weights:  # transformers saves nothing in a later process of a distributed group
+                raise RuntimeError("transformers saved no weights; convert it outside a distributed group first")
+            write_sums(new, weights)
+            exchange(new, folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file
         if isinstance(fault, HapaxError) or (isinstance(fault, OSError) and fault.errno is not None):
             raise
@@ -138,8 +137,6 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
             f"supports its architecture, and that {folder.parent} has room. llama.cpp can serve other architectures: "
             "openai:MODEL@URL."
         ) from fault
-    finally:
-        system.remove_folder(unfinished)
     notice(f"Converted in {system.monotonic() - began:.0f} s; kept in {folder}.")
 
 

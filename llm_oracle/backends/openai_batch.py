@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,9 +23,9 @@ from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
-from hapax.kb import system
+from hapax.kb import own_files
 from hapax.kb.records import Outcome, content_id
-from hapax.kb.unfinished import unfinished
+from hapax.kb.unfinished import publish, unfinished
 from hapax.llm_oracle.backends.openai_transport import (
     Answer,
     Attempt,
@@ -118,16 +117,11 @@ class BatchQueue:
             if not self.files:
                 self._temporary(self.path).touch()
             for path in [file.path for file in self.files] or [self.path]:
-                temporary = self._temporary(path)
-                if path.exists():  # keep the permissions that the user gave it
-                    shutil.copymode(path, temporary)
-                system.sync_path(temporary)  # a rename may reach the disk before the content does
-                system.rename(temporary, path)
-            system.sync_folder(self.path.resolve().parent)
+                publish(self._temporary(path), path)
             # An earlier queue may have had more files. Leave files alone that only look like one of them.
             for earlier in set(_numbered(self.path)) - {file.path for file in self.files}:
                 if _beginning(earlier) == BEGINS and earlier.resolve() not in self._inputs:
-                    system.remove(earlier)
+                    own_files.remove(earlier)
         self.discard()
 
     def discard(self) -> None:

@@ -15,8 +15,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from hapax.kb import system
-from hapax.kb.unfinished import unfinished
+from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.backends.cache import cache_folder
 
 ROWS, WIDTH, INNER = 256, 576, 1536
@@ -61,9 +60,7 @@ def processor_speed() -> ProcessorSpeed:
     # A cache that cannot be written costs a measurement per process, no more.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(path) as written:
-            written.write_text(json.dumps(asdict(measured)), "utf-8")
-            system.rename(written, path)
+        replace_file(path, json.dumps(asdict(measured)))
     return measured
 
 

@@ -266,6 +266,8 @@ class Disk:
 
     def sync_folder(self, folder: Path) -> None:
         def force() -> None:
+            if not folder.is_relative_to(self.root):
+                return  # the user's journal, on another disk
             for path in _files(folder):
                 if path.parent == folder and path not in self._present():
                     self._renamings.append((None, path, self._content(path)))
@@ -273,7 +275,7 @@ class Disk:
 
         _raise(self.cross("sync folder", force))
 
-    def rename(self, source: Path, target: Path) -> None:
+    def rename(self, source: Path, target: Path, folders: tuple[int, int] | None = None) -> None:  # noqa: ARG002
         def move() -> None:
             present = self._present()
             for path in _files(source) if source.is_dir() else (source,):
@@ -291,7 +293,7 @@ class Disk:
 
         _raise(self.cross("remove", unlink))
 
-    def remove_folder(self, folder: Path) -> None:
+    def remove_folder(self, folder: Path, parent: int) -> None:  # noqa: ARG002  as in `system`
         def unlink() -> None:
             for path in list(_files(folder)):
                 self._forget(path)

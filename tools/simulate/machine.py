@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import random
 import traceback
 from collections import Counter
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hapax.kb import system
+from hapax.kb.unfinished import PREFIX, journal_folder
 from tools.simulate import network, scheduling, vfs
 from tools.simulate.disk import Disk, DiskFault
 from tools.simulate.network import SimulatedModelServer
@@ -59,6 +61,17 @@ class SimulatedFileLock:
         if owner is scheduler.me.process:
             self.owners[self.lock_file] = (owner, depth - 1)
             scheduler.wake()
+
+
+def _renumber(folder: Path) -> None:
+    """Enter the inodes into the journal that hidden folders got when `Disk.cut` made them again."""
+    journal = journal_folder()
+    for path in folder.glob(f"{PREFIX}*"):
+        record = journal / path.name if journal else None
+        if record is not None and record.exists():
+            content = json.loads(record.read_text("ascii"))
+            content["identity"] = path.stat().st_ino, path.stat().st_uid
+            record.write_text(json.dumps(content), "ascii")
 
 
 class Machine:
@@ -110,6 +123,7 @@ class Machine:
             self.crossings += self.disk.crossings
         if self.disk.is_cut:
             self.disk.cut()
+            _renumber(self.folder)
         return processes
 
     def _replaced(self) -> dict[str, Any]:
