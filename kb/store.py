@@ -745,6 +745,16 @@ class KnowledgeBase(RecordStore):
             self._index_proofs([rows.statement_key(record) for record in records])
         return changed
 
+    def replace_statements(self, run_id: str, rule: str, statements: Sequence[StatementRecord]) -> None:
+        """Store all statements of a rule in a run, in the place of those that an earlier pass of the run stored."""
+        kept = {rows.statement_key(record) for record in statements}
+        with self.transaction():
+            stored = self.query("SELECT key FROM statements WHERE run_id = ? AND rule = ?", (run_id, rule))
+            gone = [(key,) for (key,) in stored if key not in kept]
+            for table in ("statement_facts", "revisable_statements", "proofs", "statements"):
+                self.write(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608  ours
+            self.add_statements(statements)
+
     def _index_proofs(self, keys: Iterable[str]) -> None:
         """Store what the proofs of these statements rest on."""
         wanted = [(key,) for key in keys]

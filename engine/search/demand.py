@@ -37,7 +37,7 @@ class DemandOracle(Protocol):
     """Answers questions: `engine.search.oracle.Oracle`, or a table in a test."""
 
     def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, QuestionAnswer]:
-        """The accepted values of each question; incomplete (`QuestionAnswer.complete`) where a budget ended it."""
+        """The accepted values of each question. May raise BudgetReached."""
         ...
 
     def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
@@ -100,7 +100,7 @@ class DemandResult:
     """The goal's answers, and the course of the loop.
 
     `withheld`: there are no rows, because more facts might falsify them. `stopped`: why the loop ended early, and what
-    to do about it.
+    to do about it. `budget`: the budget that ended it.
     """
 
     result: QueryResult
@@ -110,6 +110,7 @@ class DemandResult:
     missing: Missing = field(default_factory=Missing)
     withheld: bool = False
     stopped: str = ""
+    budget: BudgetReached | None = None
 
     @property
     def complete(self) -> bool:
@@ -201,6 +202,7 @@ class _Loop:
     retracted: set[Atom] = field(default_factory=set)
     types: list[TypeFact] = field(default_factory=list)
     stopped: str = ""
+    reached: BudgetReached | None = None
 
     def run(self) -> DemandResult:
         rounds = 0
@@ -224,6 +226,7 @@ class _Loop:
             missing,
             withheld,
             self.stopped if missing else "",
+            self.reached,
         )
 
     def _missing(self) -> Missing:
@@ -268,16 +271,33 @@ class _Loop:
         if not needs and not atoms:
             self.stopped = "The limit on questions is reached. Raise it."
             return
+        if not self._ask_needs(self.oracle, needs):
+            # What the batch has answered is learnt question by question; those that lack an answer stay missing, so
+            # that rows that depend on them are withheld.
+            for need in needs if len(needs) > 1 else ():
+                self._ask_needs(self.oracle, [need])
         try:
-            answers = self.oracle.answers([need.inquiry for need in needs])
-            for need in needs:
-                self._learn(need, answers[need.inquiry])
             for atom, holds in self.oracle.verify(list(atoms)).items():
                 self.verdicts[atom] = holds
                 if holds:
                     self.learnt.append(self._fact(atom))
         except BudgetReached as reached:
-            self.stopped = str(reached)
+            self._stop(reached)
+
+    def _ask_needs(self, oracle: DemandOracle, needs: Sequence[Need]) -> bool:
+        """Learn the answers to these questions; False if the budget ended one of them."""
+        try:
+            answers = oracle.answers([need.inquiry for need in needs])
+        except BudgetReached as reached:
+            self._stop(reached)
+            return False
+        for need in needs:
+            self._learn(need, answers[need.inquiry])
+        return True
+
+    def _stop(self, reached: BudgetReached) -> None:
+        self.reached = self.reached or reached
+        self.stopped = str(self.reached)
 
     def _retract(self) -> None:
         """Forget the learnt facts that the oracle has withdrawn since, because they lost in a conflict."""
@@ -290,11 +310,7 @@ class _Loop:
         self.learnt = standing
 
     def _learn(self, need: Need, answer: QuestionAnswer) -> None:
-        # A cut question stays missing, so that rows that depend on it are withheld.
-        if answer.complete:
-            self.asked[need] = None
-        else:
-            self.stopped = "The budget for model calls is reached. Raise it to go on from here."
+        self.asked[need] = None
         for value in answer.values:
             self.types.append(TypeFact(value, need.question.data_type))
             # A value of an opening question makes no ground atom yet; its type is what the next round needs.

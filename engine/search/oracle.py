@@ -200,11 +200,15 @@ def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolera
     return asked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _WithinBudget:
-    """The oracle's ranker as long as the budget lasts. Texts that the budget stops count as refused."""
+    """The oracle's ranker as long as the budget lasts. Texts that the budget stops count as refused.
+
+    `is_whole`: False once it stopped one.
+    """
 
     oracle: Oracle
+    is_whole: bool = True
 
     @property
     def identity(self) -> ModelIdentity:
@@ -229,15 +233,17 @@ class _WithinBudget:
         ranker = self.oracle.models.likelihood
         assert isinstance(ranker, JournaledLikelihood)  # noqa: S101  `journaled` made it
         answers = self.oracle.within_budget(lambda: ranker.scores(asked), len(asked))
+        self.is_whole = self.is_whole and None not in answers
         return [answer or LogLikelihood(0.0, 0, refused="the budget was reached") for answer in answers]
 
 
 class Oracle:
     """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
 
-    `budget_reached` is set once the budget stopped a request. From then on only the journal answers, and incomplete
-    answers are marked as such (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are
-    not asked again, `kb` by default.
+    A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what a
+    part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
+    `forecasts`: nothing is raised, and incomplete answers are marked as such (`QuestionAnswer.complete`). `finished`:
+    the knowledge base whose finished questions are not asked again, `kb` by default.
     """
 
     def __init__(
@@ -251,6 +257,7 @@ class Oracle:
         journal: Journal | None = None,
     ) -> None:
         self.finished = kb
+        self.forecasts = False
         self.kb, self.library, self.run_id = kb, library, run_id
         self.settings = settings or OracleSettings()
         self.journal = journal or Journal(kb)
@@ -278,18 +285,16 @@ class Oracle:
     # -- questions
 
     def answer(self, questions: Sequence[Question]) -> dict[Question, list[Value]]:
-        """The accepted values of each question, given facts first.
-
-        Raises BudgetReached where the budget ended a question.
-        """
+        """The accepted values of each question, given facts first. Raises BudgetReached where the budget ended one."""
         inquiries = {question: Inquiry(question, question.patterns) for question in questions}
         answers = self.answers(list(inquiries.values()))
-        if self.budget_reached and not all(answer.complete for answer in answers.values()):
-            raise self.budget_reached
         return {question: answers[inquiry].values for question, inquiry in inquiries.items()}
 
     def answers(self, inquiries: Sequence[Inquiry]) -> dict[Inquiry, QuestionAnswer]:
-        """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them."""
+        """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them.
+
+        Raises BudgetReached where the budget ended one of them.
+        """
         asked: list[AskedQuestion] = []
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
@@ -297,6 +302,7 @@ class Oracle:
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
             self._round(self._in_turn(open_questions))
+        self._require(not any(question.cut for question in asked))
         self._end(asked)
         # Before the decisions, which tell of facts that lose in a conflict.
         self._settle_conflicts(asked)
@@ -344,23 +350,27 @@ class Oracle:
     # -- ground atoms
 
     def probabilities(self, atoms: Iterable[Atom]) -> dict[Atom, float | None]:
-        """P(yes) of each ground atom: 1 or 0 by a given fact or arithmetic, None without a critic or budget."""
+        """P(yes) of each ground atom: 1 or 0 by a given fact or arithmetic, None without a critic.
+
+        Raises BudgetReached where the budget left one unscored.
+        """
         unique = list(dict.fromkeys(atoms))
         truths = {atom: self.known.truth(atom) for atom in unique if atom not in self._probabilities}
         claims = {atom: self.claim(atom) for atom, truth in truths.items() if truth is None and self.settings.critic}
         self._indicators.update((claim, atom.indicator) for atom, claim in claims.items())
         scores = self._score({"probability": list(dict.fromkeys(claims.values()))})["probability"]
+        self._require(scores.keys() >= set(claims.values()))
         for atom, truth in truths.items():
             probability = truth if truth is not None else scores.get(claims.get(atom, ""))
-            # What the budget left unscored is not remembered, so that it is asked for again.
+            # In a forecast, what has no score yet is not remembered, so that it is looked for again.
             if probability is not None or not self.settings.critic:
                 self._probabilities[atom] = probability
         return {atom: self._probabilities.get(atom) for atom in unique}
 
     def conflict_probabilities(self, conflicts: Sequence[Sequence[Atom]]) -> list[dict[Atom, float]]:
-        """P(yes) of the atoms of each conflict, by questions that name all its atoms; none without critic or budget.
+        """P(yes) of the atoms of each conflict, by questions that name all its atoms; none without a critic.
 
-        All conflicts are one batch. Atoms that are given or computed are not asked about.
+        All conflicts are one batch. Atoms that are given or computed are not asked about. Raises BudgetReached.
         """
         questions: list[dict[Atom, str]] = []
         for atoms in conflicts:
@@ -369,6 +379,7 @@ class Oracle:
             questions.append({atom: conflict_question(self.claim(atom), claims) for atom in judged})
         batch = list(dict.fromkeys(chain.from_iterable(asked.values() for asked in questions)))
         scores = self._score({"conflict": batch})["conflict"]
+        self._require(len(scores) == len(batch))
         answered: list[dict[Atom, float]] = []
         for asked in questions:
             known = {atom: scores[text] for atom, text in asked.items() if text in scores}
@@ -381,11 +392,8 @@ class Oracle:
 
         Raises BudgetReached where the budget left an atom unscored.
         """
-        probabilities = self.probabilities(atoms)
-        if self.settings.critic and self.budget_reached and None in probabilities.values():
-            raise self.budget_reached
         verdicts = []
-        for atom, probability in probabilities.items():
+        for atom, probability in self.probabilities(atoms).items():
             threshold = self.settings.threshold_of(atom.indicator)
             verdicts.append(AtomVerdict(atom, probability, threshold, probability is None or probability >= threshold))
         self.store_verdicts(verdicts)
@@ -424,10 +432,14 @@ class Oracle:
     # -- likelihood
 
     def log_likelihoods(self, texts: Iterable[str], *, evaluator: bool = False) -> dict[str, float]:
-        """Mean token log-likelihood of each text, in nats. Texts that the budget or the model refused are missing."""
+        """Mean token log-likelihood of each text, in nats. Texts that the model refused are missing.
+
+        Raises BudgetReached where the budget left a text unscored.
+        """
         model = self.models.evaluator if evaluator else self.models.likelihood
         unique = list(dict.fromkeys(texts))
         scores = self.within_budget(lambda: model.log_likelihoods(unique), len(unique))
+        self._require(None not in scores)
         name = model_name(model)
         known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
         self.kb.add_assessments(
@@ -436,12 +448,14 @@ class Oracle:
         return {text: score.per_token for text, score in known}
 
     def measures(self, texts: Iterable[RankedText], measures: Sequence[Measure]) -> dict[str, TextMeasures]:
-        """The ranker's measures of each text. Texts that the budget or the model refused are missing.
+        """The ranker's measures of each text. Texts that the model refused are missing.
 
-        Every measure is stored, so that a search by another one asks nothing again.
+        Every measure is stored, so that a search by another one asks nothing again. Raises BudgetReached.
         """
         unique = list({ranked.text: ranked for ranked in texts}.values())
-        answers = measured(_WithinBudget(self), unique, measures) if unique else []
+        ranker = _WithinBudget(self)
+        answers = measured(ranker, unique, measures) if unique else []
+        self._require(ranker.is_whole)
         known: dict[str, TextMeasures] = {}
         for ranked, answer in zip(unique, answers, strict=True):
             # The count of a name that was refused is NaN.
@@ -504,8 +518,9 @@ class Oracle:
             truths, falsehoods = probe_claims()
             claims = [*truths, *falsehoods]
             scores = self.within_budget(lambda: self.models.critic.probabilities(claims), len(claims))
+            self._require(None not in scores)
             known = [score.probability for score in scores if score is not None]
-            if len(known) < len(claims):  # the budget ended the probe
+            if len(known) < len(claims):  # a forecast
                 return False
             self.critic_probe = probe_result(known)
         return self.critic_probe.says_no(FACT_FLOOR)
@@ -690,6 +705,11 @@ class Oracle:
         except BudgetReached as reached:
             self.budget_reached = self.budget_reached or reached  # the first one is reported
             return list(reached.answers)
+
+    def _require(self, is_whole: bool) -> None:
+        """Raise BudgetReached unless a batch is whole, or this is a forecast."""
+        if not is_whole and not self.forecasts and self.budget_reached is not None:
+            raise self.budget_reached
 
     # -- what is known and what is stored
 
