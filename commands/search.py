@@ -182,11 +182,12 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     # After the defaults were chosen, which it names.
     _explain_default(options)
     with open_kb(options["database"]) as kb:
-        keep_rules(kb, paths, "search")
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
         # With the journal of the search, so that a probe counts against its budget.
         settings = choose_profile(settings, kb, library, models, options)
+        # Only once the models answer: a start that fails leaves no file.
+        keep_rules(kb, paths, "search")
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))

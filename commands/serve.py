@@ -11,7 +11,7 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.agents import asking_models
-from hapax.commands.console import err
+from hapax.commands.console import Left, err, leaving
 from hapax.commands.options import (
     with_budget,
     with_database,
@@ -69,7 +69,8 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     # The browser sends the token once in the address, and from then on as a cookie.
     query = f"?token={server.token}" if server.token else ""
     err.print(f"{escape(str(database))}: {server.address}/{query} (Ctrl-C ends it)", soft_wrap=True)
-    server.run()
+    with leaving(Left.STORED):
+        server.run()
 
 
 @click.command()

@@ -30,8 +30,7 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
     created.
     """
     seconds = WAIT_SECONDS if seconds is None else seconds
-    resolved = path.resolve()  # a symbolic link must share the lock of its file
-    lock = system.file_lock(resolved.with_name(f"{resolved.name}-asking"))
+    lock = system.file_lock(_lock_path(path))
     try:
         lock.acquire(timeout=seconds)
     except system.LockTimeout:
@@ -45,10 +44,20 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
             f"{path}: the lock file {lock.lock_file} cannot be created or opened ({error.strerror}). {_remedy(error)}"
         ) from error
     try:
-        _copy_permissions(resolved, Path(lock.lock_file))
+        _copy_permissions(path.resolve(), Path(lock.lock_file))
         yield
     finally:
         lock.release()
+
+
+def remove_lock(path: Path) -> None:
+    """Remove the lock of a file that is gone."""
+    system.remove(_lock_path(path))
+
+
+def _lock_path(path: Path) -> Path:
+    resolved = path.resolve()  # a symbolic link must share the lock of its file
+    return resolved.with_name(f"{resolved.name}-asking")
 
 
 def _copy_permissions(database: Path, lock: Path) -> None:
