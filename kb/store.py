@@ -193,6 +193,7 @@ class KnowledgeBase(RecordStore):
             with asking.asking(self.path, 0.0):
                 system.remove(self.path.resolve())
             asking.remove_lock(self.path)
+
     def close(self) -> None:
         """Close the file, and remove its -wal and -shm files unless another process uses them."""
         if self._attempt_log is not None:

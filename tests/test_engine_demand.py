@@ -307,7 +307,7 @@ class Spent(Table):
         raise BudgetReached("max_calls", 1, CallStatistics())
 
     def _answer(self, inquiry: Inquiry) -> QuestionAnswer:
-        raise BudgetReached("max_calls", 1, CallStatistics())
+        return QuestionAnswer(complete=False)
 
 
 @pytest.mark.parametrize("goal", ["borders(a, b)", "borders(a, X)"])

@@ -260,9 +260,13 @@ def test_budget_keeps_what_was_answered():
     with pytest.raises(BudgetReached, match="Raise the limit"):
         oracle.answer([BUTTER])
     assert oracle.kb.counts()["calls"] > 0
-    assert (oracle.kb.facts(), oracle.kb.decisions(run_id="run"), oracle.kb.question_state(BUTTER).exhausted) == ([], [], False)
+    assert (oracle.kb.facts(), oracle.kb.decisions(run_id="run"), oracle.kb.question_state(BUTTER).exhausted) == (
+        [],
+        [],
+        False,
+    )
 
-    oracle.forecasts = True
+    oracle.takes_parts = True
     inquiry = Inquiry(BUTTER, BUTTER.patterns)
     answer = oracle.answers([inquiry])[inquiry]
     assert (answer.values, answer.complete) == (["paella", "toast"], False)

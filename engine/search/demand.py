@@ -37,7 +37,7 @@ class DemandOracle(Protocol):
     """Answers questions: `engine.search.oracle.Oracle`, or a table in a test."""
 
     def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, QuestionAnswer]:
-        """The accepted values of each question. May raise BudgetReached."""
+        """The accepted values of each question. Where a budget ended one, it is incomplete, or BudgetReached is raised."""
         ...
 
     def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
@@ -271,33 +271,16 @@ class _Loop:
         if not needs and not atoms:
             self.stopped = "The limit on questions is reached. Raise it."
             return
-        if not self._ask_needs(self.oracle, needs):
-            # What the batch has answered is learnt question by question; those that lack an answer stay missing, so
-            # that rows that depend on them are withheld.
-            for need in needs if len(needs) > 1 else ():
-                self._ask_needs(self.oracle, [need])
         try:
+            answers = self.oracle.answers([need.inquiry for need in needs])
+            for need in needs:
+                self._learn(need, answers[need.inquiry])
             for atom, holds in self.oracle.verify(list(atoms)).items():
                 self.verdicts[atom] = holds
                 if holds:
                     self.learnt.append(self._fact(atom))
         except BudgetReached as reached:
-            self._stop(reached)
-
-    def _ask_needs(self, oracle: DemandOracle, needs: Sequence[Need]) -> bool:
-        """Learn the answers to these questions; False if the budget ended one of them."""
-        try:
-            answers = oracle.answers([need.inquiry for need in needs])
-        except BudgetReached as reached:
-            self._stop(reached)
-            return False
-        for need in needs:
-            self._learn(need, answers[need.inquiry])
-        return True
-
-    def _stop(self, reached: BudgetReached) -> None:
-        self.reached = self.reached or reached
-        self.stopped = str(self.reached)
+            self.reached, self.stopped = reached, str(reached)
 
     def _retract(self) -> None:
         """Forget the learnt facts that the oracle has withdrawn since, because they lost in a conflict."""
@@ -310,7 +293,11 @@ class _Loop:
         self.learnt = standing
 
     def _learn(self, need: Need, answer: QuestionAnswer) -> None:
-        self.asked[need] = None
+        # A cut question stays missing, so that rows that depend on it are withheld.
+        if answer.complete:
+            self.asked[need] = None
+        else:
+            self.stopped = "The budget for model calls is reached. Raise it to go on from here."
         for value in answer.values:
             self.types.append(TypeFact(value, need.question.data_type))
             # A value of an opening question makes no ground atom yet; its type is what the next round needs.

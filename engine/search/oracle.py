@@ -242,8 +242,9 @@ class Oracle:
 
     A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what a
     part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
-    `forecasts`: nothing is raised, and incomplete answers are marked as such (`QuestionAnswer.complete`). `finished`:
-    the knowledge base whose finished questions are not asked again, `kb` by default.
+    `takes_parts`: for goals and forecasts, which take what is there: incomplete answers are marked as such
+    (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are not asked again, `kb` by
+    default.
     """
 
     def __init__(
@@ -257,7 +258,7 @@ class Oracle:
         journal: Journal | None = None,
     ) -> None:
         self.finished = kb
-        self.forecasts = False
+        self.takes_parts = False
         self.kb, self.library, self.run_id = kb, library, run_id
         self.settings = settings or OracleSettings()
         self.journal = journal or Journal(kb)
@@ -285,9 +286,14 @@ class Oracle:
     # -- questions
 
     def answer(self, questions: Sequence[Question]) -> dict[Question, list[Value]]:
-        """The accepted values of each question, given facts first. Raises BudgetReached where the budget ended one."""
+        """The accepted values of each question, given facts first.
+
+        Raises BudgetReached where the budget ended a question.
+        """
         inquiries = {question: Inquiry(question, question.patterns) for question in questions}
         answers = self.answers(list(inquiries.values()))
+        if self.budget_reached and not all(answer.complete for answer in answers.values()):
+            raise self.budget_reached
         return {question: answers[inquiry].values for question, inquiry in inquiries.items()}
 
     def answers(self, inquiries: Sequence[Inquiry]) -> dict[Inquiry, QuestionAnswer]:
@@ -362,7 +368,7 @@ class Oracle:
         self._require(scores.keys() >= set(claims.values()))
         for atom, truth in truths.items():
             probability = truth if truth is not None else scores.get(claims.get(atom, ""))
-            # In a forecast, what has no score yet is not remembered, so that it is looked for again.
+            # What the budget left unscored is not remembered, so that it is asked for again.
             if probability is not None or not self.settings.critic:
                 self._probabilities[atom] = probability
         return {atom: self._probabilities.get(atom) for atom in unique}
@@ -392,8 +398,11 @@ class Oracle:
 
         Raises BudgetReached where the budget left an atom unscored.
         """
+        probabilities = self.probabilities(atoms)
+        if self.settings.critic and self.budget_reached and None in probabilities.values():
+            raise self.budget_reached
         verdicts = []
-        for atom, probability in self.probabilities(atoms).items():
+        for atom, probability in probabilities.items():
             threshold = self.settings.threshold_of(atom.indicator)
             verdicts.append(AtomVerdict(atom, probability, threshold, probability is None or probability >= threshold))
         self.store_verdicts(verdicts)
@@ -520,7 +529,7 @@ class Oracle:
             scores = self.within_budget(lambda: self.models.critic.probabilities(claims), len(claims))
             self._require(None not in scores)
             known = [score.probability for score in scores if score is not None]
-            if len(known) < len(claims):  # a forecast
+            if len(known) < len(claims):  # the budget ended the probe
                 return False
             self.critic_probe = probe_result(known)
         return self.critic_probe.says_no(FACT_FLOOR)
@@ -707,8 +716,8 @@ class Oracle:
             return list(reached.answers)
 
     def _require(self, is_whole: bool) -> None:
-        """Raise BudgetReached unless a batch is whole, or this is a forecast."""
-        if not is_whole and not self.forecasts and self.budget_reached is not None:
+        """Raise BudgetReached unless a batch is whole, or parts are taken."""
+        if not is_whole and not self.takes_parts and self.budget_reached is not None:
             raise self.budget_reached
 
     # -- what is known and what is stored

@@ -389,7 +389,7 @@ class _SearchRun:
             scratch.add_facts(fact for fact in self.job.kb.facts() if fact.source is Source.GIVEN)
             known = self.oracle
             oracle = Oracle(scratch, known.library, known.models, known.settings, known.run_id, journal=known.journal)
-            oracle.finished, oracle.forecasts = known.finished, True
+            oracle.finished, oracle.takes_parts = known.finished, True
             oracle.consistency.session = self.session
             _SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
 

@@ -84,6 +84,7 @@ def test_a_file_with_something_in_it_stays(folder: Path) -> None:
 
 def test_another_process_keeps_its_file(folder: Path) -> None:
     """A file that somebody else has open is not taken away, though it is empty."""
+
     class Failure(Exception):
         pass
 
