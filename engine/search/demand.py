@@ -37,7 +37,7 @@ class DemandOracle(Protocol):
     """Answers questions: `engine.search.oracle.Oracle`, or a table in a test."""
 
     def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, QuestionAnswer]:
-        """The accepted values of each question. Where a budget ended one, it is incomplete, or BudgetReached is raised."""
+        """The accepted values of each question. Where a budget ended one, it is incomplete, or raises BudgetReached."""
         ...
 
     def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:

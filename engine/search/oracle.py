@@ -240,8 +240,8 @@ class _WithinBudget:
 class Oracle:
     """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
 
-    A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what a
-    part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
+    A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what
+    a part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
     `takes_parts`: for goals and forecasts, which take what is there: incomplete answers are marked as such
     (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are not asked again, `kb` by
     default.
