@@ -93,7 +93,10 @@ class GatedCommand(click.Command):
 @with_json
 @with_promise
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
-    """Show the order in which variables would be searched and the cost of a run, without asking any model.
+    """Show the order in which variables would be searched and the cost of a run. No question is asked.
+
+    A model on a server is probed with a few short requests, unless its alias states `logprobs` or the knowledge base
+    has what they found.
 
     Expected numbers follow from the answers in the knowledge base and the requests in its ledger, and without these
     from measurements. The most a run can need holds for models that return no more values than they are asked for, and
