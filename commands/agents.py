@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hapax.commands.console import Left, leaving
 from hapax.commands.options import (
     load_models,
     open_journal,
@@ -59,7 +60,8 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
         raise HapaxError(missing)
     asking = asking_models(paths, database, options) if options["ask"] else None
     # The protocol has stdin and stdout for itself: nothing else may be printed there.
-    mcp_server(AgentTools(database, paths, limits=query_limits(options), asking=asking)).run("stdio")
+    with leaving(Left.STORED):
+        mcp_server(AgentTools(database, paths, limits=query_limits(options), asking=asking)).run("stdio")
 
 
 def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any]) -> AskingModels:

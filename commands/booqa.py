@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hapax.api import questions
-from hapax.commands.console import err, print_result
+from hapax.commands.console import Left, err, leaving, print_result
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
     FILE,
@@ -113,7 +113,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
         **{name: options[name] for name in same},
     )
     words = questions.QuestionWords(options["lexicon"], options["senses"], options["model"])
-    with open_kb(options["database"]) as kb, err.status("Building"):
+    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Building"):
         opening = opening_options(None, options, open_journal(kb, options))
         evaluation = questions.build_questions(kb, triples, out, settings, words=words, opening=opening)
     print_result(evaluation.result, as_json)
@@ -177,7 +177,7 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     if options["pairs"] is not None:
         written = questions.write_question_pairs(sets, options["pairs"])
         err.print(f"{counted(written, 'pair')} in {options['pairs']}", markup=False)
-    with open_kb(options["database"]) as kb, err.status("Scoring"):
+    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring"):
         opening = opening_options(None, options, open_journal(kb, options))
         evaluation = questions.answer_questions(kb, sets, answering, opening)
     if out is not None:

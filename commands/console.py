@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from enum import StrEnum
 from io import TextIOWrapper
 from itertools import groupby
 from pathlib import Path
@@ -145,7 +146,7 @@ class Commands(click.Group):
             _print_always(f"[red]error:[/] {escape(str(fault))}. Name another file or folder.")
             ctx.exit(FAILED)
         except KeyboardInterrupt as ended:
-            _print_always("Interrupted. All answers so far are kept. Run the same command to go on.")
+            _print_always(" ".join(["Interrupted.", *getattr(ended, "__notes__", [Left.UNCHANGED])]))
             ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
 
 
@@ -175,6 +176,27 @@ class _LogLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         err.print(f"{time.strftime('%H:%M:%S')}  {record.getMessage()}", markup=False, soft_wrap=True)
+
+
+class Left(StrEnum):
+    """Sentences about what a command leaves when it is interrupted. One that declares none leaves what it found."""
+
+    UNCHANGED = "Nothing that was stored before is lost. Run the same command to begin again."
+    NOTHING = "Nothing was stored. Run the same command to begin again."
+    WHOLE = "Either all of it was stored or nothing. Run the same command to make sure."
+    ANSWERS = "All answers so far are kept. Run the same command to go on."
+    STORED = "What was stored is kept."
+
+
+@contextmanager
+def leaving(left: Left) -> Iterator[None]:
+    """Have an interruption of the block say what is left. The innermost block has the word; also a decorator."""
+    try:
+        yield
+    except KeyboardInterrupt as ended:
+        if not hasattr(ended, "__notes__"):
+            ended.add_note(left)
+        raise
 
 
 class Ended(KeyboardInterrupt):

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_folder, atomic_path
-from hapax.commands.console import err, print_table
+from hapax.commands.console import Left, err, leaving, print_table
 from hapax.commands.options import (
     MOST_SECONDS,
     Finite,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 @with_probability
 @with_at_least
 @with_json
+@leaving(Left.NOTHING)
 def derive(  # noqa: PLR0917  one parameter an option
     paths: tuple[Path, ...],
     database: str,
@@ -91,20 +92,22 @@ def derive(  # noqa: PLR0917  one parameter an option
     # Before the derivation, which can take long.
     outputs.check_derivation_outputs(output, tables)
     with open_kb(database, existing=True) as kb:
-        # The rules of the stored statements, by which later commands prove them.
-        keep_rules(kb, paths, "derive")
-        derivation = operations.derive(
-            library, kb, only=chosen, engine=engine, probability=probability, seconds=seconds
-        )
-        _print_report(derivation, as_json)
-        if output is not None:
-            with atomic_path(output) as path:
-                count = derivation.write(path)
-            err.print(f"{counted(count, 'statement')} in {escape(str(output))}")
-        if tables is not None:
-            with atomic_folder(tables) as folder:
-                count = outputs.write_tables(library, kb, folder, only=chosen)
-            err.print(f"{counted(count, 'table')} and rules.sql in {escape(str(tables))}")
+        with kb.transaction():
+            # The rules of the stored statements, by which later commands prove them.
+            keep_rules(kb, paths, "derive")
+            derivation = operations.derive(
+                library, kb, only=chosen, engine=engine, probability=probability, seconds=seconds
+            )
+        with leaving(Left.STORED):
+            _print_report(derivation, as_json)
+            if output is not None:
+                with atomic_path(output) as path:
+                    count = derivation.write(path)
+                err.print(f"{counted(count, 'statement')} in {escape(str(output))}")
+            if tables is not None:
+                with atomic_folder(tables) as folder:
+                    count = outputs.write_tables(library, kb, folder, only=chosen)
+                err.print(f"{counted(count, 'table')} and rules.sql in {escape(str(tables))}")
 
 
 def _print_report(derivation: Derivation, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hapax.api import entailments
-from hapax.commands.console import err, out, print_json, print_result, print_table
+from hapax.commands.console import Left, err, leaving, out, print_json, print_result, print_table
 from hapax.commands.options import (
     F,
     Finite,
@@ -186,7 +186,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
             entailments.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, as_json)
         return
-    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
@@ -219,7 +219,7 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
     import hapax
 
     auditing = hapax.EntailmentOptions(**_scorer_options(options))
-    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
         evaluation = entailments.audit_entailments(kb, files, auditing, opening, progress=show)
@@ -271,7 +271,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     auditing = hapax.ConsistencyOptions(
         **_scorer_options(options), threshold=options["threshold"], completed=options["completed"]
     )
-    with open_kb(options["database"]) as kb, err.status("Scoring") as status:
+    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
         evaluation = entailments.audit_consistency(kb, files, auditing, opening, progress=show)

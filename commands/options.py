@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from hapax.api import operations
-from hapax.commands.console import BUDGET_REACHED, DONE, err
+from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.llm_oracle.profiles import PROFILE_NAMES
@@ -288,6 +288,8 @@ with_budget = together(
     ),
     click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
     click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),
+    # A command with a budget asks models, and their answers are stored one by one.
+    leaving(Left.ANSWERS),
 )
 
 
@@ -855,7 +857,7 @@ def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
 
     # An empty one in memory stands for a file that is not there yet.
     known = Path(database).exists()
-    with open_kb(database if known else None, read_only=known) as kb:
+    with leaving(Left.UNCHANGED), open_kb(database if known else None, read_only=known) as kb:
         yield kb, PlanningJournal(kb)
 
 

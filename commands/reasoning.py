@@ -13,7 +13,7 @@ from rich.markup import escape
 
 import hapax
 from hapax.api import operations
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_table
+from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table
 from hapax.commands.options import (
     Finite,
     choose_profile,
@@ -87,7 +87,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
-        with open_kb(database, read_only=True) as kb:
+        with leaving(Left.UNCHANGED), open_kb(database, read_only=True) as kb:
             rules = _entailing(library, kb, options["entail"], goal)
             asked = hapax.QueryOptions(limits, probability)
             answers = operations.query(goal, rules, kb, assume=assume, options=asked)
@@ -103,10 +103,11 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     with open_kb(database) as kb:
         if begins:
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
-        keep_rules(kb, paths, "query --ask")
         rules = _entailing(library, kb, options["entail"], goal)
         models = load_models(rules, options, journal=open_journal(kb, options))
         settings = choose_profile(question_settings(options), kb, rules, models, options)
+        # Only once the models answer: a start that fails leaves no file.
+        keep_rules(kb, paths, "query --ask")
         asked = hapax.QueryOptions(limits, probability, settings)
         answers = operations.query(goal, rules, kb, assume=assume, models=models, options=asked)
     _print_answers(answers, options)

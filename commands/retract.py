@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from hapax.api import operations
-from hapax.commands.console import err, out, print_texts
+from hapax.commands.console import Left, err, leaving, out, print_texts
 from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
 
@@ -53,7 +53,7 @@ def retract(  # noqa: PLR0917  one parameter an option
             _print_withdrawals(kb, as_json)
         return
     library = read_library(paths, database)
-    with open_kb(database, existing=True) as kb:
+    with leaving(Left.WHOLE), open_kb(database, existing=True) as kb:
         if undo:
             change = operations.restore(facts, library, kb)
         else:

@@ -93,7 +93,10 @@ class GatedCommand(click.Command):
 @with_json
 @with_promise
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
-    """Show the order in which variables would be searched and the cost of a run, without asking any model.
+    """Show the order in which variables would be searched and the cost of a run. No question is asked.
+
+    A model on a server is probed with a few short requests, unless its alias states `logprobs` or the knowledge base
+    has what they found.
 
     Expected numbers follow from the answers in the knowledge base and the requests in its ledger, and without these
     from measurements. The most a run can need holds for models that return no more values than they are asked for, and
@@ -182,11 +185,12 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     # After the defaults were chosen, which it names.
     _explain_default(options)
     with open_kb(options["database"]) as kb:
-        keep_rules(kb, paths, "search")
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
         # With the journal of the search, so that a probe counts against its budget.
         settings = choose_profile(settings, kb, library, models, options)
+        # Only once the models answer: a start that fails leaves no file.
+        keep_rules(kb, paths, "search")
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))

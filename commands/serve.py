@@ -11,7 +11,7 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.agents import asking_models
-from hapax.commands.console import err
+from hapax.commands.console import Left, err, leaving
 from hapax.commands.options import (
     with_budget,
     with_database,
@@ -68,7 +68,8 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     allowed = browsing.Allowed(options["judge"], options["control"], asking, options["schemas"])
     server = browsing.browser_server(database, paths, host=host, port=port, allowed=allowed)
     err.print(f"{escape(str(database))}: {server.link} (Ctrl-C ends it)", soft_wrap=True)
-    server.run()
+    with leaving(Left.STORED):
+        server.run()
 
 
 @click.command()

@@ -14,7 +14,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_text_file
-from hapax.commands.console import counts_text, err, out, print_json, print_table, print_texts
+from hapax.commands.console import Left, counts_text, err, leaving, out, print_json, print_table, print_texts
 from hapax.commands.options import keep_rules, open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
 
@@ -137,7 +137,8 @@ def backup(target: Path, database: str, as_json: bool) -> None:
     \b
     hapax backup hapax-monday.db --db hapax.db
     """
-    rows = hapax.backup(database, target)
+    with leaving(Left.WHOLE):
+        rows = hapax.backup(database, target)
     if as_json:
         print_json({"copy": target, "rows": rows})
         return
@@ -156,7 +157,8 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     \b
     hapax restore hapax-monday.db --db hapax.db
     """
-    kept = hapax.restore_backup(copy, database)
+    with leaving(Left.WHOLE):
+        kept = hapax.restore_backup(copy, database)
     if as_json:
         print_json({"database": database, "backup": copy, "earlier": kept})
         return
@@ -199,7 +201,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     # Before the file of the knowledge base is made.
     mapping = _mapping(options)
     rules = hapax.FactRules(operations.load_rules(*paths) if paths else None, options["names"])
-    with open_kb(database) as kb:
+    with leaving(Left.WHOLE), open_kb(database) as kb:
         report = operations.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
         # After the import, so that rules are not kept if it fails.
         keep_rules(kb, paths, "import")
@@ -301,7 +303,7 @@ def merge(path: Path, database: str, as_json: bool) -> None:
     \b
     hapax merge colleague.db --db hapax.db
     """
-    with open_kb(database) as kb:
+    with leaving(Left.WHOLE), open_kb(database) as kb:
         report = operations.merge(kb, path)
     if as_json:
         print_json(asdict(report))

@@ -31,11 +31,10 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
     created.
     """
     seconds = WAIT_SECONDS if seconds is None else seconds
-    resolved = path.resolve()  # a symbolic link must share the lock of its file
-    place = resolved.with_name(f"{resolved.name}-asking")
+    place = _lock_path(path)
     lock = system.file_lock(place)
     try:
-        _make(place, resolved)
+        _make(place, path.resolve())
         lock.acquire(timeout=seconds)
     except system.LockTimeout:
         raise HapaxError(
@@ -63,6 +62,16 @@ def _make(lock: Path, database: Path) -> None:
                 os.fchmod(file, mode)
     finally:
         os.close(file)
+
+
+def remove_lock(path: Path) -> None:
+    """Remove the lock of a file that is gone."""
+    own_files.remove(_lock_path(path))
+
+
+def _lock_path(path: Path) -> Path:
+    resolved = path.resolve()  # a symbolic link must share the lock of its file
+    return resolved.with_name(f"{resolved.name}-asking")
 
 
 def _remedy(error: OSError) -> str:

@@ -37,6 +37,7 @@ from hapax.kb.records import (
     FactLabel,
     FactRecord,
     JudgingDraw,
+    Outcome,
     PredicateRecord,
     ProfileRecord,
     Question,
@@ -154,7 +155,9 @@ class KnowledgeBase(RecordStore):
     _attempt_log: AttemptLog | None = None
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
+        began = path is not None and not Path(path).exists()
         super().__init__(path, read_only=read_only)
+        self._began = began
         if self.path is not None and not read_only:
             unfinished.sweep(self.path.resolve().parent)
             # If the file is locked again, or a process is asking for it, they come home later.
@@ -164,7 +167,32 @@ class KnowledgeBase(RecordStore):
     def __exit__(self, *fault: object) -> None:
         if self._attempt_log is not None and any(isinstance(part, KeyboardInterrupt) for part in fault):
             self._attempt_log.close(INTERRUPTED_SECONDS)
+        if self._began and fault[0] is not None:
+            self._take_back()
         self.close()
+
+    def _take_back(self) -> None:
+        """Remove the file that this object has made, if nothing is in it and no other process has it open.
+
+        A command that fails at its start leaves no file, so that a later one says that there is none.
+        """
+        if self._attempt_log is not None:
+            self._attempt_log.close()
+        assert self.path is not None  # noqa: S101  only a file is begun
+        with suppress(HapaxError, sqlite3.Error, OSError):
+            counts = self.row_counts()
+            # What did not leave, or was answered by an error, cost nothing.
+            outcomes = self.attempt_counts()
+            counts["attempts"] -= outcomes.get(Outcome.UNSENT, 0) + outcomes.get(Outcome.ERROR, 0)
+            self._check_place()
+            if any(counts.values()) or spill.spill_path(self.path).exists():
+                return
+            # SQLite ends the log only for the sole connection to a file.
+            self.query("PRAGMA busy_timeout = 0")
+            self.query("PRAGMA journal_mode = DELETE")
+            with asking.asking(self.path, 0.0):
+                system.remove(self.path.resolve())
+            asking.remove_lock(self.path)
 
     def close(self) -> None:
         """Close the file, and remove its -wal and -shm files unless another process uses them."""
@@ -748,6 +776,16 @@ class KnowledgeBase(RecordStore):
             changed = self.add(rows.STATEMENTS, records, OnConflict.REPLACE)
             self._index_proofs([rows.statement_key(record) for record in records])
         return changed
+
+    def replace_statements(self, run_id: str, rule: str, statements: Sequence[StatementRecord]) -> None:
+        """Store all statements of a rule in a run, in the place of those that an earlier pass of the run stored."""
+        kept = {rows.statement_key(record) for record in statements}
+        with self.transaction():
+            stored = self.query("SELECT key FROM statements WHERE run_id = ? AND rule = ?", (run_id, rule))
+            gone = [(key,) for (key,) in stored if key not in kept]
+            for table in ("statement_facts", "revisable_statements", "proofs", "statements"):
+                self.write(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608  ours
+            self.add_statements(statements)
 
     def _index_proofs(self, keys: Iterable[str]) -> None:
         """Store what the proofs of these statements rest on."""

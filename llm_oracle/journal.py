@@ -160,6 +160,7 @@ class Journal:
         self.prices = dict(prices or {})
         self.on_batch = on_batch
         self.missed: frozenset[str] = frozenset()
+        self._refused: set[str] = set()
         self._ledger = Ledger(self.budget, store.attempt_log if isinstance(store, AttemptStore) else None)
 
     @property
@@ -239,8 +240,10 @@ class Journal:
         if not is_again:  # what was sent before a pause is no hit after it
             self.missed = frozenset(calls[position].id for position in waiting)
             hits = len(calls) - len(waiting)
-            refused = sum(call.id in known and REFUSED in known[call.id].response for call in calls)
-            self._count(asker, CallStatistics(hits=hits, refused=refused))
+            # Once each: a search may read an answer again.
+            refused = {call.id for call in calls if call.id in known and REFUSED in known[call.id].response}
+            self._count(asker, CallStatistics(hits=hits, refused=len(refused - self._refused)))
+            self._refused |= refused
             self._report(asker, sent=0, hits=hits)
         deferrals = DeferralCollector()
         try:
@@ -327,8 +330,9 @@ class Journal:
                 "asking has stopped. Run the same command again: it asks for these again and for no others."
             ) from fault
         spent = CallStatistics()
-        for _, answer in answered:
+        for call, answer in answered:
             refused = int(REFUSED in answer.response)
+            self._refused.update([call.id] if refused else [])
             # Such a model has settled tokens and cost request by request.
             if account.is_metered:
                 spent += CallStatistics(refused=refused)

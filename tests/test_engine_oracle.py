@@ -254,18 +254,22 @@ def test_verify_asks_the_critic_only_where_nothing_else_decides():
 
 
 def test_budget_keeps_what_was_answered():
-    """Where the budget ends, the answer so far is kept and said to be incomplete; `answer` raises."""
-    model = scripted()
-    oracle = oracle_of(model, budget=Budget(max_calls=1, roles=frozenset({"knowledge"})))
-    inquiry = Inquiry(BUTTER, BUTTER.patterns)
+    """Where the budget ends, the reply is kept and nothing is stored that follows from a part of the replies."""
+    oracle = oracle_of(scripted(), budget=Budget(max_calls=1, roles=frozenset({"knowledge"})))
 
-    answer = oracle.answers([inquiry])[inquiry]
-
-    assert answer.values == ["paella", "toast"]
-    assert not answer.complete
-    assert not oracle.kb.question_state(BUTTER).exhausted
     with pytest.raises(BudgetReached, match="Raise the limit"):
         oracle.answer([BUTTER])
+    assert oracle.kb.counts()["calls"] > 0
+    assert (oracle.kb.facts(), oracle.kb.decisions(run_id="run"), oracle.kb.question_state(BUTTER).exhausted) == (
+        [],
+        [],
+        False,
+    )
+
+    oracle.takes_parts = True
+    inquiry = Inquiry(BUTTER, BUTTER.patterns)
+    answer = oracle.answers([inquiry])[inquiry]
+    assert (answer.values, answer.complete) == (["paella", "toast"], False)
 
 
 def test_budget_of_the_critic_leaves_values_unjudged():
@@ -273,7 +277,8 @@ def test_budget_of_the_critic_leaves_values_unjudged():
     oracle = oracle_of(scripted(), budget=Budget(max_calls=0, roles=frozenset({"critic"})))
     inquiry = Inquiry(BUTTER, BUTTER.patterns)
 
-    assert oracle.answers([inquiry])[inquiry].values == []
+    with pytest.raises(BudgetReached):
+        oracle.answers([inquiry])
     assert oracle.kb.decisions(run_id="run") == []
     assert len(oracle.kb.candidates(BUTTER)) == 3
 

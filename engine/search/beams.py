@@ -286,7 +286,6 @@ class RuleSearch:
                     extended.append(beam.extended(value, probability, types.get(value)))
         # Beams that were apart by their distributions come together again.
         self._extended(_merged(extended) if self._is_asked_anew else extended)
-        self.cut = self.cut or not all(answer.complete for answer in answers.values())
 
     def extend_with(self, values: Mapping[Beam, Sequence[Value]]) -> None:
         """Replace each beam by one for each value that facts or rules give it."""
@@ -488,9 +487,8 @@ class RuleSearch:
 
         `measures`: measures of the texts, for disjoint ends (`kept_measures`).
         """
-        # The budget left these texts without a score.
+        # The model refused the other texts.
         pool = [beam for beam in self.beams if texts[beam] in scores]
-        self.cut = self.cut or len(pool) < len(self.beams)
         account = self.account_now
         account.unranked += len(self.beams) - len(pool)
         if self.settings.likelihood == "model":

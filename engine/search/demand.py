@@ -37,7 +37,7 @@ class DemandOracle(Protocol):
     """Answers questions: `engine.search.oracle.Oracle`, or a table in a test."""
 
     def answers(self, inquiries: Sequence[Inquiry]) -> Mapping[Inquiry, QuestionAnswer]:
-        """The accepted values of each question; incomplete (`QuestionAnswer.complete`) where a budget ended it."""
+        """The accepted values of each question. Where a budget ended one, it is incomplete, or raises BudgetReached."""
         ...
 
     def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
@@ -100,7 +100,7 @@ class DemandResult:
     """The goal's answers, and the course of the loop.
 
     `withheld`: there are no rows, because more facts might falsify them. `stopped`: why the loop ended early, and what
-    to do about it.
+    to do about it. `budget`: the budget that ended it.
     """
 
     result: QueryResult
@@ -110,6 +110,7 @@ class DemandResult:
     missing: Missing = field(default_factory=Missing)
     withheld: bool = False
     stopped: str = ""
+    budget: BudgetReached | None = None
 
     @property
     def complete(self) -> bool:
@@ -201,6 +202,7 @@ class _Loop:
     retracted: set[Atom] = field(default_factory=set)
     types: list[TypeFact] = field(default_factory=list)
     stopped: str = ""
+    reached: BudgetReached | None = None
 
     def run(self) -> DemandResult:
         rounds = 0
@@ -224,6 +226,7 @@ class _Loop:
             missing,
             withheld,
             self.stopped if missing else "",
+            self.reached,
         )
 
     def _missing(self) -> Missing:
@@ -277,7 +280,7 @@ class _Loop:
                 if holds:
                     self.learnt.append(self._fact(atom))
         except BudgetReached as reached:
-            self.stopped = str(reached)
+            self.reached, self.stopped = reached, str(reached)
 
     def _retract(self) -> None:
         """Forget the learnt facts that the oracle has withdrawn since, because they lost in a conflict."""

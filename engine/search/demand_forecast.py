@@ -85,7 +85,7 @@ def forecast_demand(
         # With no calls allowed the journal answers what it knows, and everything else is cut.
         journal = Journal(theory.kb, Budget(max_calls=0))
         oracle = Oracle(scratch, theory.library, journaled(models, journal), settings.oracle, journal=journal)
-        oracle.finished = theory.kb
+        oracle.finished, oracle.takes_parts = theory.kb, True
         habits = LARGE if models.knowledge.identity.knows is None else LIMITED
         expected = _ExpectedAnswers(oracle, settings, Experience(habits, settings))
         first = run_demand(theory, goal, None, replace(budget, rounds=0)).missing

@@ -200,11 +200,15 @@ def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolera
     return asked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _WithinBudget:
-    """The oracle's ranker as long as the budget lasts. Texts that the budget stops count as refused."""
+    """The oracle's ranker as long as the budget lasts. Texts that the budget stops count as refused.
+
+    `is_whole`: False once it stopped one.
+    """
 
     oracle: Oracle
+    is_whole: bool = True
 
     @property
     def identity(self) -> ModelIdentity:
@@ -229,15 +233,18 @@ class _WithinBudget:
         ranker = self.oracle.models.likelihood
         assert isinstance(ranker, JournaledLikelihood)  # noqa: S101  `journaled` made it
         answers = self.oracle.within_budget(lambda: ranker.scores(asked), len(asked))
+        self.is_whole = self.is_whole and None not in answers
         return [answer or LogLikelihood(0.0, 0, refused="the budget was reached") for answer in answers]
 
 
 class Oracle:
     """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
 
-    `budget_reached` is set once the budget stopped a request. From then on only the journal answers, and incomplete
-    answers are marked as such (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are
-    not asked again, `kb` by default.
+    A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what
+    a part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
+    `takes_parts`: for goals and forecasts, which take what is there: incomplete answers are marked as such
+    (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are not asked again, `kb` by
+    default.
     """
 
     def __init__(
@@ -251,6 +258,7 @@ class Oracle:
         journal: Journal | None = None,
     ) -> None:
         self.finished = kb
+        self.takes_parts = False
         self.kb, self.library, self.run_id = kb, library, run_id
         self.settings = settings or OracleSettings()
         self.journal = journal or Journal(kb)
@@ -289,7 +297,10 @@ class Oracle:
         return {question: answers[inquiry].values for question, inquiry in inquiries.items()}
 
     def answers(self, inquiries: Sequence[Inquiry]) -> dict[Inquiry, QuestionAnswer]:
-        """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them."""
+        """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them.
+
+        Raises BudgetReached where the budget ended one of them.
+        """
         asked: list[AskedQuestion] = []
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
@@ -297,6 +308,7 @@ class Oracle:
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
             self._round(self._in_turn(open_questions))
+        self._require(not any(question.cut for question in asked))
         self._end(asked)
         # Before the decisions, which tell of facts that lose in a conflict.
         self._settle_conflicts(asked)
@@ -344,12 +356,16 @@ class Oracle:
     # -- ground atoms
 
     def probabilities(self, atoms: Iterable[Atom]) -> dict[Atom, float | None]:
-        """P(yes) of each ground atom: 1 or 0 by a given fact or arithmetic, None without a critic or budget."""
+        """P(yes) of each ground atom: 1 or 0 by a given fact or arithmetic, None without a critic.
+
+        Raises BudgetReached where the budget left one unscored.
+        """
         unique = list(dict.fromkeys(atoms))
         truths = {atom: self.known.truth(atom) for atom in unique if atom not in self._probabilities}
         claims = {atom: self.claim(atom) for atom, truth in truths.items() if truth is None and self.settings.critic}
         self._indicators.update((claim, atom.indicator) for atom, claim in claims.items())
         scores = self._score({"probability": list(dict.fromkeys(claims.values()))})["probability"]
+        self._require(scores.keys() >= set(claims.values()))
         for atom, truth in truths.items():
             probability = truth if truth is not None else scores.get(claims.get(atom, ""))
             # What the budget left unscored is not remembered, so that it is asked for again.
@@ -358,9 +374,9 @@ class Oracle:
         return {atom: self._probabilities.get(atom) for atom in unique}
 
     def conflict_probabilities(self, conflicts: Sequence[Sequence[Atom]]) -> list[dict[Atom, float]]:
-        """P(yes) of the atoms of each conflict, by questions that name all its atoms; none without critic or budget.
+        """P(yes) of the atoms of each conflict, by questions that name all its atoms; none without a critic.
 
-        All conflicts are one batch. Atoms that are given or computed are not asked about.
+        All conflicts are one batch. Atoms that are given or computed are not asked about. Raises BudgetReached.
         """
         questions: list[dict[Atom, str]] = []
         for atoms in conflicts:
@@ -369,6 +385,7 @@ class Oracle:
             questions.append({atom: conflict_question(self.claim(atom), claims) for atom in judged})
         batch = list(dict.fromkeys(chain.from_iterable(asked.values() for asked in questions)))
         scores = self._score({"conflict": batch})["conflict"]
+        self._require(len(scores) == len(batch))
         answered: list[dict[Atom, float]] = []
         for asked in questions:
             known = {atom: scores[text] for atom, text in asked.items() if text in scores}
@@ -424,10 +441,14 @@ class Oracle:
     # -- likelihood
 
     def log_likelihoods(self, texts: Iterable[str], *, evaluator: bool = False) -> dict[str, float]:
-        """Mean token log-likelihood of each text, in nats. Texts that the budget or the model refused are missing."""
+        """Mean token log-likelihood of each text, in nats. Texts that the model refused are missing.
+
+        Raises BudgetReached where the budget left a text unscored.
+        """
         model = self.models.evaluator if evaluator else self.models.likelihood
         unique = list(dict.fromkeys(texts))
         scores = self.within_budget(lambda: model.log_likelihoods(unique), len(unique))
+        self._require(None not in scores)
         name = model_name(model)
         known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
         self.kb.add_assessments(
@@ -436,12 +457,14 @@ class Oracle:
         return {text: score.per_token for text, score in known}
 
     def measures(self, texts: Iterable[RankedText], measures: Sequence[Measure]) -> dict[str, TextMeasures]:
-        """The ranker's measures of each text. Texts that the budget or the model refused are missing.
+        """The ranker's measures of each text. Texts that the model refused are missing.
 
-        Every measure is stored, so that a search by another one asks nothing again.
+        Every measure is stored, so that a search by another one asks nothing again. Raises BudgetReached.
         """
         unique = list({ranked.text: ranked for ranked in texts}.values())
-        answers = measured(_WithinBudget(self), unique, measures) if unique else []
+        ranker = _WithinBudget(self)
+        answers = measured(ranker, unique, measures) if unique else []
+        self._require(ranker.is_whole)
         known: dict[str, TextMeasures] = {}
         for ranked, answer in zip(unique, answers, strict=True):
             # The count of a name that was refused is NaN.
@@ -504,6 +527,7 @@ class Oracle:
             truths, falsehoods = probe_claims()
             claims = [*truths, *falsehoods]
             scores = self.within_budget(lambda: self.models.critic.probabilities(claims), len(claims))
+            self._require(None not in scores)
             known = [score.probability for score in scores if score is not None]
             if len(known) < len(claims):  # the budget ended the probe
                 return False
@@ -690,6 +714,11 @@ class Oracle:
         except BudgetReached as reached:
             self.budget_reached = self.budget_reached or reached  # the first one is reported
             return list(reached.answers)
+
+    def _require(self, is_whole: bool) -> None:
+        """Raise BudgetReached unless a batch is whole, or parts are taken."""
+        if not is_whole and not self.takes_parts and self.budget_reached is not None:
+            raise self.budget_reached
 
     # -- what is known and what is stored
 

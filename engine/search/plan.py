@@ -250,7 +250,7 @@ def _common(
     scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
     worthy = worthy_settings(kb, library, models.critic, settings)
     oracle = Oracle(scratch, library, journaled(models, journal), worthy, journal=journal)
-    oracle.finished = kb
+    oracle.finished, oracle.takes_parts = kb, True
     habits = LARGE if models.knowledge.identity.knows is None else LIMITED
     # What follows by rules is estimated: deriving it here would take as long as the search.
     facts = None if settings.compat else DecidableFacts(oracle.known, library, lambda _: None)

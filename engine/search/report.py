@@ -68,7 +68,8 @@ class RuleReport:
     `calls`: requests sent to the knowledge model for this rule's questions. `hits`: those that the journal or another
     rule of this run answered. Requests to the models that judge are counted for the whole run only. `in_both`:
     statements in head and long tail, which share the middle of a small pool. `skipped`: the reason why the rule was not
-    searched. `cut`: the budget ended it before it was complete. `capped`: substitutions of each end that the rule's
+    searched. `cut`: a budget ended it, and it has no statements yet, or the limits of a demand loop left out some.
+    `capped`: substitutions of each end that the rule's
     `@most` left out. `account`: a row for each step that was reached. `pool`: statements of which disjoint ends were
     cut, 0 for other ends; `crowded`: those that an end left out because it has enough with one of their values;
     `matched`: pairs of a head and a long-tail statement that differ in one value. `uncertain`: statements left out

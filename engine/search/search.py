@@ -54,11 +54,13 @@ from hapax.kb.records import (
     PredicateRecord,
     RuleRecord,
     RunRecord,
+    Source,
     StatementRecord,
     content_id,
 )
 from hapax.kb.running import RunFiles
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
 from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, chosen_measure, counts_names, kept_measures
@@ -87,8 +89,9 @@ Bindings = dict[str, Value]
 def search(job: SearchJob) -> SearchReport:
     """Search the job's rules and store everything. The same job again replays the journal and asks nothing twice.
 
-    When a budget is reached, the search goes on with what the journal knows, and the report names the rules that were
-    cut. Ctrl-C marks the run as interrupted and is raised again.
+    Of a rule that a budget ends, only answers and the facts that they settle are stored: half of its values would make
+    other statements than all of them. The search goes on with rules that the journal can answer, and the report names
+    those that were cut. Ctrl-C marks the run as interrupted and is raised again.
     """
     journal = job.journal or Journal(job.kb)
     job = with_measure(settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal))
@@ -317,7 +320,7 @@ class _SearchRun:
                 group = plans[start : start + together]
                 names = [rule_plan.rule.name for rule_plan in group]
                 self.progress.searching(names, _expected_calls(group, library, settings))
-                for report in self._search_together(group):
+                for report in self._search_group(group):
                     reports[report.rule] = report
                 self._free(uses, start + len(group))
         reached = self.oracle.budget_reached
@@ -361,6 +364,34 @@ class _SearchRun:
         self._sent.difference_update([inquiry for inquiry in self._sent if not inquiry.is_about(needed)])
         if number > uses.last_derived:
             self.oracle.known.keep_only(needed)
+
+    def _search_group(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
+        """Search the rules together, or one by one if a budget ends that: some may need nothing that is missing."""
+        try:
+            return self._search_together(plans)
+        except BudgetReached as reached:
+            if len(plans) > 1:
+                return list(chain.from_iterable(self._search_group([rule_plan]) for rule_plan in plans))
+            ((rule_search, counts),) = self._counts.items()
+            self._counts.clear()
+            if isinstance(reached, Deferred):
+                self._queue_ahead(plans)
+        rule, questions = rule_search.plan.rule, len(counts.questions)
+        gates, calls, hits = rule_search.gates, counts.calls, counts.hits
+        return [RuleReport(rule.name, rule.domain, {}, gates, questions, calls, hits, cut=True)]
+
+    def _queue_ahead(self, plans: Sequence[SearchPlan]) -> None:
+        """Search on with the answers that are there, and store nothing.
+
+        So what does not depend on a missing answer is queued in the same round: each may take a day.
+        """
+        with KnowledgeBase() as scratch:
+            scratch.add_facts(fact for fact in self.job.kb.facts() if fact.source is Source.GIVEN)
+            known = self.oracle
+            oracle = Oracle(scratch, known.library, known.models, known.settings, known.run_id, journal=known.journal)
+            oracle.finished, oracle.takes_parts = known.finished, True
+            oracle.consistency.session = self.session
+            _SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
 
     def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Take the rules through all steps of their plans; rules with short plans wait for the others."""
@@ -445,7 +476,7 @@ class _SearchRun:
             was_cut, rule_search.cut = rule_search.cut, False
             rows = self._derived(rule_search, list(dict.fromkeys(atoms)))
             if literal.negated:
-                # An atom whose proof the budget cut short is not known to be false.
+                # An atom whose proof the limits cut short is not known to be false.
                 passed = [not rows[atom] and not rule_search.cut for atom in atoms]
             else:
                 passed = [bool(rows[atom]) for atom in atoms]
@@ -467,8 +498,7 @@ class _SearchRun:
             verdicts: dict[Atom, AtomVerdict] = {}
             for atom in rule_search.ground(literal):
                 score = probabilities[atom]
-                if score is None and has_critic:  # the budget cut it
-                    rule_search.cut = True
+                if score is None and has_critic:  # the answer is queued
                     passed.append(False)
                     continue
                 if score is None:
@@ -536,7 +566,8 @@ class _SearchRun:
     def _derived(self, rule_search: RuleSearch, atoms: Sequence[Atom]) -> dict[Atom, list[Bindings]]:
         """By atom, the values of its variables that follow by rules, after asking the models for missing facts.
 
-        A rule search whose atoms could not be asked to the end is marked as cut.
+        A rule search whose atoms could not be asked to the end, within the limits of a loop, is marked as cut. Raises
+        BudgetReached.
         """
         found: dict[Atom, list[Bindings]] = {atom: [] for atom in atoms}
         oracle = _CountingOracle(self.oracle, lambda answers: self._count(rule_search, answers))
@@ -545,6 +576,8 @@ class _SearchRun:
             group = atoms[start : start + ROWS_PER_GOAL]
             theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
             demanded = run_demand(theory, _goal(group), oracle, DEMAND, session=self.session)
+            if demanded.budget is not None and not demanded.complete:
+                raise demanded.budget
             rule_search.cut = rule_search.cut or not demanded.complete
             names = [variable.name for variable in group[0].variables]
             for row in demanded.result.rows:
@@ -626,7 +659,8 @@ class _SearchRun:
             own = [statement for statement in statements if statement.distribution is distribution]
             # Without a limit, which is None, all are kept.
             kept[distribution] = own[: settings.max_statements]
-        self.job.kb.add_statements(chain.from_iterable(kept.values()))
+        found = list(chain.from_iterable(kept.values()))
+        self.job.kb.replace_statements(self.oracle.run_id, rule.name, found)
         head = {statement.id for statement in kept.get(Distribution.HEAD, ())}
         long_tail = {statement.id for statement in kept.get(Distribution.LONG_TAIL, ())}
         return RuleReport(
