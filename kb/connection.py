@@ -6,6 +6,7 @@ power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little comp
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import stat
 import threading
@@ -328,10 +329,13 @@ def _refuse_strange_objects(database: Database, path: Path) -> None:
 
 
 def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxError:
-    own = f"take its rows into a new file: `hapax merge {path} --db NEW.db`"
-    remedy = own[0].upper() + own[1:]
+    # Quoted, since a stranger chose the name and the user may paste the line into a shell.
+    file = shlex.quote(str(path))
+    remedy = f"Take its rows into a new file: `hapax merge {file} --db NEW.db`"
     if entry.kind in ("trigger", "index"):
-        remedy = f"Remove it by `sqlite3 {path} 'DROP {entry.kind.upper()} {entry.name}'`, or {own}"
+        name = entry.name.replace('"', '""')
+        drop = shlex.quote(f'DROP {entry.kind.upper()} "{name}"')
+        remedy += f", or remove it: `sqlite3 {file} {drop}`"
     return HapaxError(f"{path}: nothing was written, because of {entry}: {reason}. {remedy}.")
 
 

@@ -6,6 +6,8 @@ at once.
 
 from __future__ import annotations
 
+import os
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -33,11 +35,19 @@ _FREE_BYTES = 64 << 20
 _BATCH_BYTES = 16 << 20
 """Bytes of a batch of rows of a Parquet file, by the mean size of its cells."""
 
-Row: TypeAlias = Sequence[object]
+Row: TypeAlias = Sequence[Any]
 
 
-def text_lines(stream: IO[str], place: str) -> Iterator[str]:
+def text_lines(stream: IO[str], place: str) -> Iterable[str]:
     """The lines of a text file. Raises HapaxError for one that is longer than `LONGEST_LINE`."""
+    try:
+        is_short = os.fstat(stream.fileno()).st_size <= LONGEST_LINE
+    except OSError:
+        is_short = True  # a text in memory
+    return stream if is_short else _bounded_lines(stream, place)
+
+
+def _bounded_lines(stream: IO[str], place: str) -> Iterator[str]:
     number = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
@@ -127,8 +137,8 @@ def _check_stored(connection: sqlite3.Connection, path: Path, table: str, wanted
 
 def _copied(path: Path, table: str) -> str:
     """The remedy for rows that are not stored."""
-    copy = f"CREATE TABLE copy AS SELECT * FROM {_quoted(table)}"  # noqa: S608  shown, not run
-    return f"If you trust the file, copy them by `sqlite3 {path} '{copy}'` and name the table copy."
+    copy = shlex.quote(f"CREATE TABLE copy AS SELECT * FROM {_quoted(table)}")  # noqa: S608  shown, not run
+    return f"If you trust the file, copy them by `sqlite3 {shlex.quote(str(path))} {copy}` and name the table copy."
 
 
 def _only(table: str) -> Callable[..., int]:
@@ -159,38 +169,44 @@ def _quoted(name: str) -> str:
 # -- Parquet
 
 
-def parquet_rows(path: Path, wanted: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Rows of a Parquet file, by column; `wanted`: the columns that are read, None: all.
+def parquet_table(path: Path, wanted: Sequence[str] | None = None) -> tuple[list[str], Iterator[Row]]:
+    """Names of the columns of a Parquet file, and its rows; `wanted`: the columns that are read, None: all.
 
     Raises HapaxError for a file that is not sound, for a missing column, for one that unpacks to far more than it takes
     in the file, and for a cell of more than `LONGEST_CELL` bytes.
     """
     with extras_named():
-        from pyarrow import ArrowException, parquet
+        from pyarrow import parquet
+    with _arrow_faults(path), parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+    columns = list(schema.names if wanted is None else wanted)
+    check_columns(columns, schema.names, f"{path}:1")
+    texts = [field.name for field in schema if field.name in columns and _is_text(field.type)]
+    return columns, _parquet_rows(path, columns, texts)
+
+
+def _parquet_rows(path: Path, columns: Sequence[str], texts: Sequence[str]) -> Iterator[Row]:
+    from pyarrow import parquet
+
+    number = 1
+    # Each text of a dictionary is in memory once, however many rows name it.
+    with _arrow_faults(path), parquet.ParquetFile(path, read_dictionary=list(texts)) as file:
+        for group in range(file.num_row_groups):
+            size = _batch_size(file.metadata.row_group(group), set(columns), path)
+            for batch in file.iter_batches(size, row_groups=[group], columns=list(columns)):
+                cells = [_cells(batch.column(name), f"{path}:{number}", name) for name in columns]
+                yield from zip(*cells, strict=True) if cells else [()] * len(batch)
+                number += len(batch)
+
+
+@contextmanager
+def _arrow_faults(path: Path) -> Iterator[None]:
+    from pyarrow import ArrowException
+
     try:
-        with parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
-        chosen = list(schema.names if wanted is None else wanted)
-        check_columns(chosen, schema.names, f"{path}:1")
-        # Each text of a dictionary is in memory once, however many rows name it.
-        texts = [field.name for field in schema if field.name in chosen and _is_text(field.type)]
-        with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            yield from _parquet_rows(file, chosen, path)
+        yield
     except (ArrowException, OSError) as fault:
         raise HapaxError(f"{path} cannot be read: {fault}. Give a sound Parquet file.") from fault
-
-
-def _parquet_rows(file: Any, chosen: Sequence[str], path: Path) -> Iterator[dict[str, Any]]:
-    number = 1
-    for group in range(file.num_row_groups):
-        size = _batch_size(file.metadata.row_group(group), set(chosen), path)
-        for batch in file.iter_batches(size, row_groups=[group], columns=list(chosen)):
-            cells = {}
-            for name in chosen:
-                cells[name] = _cells(batch.column(name), f"{path}:{number}", name)
-            for place in range(len(batch)):
-                yield {name: column[place] for name, column in cells.items()}
-            number += len(batch)
 
 
 def _is_text(kind: Any) -> bool:
@@ -227,8 +243,12 @@ def _cells(column: Any, place: str, name: str) -> list[object]:
     import pyarrow as pa
     from pyarrow import compute
 
-    values = column.dictionary if pa.types.is_dictionary(column.type) else column
-    flat = values
+    used = None
+    if pa.types.is_dictionary(column.type):
+        # A dictionary may have a text for each row of the file; only those of this batch are looked at.
+        used = column.indices.unique().drop_null()
+        column, indices = column.dictionary.take(used), column.indices
+    flat = column
     while pa.types.is_list(flat.type) or pa.types.is_large_list(flat.type):
         flat = flat.flatten()
     # Numbers and times are short; a structure is taken as one cell.
@@ -237,11 +257,11 @@ def _cells(column: Any, place: str, name: str) -> list[object]:
         longest = compute.max(compute.binary_length(flat)).as_py() or 0
     if longest > LONGEST_CELL:
         raise _too_long(place, name)
-    if values is column:
-        shown: list[object] = with_shown_digits(column).to_pylist()
+    shown: list[object] = with_shown_digits(column).to_pylist()
+    if used is None:
         return shown
-    texts = values.to_pylist()
-    return [None if index is None else texts[index] for index in column.indices.to_pylist()]
+    texts = dict(zip(used.to_pylist(), shown, strict=True))
+    return [texts.get(index) for index in indices.to_pylist()]
 
 
 def _too_long(place: str, column: str) -> HapaxError:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.kb.foreign_files import LONGEST_CELL, check_columns, parquet_rows, sqlite_table, text_lines
+from hapax.kb.foreign_files import LONGEST_CELL, check_columns, parquet_table, sqlite_table, text_lines
 from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import LONGEST_TEXT
@@ -372,8 +372,7 @@ def _of_sqlite(path: Path, mapping: TableMapping) -> Iterator[_Table]:
 
 
 def _of_parquet(path: Path, mapping: TableMapping) -> Iterator[_Table]:
-    columns = mapping.named_columns
-    rows = (tuple(row.values()) for row in parquet_rows(path, columns))
+    columns, rows = parquet_table(path, mapping.named_columns)
     yield _Table(columns, _batches(enumerate(rows, 1)), _plain)
 
 

@@ -19,7 +19,7 @@ from hapax.evaluation.link.probing.items import ProbeItem
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
-from hapax.kb.foreign_files import parquet_rows
+from hapax.kb.foreign_files import parquet_table
 from hapax.kb.records import Distribution, StatementPlace, statement_id, text_id
 from hapax.kb.values import encode_tree
 from hapax.llm_oracle.protocols import ModelIdentity
@@ -226,7 +226,8 @@ def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
         )
     objects = [column.name for column in table.columns if column.kind == "json"]
     for shard in shards:
-        for row in parquet_rows(shard):
+        columns, cells = parquet_table(shard)
+        for row in (dict(zip(columns, values, strict=True)) for values in cells):
             yield row | {name: json.loads(row[name]) for name in objects}
 
 

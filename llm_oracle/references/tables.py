@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.foreign_files import parquet_rows, text_lines
+from hapax.kb.foreign_files import parquet_table, text_lines
 from hapax.llm_oracle.references.loaders import LOADERS
 from hapax.llm_oracle.references.mapping import TableSection
 
@@ -98,8 +98,9 @@ def _json_lines(path: Path) -> Iterator[TableRow]:
 
 def _parquet(path: Path) -> Iterator[TableRow]:
     """Rows of a Parquet file."""
-    for number, cells in enumerate(parquet_rows(path), 1):
-        yield TableRow(number, cells)
+    columns, rows = parquet_table(path)
+    for number, cells in enumerate(rows, 1):
+        yield TableRow(number, dict(zip(columns, cells, strict=True)))
 
 
 def _refuse_strange_cells(path: Path, rows: Sequence[TableRow]) -> None:
