@@ -269,8 +269,8 @@ def refuse_faulty(rules: Library) -> None:
 
     Stored entailments that were added as rules are not refused: their types are a parser's, and their scores decide.
     """
-    from hapax.engine.entailment.graph import ENTAILS
     from hapax.grammar.checks import library_errors
+    from hapax.kb.schema import ENTAILS
 
     errors = [error for error in library_errors(rules) if error.place.file != ENTAILS]
     if errors:

@@ -22,7 +22,8 @@ class Verification(Tabular):
     """Damages of a knowledge base, with the numbers of rows and of stored proofs that were checked.
 
     `rewritten`: rules that were rewritten after their statements were derived. The proofs of these were compared with
-    the facts only. `roots`: Merkle roots of the rows by run, None for a file that SQLite cannot read. `seal`: the seal
+    the facts only. `others`: tables, indexes and views of other programs, which change nothing that Hapax stores.
+    `roots`: Merkle roots of the rows by run, None for a file that SQLite cannot read. `seal`: the seal
     beside the file, if it has one whose signature is good.
     """
 
@@ -30,6 +31,7 @@ class Verification(Tabular):
     damages: Sequence[Damage]
     proofs: int = 0
     rewritten: Sequence[str] = ()
+    others: Sequence[str] = ()
     roots: Roots | None = None
     seal: Seal | None = None
     columns = ("table", "row", "reason", "content")
@@ -50,6 +52,7 @@ class Verification(Tabular):
             "rows": self.rows,
             "proofs": self.proofs,
             "rewritten": list(self.rewritten),
+            "others": list(self.others),
             "damages": [asdict(damage) for damage in self.damages],
             "root": self.roots.root if self.roots else None,
             "runs": [asdict(run) for run in self.roots.runs] if self.roots else [],
@@ -63,15 +66,16 @@ class Verification(Tabular):
 def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verification:
     """Check a knowledge base against itself.
 
-    SQLite checks its structures, the identity of every row is hashed again, every reference between tables is followed,
-    and the stored proofs are replayed with the facts and rules of the knowledge base. A seal is checked, too.
+    SQLite checks its structures, each table, index, trigger and view is compared with what Hapax makes, the identity of
+    every row is hashed again, every reference between tables is followed, and the stored proofs are replayed with the
+    facts and rules of the knowledge base. A seal is checked, too.
     `signers`: file of those whose seals count, in the format ALLOWED SIGNERS of ssh-keygen; None: anybody's.
     """
     from hapax.api.kept_rules import kept_rules
     from hapax.engine.inference.replay import Replay
     from hapax.grammar.errors import HapaxError
     from hapax.kb.roots import roots_of
-    from hapax.kb.verification import damages
+    from hapax.kb.verification import damages, strange_objects
 
     found = list(damages(kb))
     # SQLite may read rows of a broken file wrongly, so nothing else is checked.
@@ -86,7 +90,8 @@ def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verificat
     roots = roots_of(kb)
     sealed, broken = _checked_seal(kb, roots, None if signers is None else Path(signers))
     rows = sum(kb.row_counts().values())
-    return Verification(rows, [*found, *broken], replay.statements, sorted(replay.rewritten), roots, sealed)
+    others = [str(strange.object) for strange in strange_objects(kb) if not strange.reason]
+    return Verification(rows, [*found, *broken], replay.statements, sorted(replay.rewritten), others, roots, sealed)
 
 
 def _checked_seal(kb: KnowledgeBase, roots: Roots, signers: Path | None) -> tuple[Seal | None, list[Damage]]:

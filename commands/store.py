@@ -84,9 +84,10 @@ def stats(database: str, as_json: bool) -> None:
 def verify(database: str, key: Path | None, signers: Path | None, as_json: bool) -> None:
     """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
 
-    SQLite checks its structures, the identity of every row is hashed again from its content, every reference
-    between tables is followed, and the proof of every stored statement is replayed with the facts and rules. A changed
-    row is listed with its table, key and content, a wrong proof with the id and text of its statement.
+    SQLite checks its structures, each table, index, trigger and view is compared with what Hapax makes, the identity
+    of every row is hashed again from its content, every reference between tables is followed, and the proof of every
+    stored statement is replayed with the facts and rules. A changed row is listed with its table, key and content, a
+    wrong proof with the id and text of its statement, and a trigger that Hapax did not make with its text.
 
     The root is a hash over all rows, made of one for each run. A seal is a signed root: once there is one, every later
     change of any row shows, with the run that it belongs to. docs/faults.md has an example.
@@ -107,14 +108,14 @@ def verify(database: str, key: Path | None, signers: Path | None, as_json: bool)
         proofs = f" and {counted(checked.proofs, 'proof')} replayed" if checked.proofs else ""
         click.echo(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
         if checked.roots is not None:
-            # Rows that belong to no run have a root, too, under an empty name.
-            runs = counted(sum(bool(run.run) for run in checked.roots.runs), "run")
-            click.echo(f"root {checked.roots.root} of {runs}")
+            click.echo(f"root {checked.roots.root} of {counted(checked.roots.run_count, 'run')}")
         if checked.seal is not None:
             by = f"{checked.seal.signer}, " if checked.seal.signer else ""
             click.echo(f"sealed by {by}{checked.seal.key}")
     else:
         print_table(checked.columns, checked.cells())
+    if checked.others and not as_json:
+        err.print(f"Made by another program, and not used by Hapax: {escape(', '.join(checked.others))}.")
     if checked.rewritten and not as_json:
         err.print(
             f"Rewritten since their statements were derived: {escape(', '.join(checked.rewritten))}. Their proofs were "

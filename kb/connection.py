@@ -7,19 +7,19 @@ power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little comp
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 from sqlite_utils import Database
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import own_files, rows, schema, system
+from hapax.kb import objects, own_files, schema, system
 from hapax.kb.unfinished import publish, unfinished
 
 BUSY_SECONDS = 60.0
@@ -28,6 +28,9 @@ _MEMORY = "file::memory:"
 
 _SIGNAL_SECONDS = 0.2
 """Longest wait inside SQLite, in which no signal is handled."""
+
+_STEPS = 200_000
+"""Steps of SQLite's virtual machine, a few milliseconds, after which Python may handle signals."""
 
 _RESCUING = threading.Lock()
 
@@ -80,7 +83,10 @@ def open_database(path: Path | None, read_only: bool = False, applied: AppliedMi
         _check_path(path, read_only)
         database = _connected(reading_uri(path)) if read_only else _connected(f"{path.resolve().as_uri()}?mode=rwc")
         try:
-            if _needs_migration(database, place):
+            is_old = _needs_migration(database, place)
+            if not read_only:
+                _refuse_foreign_triggers(database, path)
+            if is_old:
                 if read_only:
                     database.close()
                     _bring_up_to_date(path, applied)
@@ -90,6 +96,8 @@ def open_database(path: Path | None, read_only: bool = False, applied: AppliedMi
                 if applied is not None:
                     applied.names += names
                     applied.seconds += system.monotonic() - began
+            if not read_only:
+                _refuse_strange_objects(database, path)
         except BaseException:
             database.close()
             raise
@@ -101,20 +109,9 @@ def _in_memory() -> Database:
     database = _connected(_MEMORY)
     # By way of a copy, since a database that SQLite reads from bytes cannot grow beyond 1 GB.
     with closing(sqlite3.connect(_MEMORY, uri=True)) as empty:
-        empty.deserialize(_empty_contents())
+        empty.deserialize(objects.empty_contents())
         empty.backup(database.conn)
     return database
-
-
-@cache
-def _empty_contents() -> bytes:
-    """The bytes of a database without rows, after all migrations."""
-    database = _connected(_MEMORY)
-    try:
-        _migrate(database, "the knowledge base in memory")
-        return database.conn.serialize()
-    finally:
-        database.close()
 
 
 def _bring_up_to_date(path: Path, applied: AppliedMigrations | None) -> None:
@@ -127,11 +124,58 @@ def _bring_up_to_date(path: Path, applied: AppliedMigrations | None) -> None:
         ) from fault
 
 
+class _Stop(threading.local):
+    """The exception of a signal handler or a time limit that stopped the SQL statement of this thread."""
+
+    fault: BaseException | None = None
+
+
+_STOP = _Stop()
+
+
+def obey_signals(connection: sqlite3.Connection, check_time: Callable[[], None] = lambda: None) -> None:
+    """Let Ctrl-C and SIGTERM, and exceptions of `check_time`, end each long statement of the connection.
+
+    `stoppable` and `translated` raise these exceptions in place of SQLite's error.
+    """
+    connection.set_progress_handler(_signal_check(check_time).__next__, _STEPS)
+
+
+def _signal_check(check_time: Callable[[], None]) -> Iterator[int]:
+    """Progress handler for SQLite: yields 0 to continue, and 1 to stop after a signal's handler has raised.
+
+    Python runs signal handlers when a function starts or resumes, and SQLite swallows exceptions of its callbacks. So
+    this is a generator: it resumes inside its `try` and catches the handler's exception there.
+    """
+    while True:
+        try:
+            if _STOP.fault is None:
+                check_time()
+            yield int(_STOP.fault is not None)
+        except GeneratorExit:
+            return
+        except BaseException as error:  # noqa: BLE001  `stoppable` raises it again
+            _STOP.fault = error
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Raise the exception that stopped a statement in place of the error that SQLite made of it."""
+    try:
+        yield
+    except (sqlite3.Error, HapaxError):
+        fault, _STOP.fault = _STOP.fault, None
+        if fault is not None:
+            raise fault from None
+        raise
+
+
 @contextmanager
 def translated(place: str) -> Iterator[None]:
     """Translate SQLite errors into HapaxError with place, fact and remedy."""
     try:
-        yield
+        with stoppable():
+            yield
     except sqlite3.Error as error:
         for sign, fact, remedy in _REMEDIES:
             if sign in str(error):
@@ -230,6 +274,7 @@ def _connected(uri: str) -> Database:
     # Without an isolation level Python begins no transactions of its own, which would be deferred.
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
+        obey_signals(connection)
         connection.execute("PRAGMA trusted_schema = OFF")  # the file may come from a stranger
         # Under NORMAL a power cut may undo the last commits, and with them answers that were paid for.
         connection.execute("PRAGMA synchronous = FULL")
@@ -279,10 +324,10 @@ def _needs_migration(database: Database, place: str) -> bool:
     applied = {migration.name for migration in schema.migrations.applied(database)}
     if not applied and tables - {schema.migrations.migrations_table}:
         raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
-    if views := {table.name for table in rows.TABLES} & set(database.view_names()):
+    if calculated := objects.calculated_tables(database.conn):
         raise HapaxError(
-            f"{place}: {', '.join(sorted(views))} is a view here, not a table, so Hapax did not write this file. "
-            "Name another file."
+            f"{place}: the rows of {calculated[0].name} are calculated here, not stored, so Hapax did not write this "
+            "file. Name another file."
         )
     with closing(Database(memory=True, execute_plugins=False)) as empty:
         # In an empty database all migrations are pending, so these are the ones that this version knows.
@@ -293,6 +338,30 @@ def _needs_migration(database: Database, place: str) -> bool:
             "Update Hapax, or name another file."
         )
     return bool(known - applied)
+
+
+def _refuse_foreign_triggers(database: Database, path: Path) -> None:
+    """Raise HapaxError for triggers of another program, before a migration writes and runs them."""
+    if foreign := objects.foreign_triggers(database.conn):
+        raise _not_written(path, foreign[0], "Hapax did not make it, and it changes what is stored")
+
+
+def _refuse_strange_objects(database: Database, path: Path) -> None:
+    """Raise HapaxError for objects of another program that decide what is stored when Hapax writes."""
+    for strange in objects.strange_objects(database.conn):
+        if strange.changes_writes:
+            raise _not_written(path, strange.object, strange.reason)
+
+
+def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxError:
+    # Quoted, since a stranger chose the name and the user may paste the line into a shell.
+    file = shlex.quote(str(path))
+    remedy = f"Take its rows into a new file: `hapax merge {file} --db NEW.db`"
+    if entry.kind in ("trigger", "index"):
+        name = entry.name.replace('"', '""')
+        drop = shlex.quote(f'DROP {entry.kind.upper()} "{name}"')
+        remedy += f", or remove it: `sqlite3 {file} {drop}`"
+    return HapaxError(f"{path}: nothing was written, because of {entry}: {reason}. {remedy}.")
 
 
 def _migrate(database: Database, place: str) -> list[str]:

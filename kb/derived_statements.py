@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb.records import statement_id
 from hapax.kb.rows import BINDINGS
@@ -104,13 +105,23 @@ def store_words(connection: sqlite3.Connection, words: dict[str, RuleWords]) -> 
     connection.executemany("UPDATE derivations SET words = ? WHERE rule = ?", changes)
     for view in (VIEW, _TEXTS):
         connection.execute(f"DROP VIEW IF EXISTS {view}")
-    connection.execute(f"CREATE VIEW {_TEXTS} AS {_texts()}")
+    for sql in views(connection).values():
+        connection.execute(sql)
+
+
+def views(connection: sqlite3.Connection) -> dict[str, str]:
+    """SQL of the views that word the stored instances, by name; that of the symbols alone if no rule has words.
+
+    Raises ValueError or TypeError for words that another program wrote.
+    """
     sql = "SELECT rule, number, words FROM derivations WHERE words IS NOT NULL ORDER BY rowid"
     selects = [_select(rule, number, RuleWords.from_json(text)) for rule, number, text in connection.execute(sql)]
     parts = [" UNION ALL ".join(selects[start : start + _TERMS]) for start in range(0, len(selects), _TERMS)]
+    found = {_TEXTS: f"CREATE VIEW {_TEXTS} AS {_texts()}"}
     if parts:
         joined = parts[0] if len(parts) == 1 else " UNION ALL ".join(f"SELECT * FROM ({part})" for part in parts)  # noqa: S608  ours
-        connection.execute(f"CREATE VIEW {VIEW} AS {joined}")
+        found[VIEW] = f"CREATE VIEW {VIEW} AS {joined}"
+    return found
 
 
 def _select(rule: str, number: int, words: RuleWords) -> str:
@@ -154,8 +165,20 @@ def _literal(text: str) -> str:
 
 
 def has_derived(kb: KnowledgeBase) -> bool:
-    """True if `derive` has stored statements that the view words."""
-    return bool(kb.query("SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?", (VIEW,)))
+    """True if `derive` has stored statements that the view words. Raises HapaxError for another program's view."""
+    names = (VIEW, _TEXTS)
+    found = dict(kb.query("SELECT name, sql FROM sqlite_master WHERE type = 'view' AND name IN (?, ?)", names))
+    if VIEW not in found:
+        return False
+    try:
+        expected = views(kb.database.conn)
+    except (TypeError, ValueError):
+        expected = {}
+    if strange := [name for name in names if found.get(name) != expected.get(name)]:
+        raise HapaxError(
+            f"{kb.place}: the view {strange[0]} is not as this version of Hapax makes it. Run `hapax derive` again."
+        )
+    return True
 
 
 def derived_statements(

@@ -24,6 +24,7 @@ from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import values
+from hapax.kb.foreign_files import LONGEST_CELL, text_lines
 from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts, short, some
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
@@ -42,9 +43,6 @@ _FORMULA = "=+-@＝＋－＠"
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 
 _EXAMPLE = '{"predicate": "is_allergic_to", "arguments": ["Ada", "milk"]}'
-
-# Characters in a CSV cell. Python's default limit of 128 kB would fail on long texts before they can be reported.
-_MAX_CELL = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +109,8 @@ def _opened(path: Path) -> IO[str]:
 
 
 def _read_csv(stream: IO[str], reading: FactIntake) -> None:
-    limit = csv.field_size_limit(_MAX_CELL)
-    reader = csv.reader(stream, strict=True)
+    limit = csv.field_size_limit(LONGEST_CELL)
+    reader = csv.reader(text_lines(stream, reading.file), strict=True)
     columns = _Columns()
     try:
         for line, cells in _csv_rows(reader, reading):
@@ -251,7 +249,7 @@ def cell_text(value: Value) -> str:
 
 def _read_jsonl(stream: IO[str], reading: FactIntake) -> None:
     reading.names_predicates = True
-    for line, text in enumerate(stream, 1):
+    for line, text in enumerate(text_lines(stream, reading.file), 1):
         if not text.strip():
             continue
         try:

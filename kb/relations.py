@@ -17,11 +17,10 @@ from decimal import Context, Decimal
 from itertools import islice
 from typing import Any
 
-from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
-from hapax.kb import rows
+from hapax.kb import rows, schema
 from hapax.kb.changes import TableChanges
-from hapax.kb.connection import translated
+from hapax.kb.connection import obey_signals, stoppable, translated
 from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, insert_columns, is_sayable
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
@@ -35,9 +34,6 @@ _LINES = 1_000
 
 # Of more facts, by share of those read before, new and deleted ones are not followed: deriving anew is then no slower.
 _MOST_CHANGED = 0.1
-
-# Steps of SQLite's virtual machine, a few milliseconds, after which Python may handle signals.
-_STEPS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +205,7 @@ class Relations:
                 "INSERT INTO relations SELECT ?, coalesce(max(number), 0) + 1, 0, 0, 0 FROM relations RETURNING number"
             )
             found = self._conn.execute(sql, (indicator,)).fetchone()
-            columns = columns_of(indicator)
-            defined = ", ".join(f"{column} INTEGER NOT NULL" for column in (*columns, "ref"))
-            self._conn.execute(
-                # Without a rowid the table is the index of its key: nothing is stored or looked up twice.
-                f"CREATE TABLE _relation_{found[0]} ({defined}, PRIMARY KEY ({', '.join(columns)})) WITHOUT ROWID"
-            )
+            self._conn.execute(schema.relation_table(found[0], columns_of(indicator)))
         return f"_relation_{found[0]}"
 
     def extent(self, indicator: str) -> NumberExtent:
@@ -318,11 +309,7 @@ class Relations:
         )
         kept = old[0] if old is not None else None
         (number,) = self._conn.execute(sql, (indicator, kept, fingerprint)).fetchone()
-        columns = columns_of(indicator)
-        defined = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
-        self._conn.execute(
-            f"CREATE TABLE _atoms_{number} (ref INTEGER PRIMARY KEY, {defined}, UNIQUE ({', '.join(columns)}))"
-        )
+        self._conn.execute(schema.atoms_table(number, columns_of(indicator)))
         return f"_atoms_{number}"
 
     def atom_count(self, indicator: str) -> int:
@@ -381,12 +368,8 @@ class Relations:
     def index(self, table: str, indicator: str) -> None:
         """Create covering indexes, so that a join can start at any argument of the table and read its `ref`."""
         columns = columns_of(indicator)
-        # In tables of atoms `ref` is the rowid, which every index contains anyway.
-        covered = () if table.startswith("_atoms_") else ("ref",)
         for place in range(1, len(columns)):
-            rotated = ", ".join((columns[place], *columns[:place], *columns[place + 1 :], *covered))
-            name = f"{table.removeprefix('_')}_by_{place + 1}"
-            self._conn.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({rotated})")
+            self._conn.execute(schema.if_missing(schema.rotated_index(table, columns, place)))
 
     def highest(self, table: str) -> int:
         """Greatest `ref` in a table of atoms, 0 if empty."""
@@ -417,16 +400,14 @@ class Relations:
         kept = old.number if old is not None else None
         (number,) = self._conn.execute(sql, (rule, kept, engine, fingerprint)).fetchone()
         derivation = StoredDerivation(rule, number, engine, fingerprint)
-        defined = ", ".join(["id INTEGER PRIMARY KEY", *(f"{column} INTEGER" for column in columns)])
-        self._conn.execute(f"CREATE TABLE {derivation.table} ({defined})")
+        self._conn.execute(schema.instances_table(number, columns))
         return derivation
 
     def index_premises(self, derivation: StoredDerivation, premises: int) -> None:
         """Index a rule's instances by their first premises, by which a change of facts finds them."""
         if premises:
-            columns = ", ".join(f"p{place}" for place in range(1, min(premises, 2) + 1))
-            name = f"{derivation.table.removeprefix('_')}_by_premises"
-            self._conn.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {derivation.table} ({columns})")
+            columns = [f"p{place}" for place in range(1, min(premises, 2) + 1)]
+            self._conn.execute(schema.if_missing(schema.premises_index(derivation.table, columns)))
 
     def fill(self, derivation: StoredDerivation, select: str) -> int:
         """Store the rows of a SELECT, whose first column is NULL, as a rule's instances."""
@@ -479,17 +460,13 @@ class Relations:
 
         So do those of `check_time`, which is called every few milliseconds.
         """
-        raised: list[BaseException] = []
         self._check_time = check_time
-        self._conn.set_progress_handler(_signal_check(raised, check_time).__next__, _STEPS)
+        obey_signals(self._conn, check_time)
         try:
-            yield
-        except (sqlite3.Error, HapaxError):
-            if raised:
-                raise raised[0] from None
-            raise
+            with stoppable():
+                yield
         finally:
-            self._conn.set_progress_handler(None, 0)
+            obey_signals(self._conn)
             self._check_time = lambda: None
 
     # -- reading
@@ -570,20 +547,3 @@ def _scaled(number: int | Decimal, places: int) -> int | None:
         return None
     scaled = int(Decimal(number).scaleb(places, Context(prec=100)))
     return scaled if abs(scaled) < EXACT else None
-
-
-def _signal_check(raised: list[BaseException], check_time: Callable[[], None]) -> Iterator[int]:
-    """Progress handler for SQLite: yields 0 to continue, and 1 to stop after a signal's handler has raised.
-
-    Python runs signal handlers when a function starts or resumes, and SQLite swallows exceptions of its callbacks. So
-    this is a generator: it resumes inside its `try` and catches the handler's exception there.
-    """
-    while True:
-        try:
-            if not raised:
-                check_time()
-            yield int(bool(raised))
-        except GeneratorExit:
-            return
-        except BaseException as error:  # noqa: BLE001  `interruptible` raises it again
-            raised.append(error)

@@ -13,14 +13,19 @@ from dataclasses import dataclass
 
 from hapax.kb import rows
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.verification import strange_objects
 
 SHARED = ""
 """Name of the rows that belong to no run, such as answers of models, given facts, rules and votes."""
 
 
+STRANGE = "objects of other programs"
+"""Name of the tables, indexes, triggers and views that Hapax did not make, or not so. No run's id has blanks."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRoot:
-    """The root of one run's rows. `run`: its id, empty for the rows that belong to none."""
+    """The root of one run's rows. `run`: its id, `SHARED` or `STRANGE`."""
 
     run: str
     rows: int
@@ -36,6 +41,11 @@ class Roots:
     @property
     def root(self) -> str:
         return merkle_root(sorted(_leaf(_line(run)) for run in self.runs))
+
+    @property
+    def run_count(self) -> int:
+        """Number of runs, without the rows that belong to none."""
+        return sum(run.run not in (SHARED, STRANGE) for run in self.runs)
 
     @property
     def text(self) -> str:
@@ -74,8 +84,15 @@ class Roots:
 
 
 def roots_of(kb: KnowledgeBase) -> Roots:
-    """The roots of everything that Hapax stored; indexes and derived tables are left out, as they can be made again."""
+    """The roots of everything that Hapax stored, and of the objects of the file that it did not make.
+
+    Indexes and derived tables are left out, as they can be made again.
+    """
     leaves: dict[str, list[bytes]] = {}
+    for strange in strange_objects(kb):
+        entry = strange.object
+        text = json.dumps([str(strange.is_gone), entry.kind, entry.name, entry.table, entry.sql])
+        leaves.setdefault(STRANGE, []).append(_leaf(text))
     for table in rows.TABLES:
         for run, leaf in _leaves(kb, table):
             leaves.setdefault(run, []).append(leaf)

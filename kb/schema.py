@@ -6,6 +6,8 @@ order, and two files merge table by table.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from sqlite_utils import Database, Migrations
 
 migrations = Migrations("hapax")
@@ -327,31 +329,109 @@ def m022_popularity(db: Database) -> None:
 
     A row that another program changes is measured again with all that follow, since rows are measured in their order.
     """
-    for table, cell in (("statements", "substitution"), ("facts", "arguments")):
-        ranks = f"{table}_popularity"
-        db.conn.execute(f"CREATE TABLE {ranks} (row INTEGER PRIMARY KEY, frequency REAL)")
-        db.conn.execute(f"CREATE INDEX {ranks}_by_frequency ON {ranks} (frequency)")
-        db.conn.execute(
-            f"CREATE TRIGGER {ranks}_deleted AFTER DELETE ON {table} BEGIN "  # noqa: S608  ours
-            f"DELETE FROM {ranks} WHERE row = OLD.rowid; END"
-        )
-        db.conn.execute(
-            f"CREATE TRIGGER {ranks}_changed AFTER UPDATE OF {cell} ON {table} BEGIN "  # noqa: S608  ours
-            f"DELETE FROM {ranks} WHERE row >= OLD.rowid; END"
-        )
+    for sql in _POPULARITY:
+        db.conn.execute(sql)
+
+
+def _popularity(table: str, cell: str) -> tuple[str, ...]:
+    ranks = f"{table}_popularity"
+    return (
+        f"CREATE TABLE {ranks} (row INTEGER PRIMARY KEY, frequency REAL)",
+        f"CREATE INDEX {ranks}_by_frequency ON {ranks} (frequency)",
+        f"CREATE TRIGGER {ranks}_deleted AFTER DELETE ON {table} BEGIN DELETE FROM {ranks} WHERE row = OLD.rowid; END",  # noqa: S608  ours
+        f"CREATE TRIGGER {ranks}_changed AFTER UPDATE OF {cell} ON {table} BEGIN "  # noqa: S608  ours
+        f"DELETE FROM {ranks} WHERE row >= OLD.rowid; END",
+    )
+
+
+_POPULARITY = (*_popularity("statements", "substitution"), *_popularity("facts", "arguments"))
 
 
 @migrations()
 def m023_changed_types(db: Database) -> None:
     """A fact whose data types change is noted like one whose arguments change: the index of facts has its types."""
-    db.conn.execute("DROP TRIGGER indexed_fact_changed")
-    db.conn.execute(
-        "CREATE TRIGGER indexed_fact_changed AFTER UPDATE ON facts WHEN OLD.rowid <> NEW.rowid "
-        "OR OLD.predicate <> NEW.predicate OR OLD.arguments <> NEW.arguments OR OLD.types <> NEW.types BEGIN "
-        # Not OR IGNORE: inside a trigger the conflict clause of the statement that fires it would hold instead.
-        "INSERT INTO unindexed_facts SELECT ref FROM (SELECT OLD.rowid AS ref UNION SELECT NEW.rowid) "
-        "WHERE ref NOT IN (SELECT ref FROM unindexed_facts); END"
-    )
+    for sql in _CHANGED_TYPES:
+        db.conn.execute(sql)
+
+
+_CHANGED_TYPES = (
+    "DROP TRIGGER indexed_fact_changed",
+    "CREATE TRIGGER indexed_fact_changed AFTER UPDATE ON facts WHEN OLD.rowid <> NEW.rowid "
+    "OR OLD.predicate <> NEW.predicate OR OLD.arguments <> NEW.arguments OR OLD.types <> NEW.types BEGIN "
+    # Not OR IGNORE: inside a trigger the conflict clause of the statement that fires it would hold instead.
+    "INSERT INTO unindexed_facts SELECT ref FROM (SELECT OLD.rowid AS ref UNION SELECT NEW.rowid) "
+    "WHERE ref NOT IN (SELECT ref FROM unindexed_facts); END",
+)
+
+TRIGGERS = frozenset(
+    sql
+    for migration in (_INFERENCE, _WITHDRAWING, _MAINTENANCE, _ARGUMENT_INDEX, _POPULARITY, _CHANGED_TYPES)
+    for sql in migration
+    if sql.startswith("CREATE TRIGGER")
+)
+"""Every trigger of this version and of earlier ones, as SQLite keeps its text."""
+
+
+# -- tables of single predicates and rules, which `kb/relations.py` creates
+
+
+def relation_table(number: int, columns: Sequence[str]) -> str:
+    """SQL of the table of a predicate's facts."""
+    # Without a rowid the table is the index of its key: nothing is stored or looked up twice.
+    defined = _defined((*columns, "ref"))
+    return f"CREATE TABLE _relation_{number} ({defined}, PRIMARY KEY ({', '.join(columns)})) WITHOUT ROWID"
+
+
+def atoms_table(number: int, columns: Sequence[str]) -> str:
+    """SQL of the table of a derived predicate's atoms."""
+    return f"CREATE TABLE _atoms_{number} (ref INTEGER PRIMARY KEY, {_defined(columns)}, UNIQUE ({', '.join(columns)}))"
+
+
+def instances_table(number: int, columns: Sequence[str]) -> str:
+    """SQL of the table of a rule's instances."""
+    defined = ", ".join(["id INTEGER PRIMARY KEY", *(f"{column} INTEGER" for column in columns)])
+    return f"CREATE TABLE _instances_{number} ({defined})"
+
+
+def rotated_index(table: str, columns: Sequence[str], place: int) -> str:
+    """SQL of the covering index by which a join starts at the argument at `place`, from 1, and reads the `ref`."""
+    # In tables of atoms `ref` is the rowid, which every index contains anyway.
+    covered = () if table.startswith("_atoms_") else ("ref",)
+    rotated = ", ".join((columns[place], *columns[:place], *columns[place + 1 :], *covered))
+    return f"CREATE INDEX {table.removeprefix('_')}_by_{place + 1} ON {table} ({rotated})"
+
+
+def premises_index(table: str, columns: Sequence[str]) -> str:
+    """SQL of the index of a rule's instances by their first premises, by which a change of facts finds them."""
+    return f"CREATE INDEX {table.removeprefix('_')}_by_premises ON {table} ({', '.join(columns)})"
+
+
+def _defined(columns: Iterable[str]) -> str:
+    return ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
+
+
+# -- indexes of entailments, which `engine/entailment/lookup.py` creates
+
+ENTAILS = "entails"
+"""Predicate of the facts that are entailments, `entails(PREMISE, HYPOTHESIS, SCORE)`."""
+
+# The name before the bracket, with `went to(` read as `went_to(`. By functions of texts, because SQLite calls no others
+# in an index. `rows.VALUES` writes the arguments as `["P","Q",SCORE]`.
+ENTAILMENT_NAMES = tuple(
+    f"replace(trim(substr({text}, 1, instr({text}, '(') - 1)), ' ', '_')"
+    for text in ("substr(arguments, 3)", "substr(arguments, instr(arguments, '\",\"') + 3)")
+)
+"""SQL for the predicates of the premise and the hypothesis of an entailment."""
+
+ENTAILMENT_INDEXES = tuple(
+    f"CREATE INDEX entails_by_{name} ON facts ({text}) WHERE predicate = '{ENTAILS}'"
+    for name, text in zip(("premise", "hypothesis"), ENTAILMENT_NAMES, strict=True)
+)
+
+
+def if_missing(sql: str) -> str:
+    """A statement of ours that creates an index, which does nothing if there is one of this name."""
+    return sql.replace("CREATE INDEX ", "CREATE INDEX IF NOT EXISTS ", 1)
 
 
 # The tables of m001 stay as they were released; later columns and tables come with later migrations.

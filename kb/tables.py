@@ -9,13 +9,11 @@ import csv
 import json
 import math
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
-from difflib import get_close_matches
 from itertools import accumulate, compress, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -26,11 +24,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hapax.grammar.arguments import ARROW, checked, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, short, some
+from hapax.kb.foreign_files import (
+    LONGEST_CELL,
+    check_columns,
+    parquet_table,
+    sqlite_table,
+    text_lines,
+    with_shown_digits,
+)
+from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, short
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.values import LONGEST_TEXT
 
 _BATCH = 500
 """Rows that are mapped at once: fewer than 700, from which on Python's collector would walk through each batch."""
+
+_BATCH_LENGTH = 16 << 20
+"""Characters in the texts of a batch from which on it takes no more rows."""
 
 _PLAIN_TEXTS = re.compile(r"(?:[A-Za-z][\w .,;:()&/'-]*(?<! )\n)*", re.ASCII).fullmatch
 """Matches lines that are texts as they stand, whatever form the table has, and that JSON writes between quotes."""
@@ -40,8 +50,6 @@ _INTEGERS = re.compile(r"(?:(?:-?[1-9][0-9]{0,17}|0)\n)*").fullmatch
 
 _UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")
 """Byte order marks of UTF-16, read as UTF-8 with `surrogateescape`."""
-
-_MAX_CELL = 1 << 30
 
 _MISSING = ("NAType", "NaTType")
 """Names of the classes of pandas' missing values, which need no pandas to be recognised."""
@@ -103,6 +111,12 @@ class TableMapping(BaseModel):
         except (yaml.YAMLError, ValueError, RecursionError) as fault:
             raise HapaxError(f"{path} is not YAML: {' '.join(str(fault).split())}. {_EXAMPLE}") from fault
         return _validated(content, str(path))
+
+    @property
+    def named_columns(self) -> list[str]:
+        """The columns of the table that are arguments of some fact, each once."""
+        arguments = [argument for facts in self.facts for argument in facts.columns]
+        return list(dict.fromkeys(argument for argument in arguments if isinstance(argument, str)))
 
 
 _EXAMPLE = "Write, for example: facts: [{predicate: lies_at, columns: [airport, elevation]}]"
@@ -277,10 +291,20 @@ def _of_width(width: int, batch: _Batch, intake: FactIntake) -> _Batch:
 
 
 def _batches(rows: Iterable[tuple[int, Row]]) -> Iterator[_Batch]:
-    """Numbered rows in batches."""
-    waiting = iter(rows)
-    while batch := list(islice(waiting, _BATCH)):
-        lines, found = zip(*batch, strict=True)
+    """Numbered rows in batches, which are smaller where the texts are long."""
+    lines: list[int] = []
+    found: list[Row] = []
+    length = 0
+    for line, row in rows:
+        lines.append(line)
+        found.append(row)
+        for cell in row:
+            if type(cell) is str:
+                length += len(cell)
+        if len(lines) == _BATCH or length > _BATCH_LENGTH:
+            yield lines, found
+            lines, found, length = [], [], 0
+    if lines:
         yield lines, found
 
 
@@ -291,18 +315,9 @@ def _places(facts: ColumnsOfFact, columns: Sequence[str], file: str) -> list[int
         if isinstance(argument, Fixed):
             places.append(argument)
             continue
-        if argument not in columns:
-            raise _missing(argument, columns, f"{file}:1")
-        if columns.count(argument) > 1:
-            raise HapaxError(f"{file}:1: the column {argument!r} is there twice. Give each column a name of its own.")
+        check_columns([argument], columns, f"{file}:1")
         places.append(columns.index(argument))
     return places
-
-
-def _missing(column: str, columns: Sequence[str], place: str) -> HapaxError:
-    near = get_close_matches(column, columns, n=1, cutoff=0.6)
-    remedy = f"Did you mean {near[0]}?" if near else f"The columns are {some(columns, 20)}."
-    return HapaxError(f"{place}: there is no column {column!r}. {remedy}")
 
 
 def _column(cells: Sequence[object], decode: Callable[[object], object]) -> EncodedColumn:
@@ -310,7 +325,10 @@ def _column(cells: Sequence[object], decode: Callable[[object], object]) -> Enco
     if set(map(type, cells)) == {str}:
         written: Any = cells
         lines = "\n".join((*written, ""))
-        if lines.count("\n") == len(cells):  # no cell has a line break, so each line is a cell
+        # In a column of so few characters no text is too long.
+        if len(lines) <= LONGEST_TEXT and lines.count("\n") == len(
+            cells
+        ):  # no cell has a line break, so each line is a cell
             if _PLAIN_TEXTS(lines):
                 return EncodedColumn.of_plain_texts(written)
             # Digits in a CSV cell are a number; in a typed table a text of digits stays a text.
@@ -332,16 +350,16 @@ def _of_csv(path: Path, mapping: TableMapping) -> Iterator[_Table]:
         text = str(cell)
         return parse_cell(text) if text.strip() else None
 
-    limit = csv.field_size_limit(_MAX_CELL)
+    limit = csv.field_size_limit(LONGEST_CELL)
     try:
         # A byte that is not UTF-8 becomes a lone surrogate, which is then reported as a fault of its row.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-            header_line = stream.readline()
+            header_line = stream.readline(LONGEST_CELL)
             if header_line.startswith(_UTF_16):
                 raise HapaxError(f"{path} is UTF-16, not UTF-8. Save the table as UTF-8.")
             stream.seek(0)
             delimiter = mapping.delimiter or ("\t" if path.suffix.lower() == ".tsv" else _delimiter(header_line))
-            reader = csv.reader(stream, delimiter=delimiter, strict=True)
+            reader = csv.reader(text_lines(stream, str(path)), delimiter=delimiter, strict=True)
             header = next(reader, None)
             if not header:
                 raise HapaxError(f"{path} has no header. Its first row should name the columns.")
@@ -388,10 +406,7 @@ def _extra_lines(row: Sequence[str]) -> int:
 
 def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
     """Objects, one per line. The columns are those of the mapping; an object without one has an empty cell."""
-    wanted: dict[str, None] = {}
-    for facts in mapping.facts:
-        wanted.update(dict.fromkeys(argument for argument in facts.columns if isinstance(argument, str)))
-    columns = list(wanted)
+    columns = mapping.named_columns
     missing = set(columns)
     others: dict[str, None] = {}
 
@@ -411,56 +426,21 @@ def _of_json_lines(path: Path, mapping: TableMapping) -> Iterator[_Table]:
                 others.update(dict.fromkeys(islice(entry, _NAMES_SHOWN)) if len(others) < _NAMES_SHOWN else {})
             yield line, [entry.get(column) for column in columns]
         if others and missing:
-            raise _missing(min(missing), list(others), str(path))
+            check_columns([min(missing)], list(others), str(path))
 
     with _access(path), path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
-        yield _Table(columns, _batches(rows(stream)), _plain)
+        yield _Table(columns, _batches(rows(text_lines(stream, str(path)))), _plain)
 
 
 def _of_sqlite(path: Path, mapping: TableMapping) -> Iterator[_Table]:
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            listed = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
-            names = [name for (name,) in listed]
-            if mapping.table is None or mapping.table not in names:
-                chosen = f"there is no table {mapping.table!r}" if mapping.table else "no table is named"
-                raise HapaxError(f"{path}: {chosen}. Name one of {some(names, 20)} by --table.")
-            quoted = '"' + mapping.table.replace('"', '""') + '"'
-            cursor = connection.execute(f"SELECT * FROM {quoted}")  # noqa: S608  a name of this very file, quoted
-            columns = [description[0] for description in cursor.description]
-            yield _Table(columns, _batches(enumerate(cursor, 1)), _plain)
-    except sqlite3.Error as fault:
-        raise HapaxError(f"{path} cannot be read: {fault}. Give a sound SQLite file.") from fault
+    columns = mapping.named_columns
+    with sqlite_table(path, mapping.table, columns) as rows:
+        yield _Table(columns, _batches(enumerate(rows, 1)), _plain)
 
 
-def _of_parquet(path: Path, _: TableMapping) -> Iterator[_Table]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-
-            def rows() -> Iterator[tuple[int, Row]]:
-                number = 0
-                for batch in file.iter_batches(_BATCH):
-                    columns = [with_shown_digits(column).to_pylist() for column in batch.columns]
-                    for row in zip(*columns, strict=True):
-                        number += 1
-                        yield number, row
-
-            yield _Table(file.schema_arrow.names, _batches(rows()), _plain)
-    except (pa.ArrowException, OSError) as fault:
-        raise HapaxError(f"{path} cannot be read: {fault}. Give a sound Parquet file.") from fault
-
-
-def with_shown_digits(column: Any) -> Any:
-    """A column of Arrow, with floats of 32 bits as the floats of 64 bits that show the same digits.
-
-    Widened bit by bit, 3.1 would be 3.0999999046325684.
-    """
-    import pyarrow as pa
-
-    return column.cast(pa.string()).cast(pa.float64()) if pa.types.is_float32(column.type) else column
+def _of_parquet(path: Path, mapping: TableMapping) -> Iterator[_Table]:
+    columns, rows = parquet_table(path, mapping.named_columns)
+    yield _Table(columns, _batches(enumerate(rows, 1)), _plain)
 
 
 def _of_frame(frame: Any) -> _Table:

@@ -23,6 +23,9 @@ MAX_INTEGER_BITS = 10_000
 MAX_PLACES = MAX_INTEGER_BITS // 3
 """Places of a decimal before its point, and behind it: a calculation with 1e99999999 would take hours."""
 
+LONGEST_TEXT = 1 << 20
+"""Characters of a text in a new fact, whichever way it comes in. A longer one is a document or an attack."""
+
 _FRACTION = re.compile(r"-?[0-9]+/[1-9][0-9]*")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -78,10 +81,12 @@ def refusal(value: object) -> str | None:
 
 
 def fact_refusal(value: object) -> str | None:
-    """Reason why a new fact cannot have the value: `refusal`, or a number that is too long to calculate with.
+    """Reason why a new fact cannot have the value: `refusal`, or a text or number that is too long to work with.
 
-    Facts that were stored by earlier versions may have such numbers.
+    Facts that were stored by earlier versions may have such values.
     """
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"the text has {len(value)} characters, more than {LONGEST_TEXT}; shorten it"
     if isinstance(value, Decimal) and value.is_finite():
         _, digits, exponent = value.as_tuple()
         if max(len(digits) + int(exponent), -int(exponent)) > MAX_PLACES:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows
+from hapax.kb import objects, rows
+from hapax.kb.derived_statements import views
 from hapax.kb.store import KnowledgeBase
 
 
@@ -29,10 +30,24 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
     if broken:
         yield from (Damage("SQLite", "", line) for line in broken)
         return  # rows of a broken file may be read wrongly
+    for strange in strange_objects(kb):
+        if strange.reason:
+            entry = strange.object
+            yield Damage("schema", f"{entry.kind} {entry.name}", strange.reason, " ".join(entry.sql.split())[:200])
     for table in rows.RECORD_TABLES:
         yield from _changed_rows(kb, table)
     for name, rowid, parent, _ in kb.query("PRAGMA foreign_key_check"):
         yield Damage(name, f"row {rowid}", f"it refers to a row of {parent} that is not there")
+
+
+def strange_objects(kb: KnowledgeBase) -> list[objects.StrangeObject]:
+    """The tables, indexes, triggers and views that Hapax did not make, or not so, and those that are gone."""
+    connection = kb.database.conn
+    try:
+        made = views(connection)
+    except (TypeError, ValueError):
+        made = {}  # words that another program wrote
+    return objects.strange_objects(connection, made)
 
 
 def _changed_rows(kb: KnowledgeBase, table: rows.TableSchema[object]) -> Iterator[Damage]:

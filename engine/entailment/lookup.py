@@ -12,23 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from hapax.engine.entailment.graph import ENTAILS, Edge, stored_edge
+from hapax.engine.entailment.graph import Edge, stored_edge
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.kb import rows
 from hapax.kb.loading import check_identity
+from hapax.kb.schema import ENTAILMENT_INDEXES, ENTAILMENT_NAMES, ENTAILS, if_missing
 from hapax.kb.store import KnowledgeBase
 
 PREMISE, HYPOTHESIS = 0, 1
 """Places of the atoms in a fact `entails(P, Q, Score)`."""
-
-# The name before the bracket, with `went to(` read as `went_to(`. By functions of texts, because SQLite calls no others
-# in an index. `rows.VALUES` writes the arguments as `["P","Q",SCORE]`.
-_FROM_PREMISE = "substr(arguments, 3)"
-_FROM_HYPOTHESIS = "substr(arguments, instr(arguments, '\",\"') + 3)"
-_NAMES = tuple(
-    f"replace(trim(substr({text}, 1, instr({text}, '(') - 1)), ' ', '_')" for text in (_FROM_PREMISE, _FROM_HYPOTHESIS)
-)
 
 # `went_to(`, perhaps with a blank before the bracket
 _CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
@@ -45,10 +38,8 @@ class StoredEdges:
 
     def prepare(self) -> None:
         """Make the indexes, unless they are there. Without them each look-up reads all entailments."""
-        for place, name in ((PREMISE, "premise"), (HYPOTHESIS, "hypothesis")):
-            self._kb.query(
-                f"CREATE INDEX IF NOT EXISTS entails_by_{name} ON facts ({_NAMES[place]}) WHERE predicate = '{ENTAILS}'"
-            )
+        for sql in ENTAILMENT_INDEXES:
+            self._kb.query(if_missing(sql))
 
     def into(self, predicate: str, at_least: float = 0.0) -> list[Edge]:
         """The entailments whose hypothesis has this predicate; of equal ones the strongest.
@@ -64,7 +55,7 @@ class StoredEdges:
     def names(self) -> set[str]:
         """The names of all predicates in stored entailments."""
         found: set[str] = set()
-        for name in _NAMES:
+        for name in ENTAILMENT_NAMES:
             found.update(
                 text
                 for (text,) in self._kb.query(f"SELECT DISTINCT {name} FROM facts WHERE predicate = '{ENTAILS}'")  # noqa: S608
@@ -78,7 +69,7 @@ class StoredEdges:
 
     def _at(self, place: int, predicate: str, at_least: float) -> list[Edge]:
         # The name of the predicate is written out: SQLite uses a partial index for its own condition only.
-        sql = f"SELECT id, arguments FROM facts WHERE predicate = '{ENTAILS}' AND {_NAMES[place]} = ?"  # noqa: S608
+        sql = f"SELECT id, arguments FROM facts WHERE predicate = '{ENTAILS}' AND {ENTAILMENT_NAMES[place]} = ?"  # noqa: S608
         found: dict[str, list[tuple[Value | None, ...]]] = {}
         for identity, text in self._kb.query(sql, (predicate,)):
             check_identity(identity, ENTAILS, text)

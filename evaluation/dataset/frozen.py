@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
-from hapax.evaluation.dataset.parquet import read_parquet
 from hapax.evaluation.link.probing.items import ProbeItem
 from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
+from hapax.kb.foreign_files import parquet_table
 from hapax.kb.records import Distribution, StatementPlace, statement_id, text_id
 from hapax.kb.values import encode_tree
 from hapax.llm_oracle.protocols import ModelIdentity
@@ -242,7 +242,8 @@ def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
         )
     objects = [column.name for column in table.columns if column.kind == "json"]
     for shard in shards:
-        for row in read_parquet(shard):
+        columns, cells = parquet_table(shard)
+        for row in (dict(zip(columns, values, strict=True)) for values in cells):
             yield row | {name: json.loads(row[name]) for name in objects}
 
 

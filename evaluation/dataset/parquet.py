@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,14 +88,6 @@ def write_parquet(path: Path, table: DatasetTable, rows: Iterable[Row]) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
-
-
-def read_parquet(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows of a file; cells of the kind `json` are texts."""
-    from pyarrow import parquet
-
-    for batch in parquet.ParquetFile(path).iter_batches():
-        yield from batch.to_pylist()
 
 
 def write_columns(path: Path, columns: Mapping[str, str], batches: Iterable[Sequence[Sequence[object]]]) -> None:

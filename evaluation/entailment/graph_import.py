@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hapax.engine.entailment.graph import DECLARATION, ENTAILS
+from hapax.engine.entailment.graph import DECLARATION
 from hapax.engine.entailment.lookup import StoredEdges
 from hapax.evaluation.entailment.graph_files import block_to_read, graph_paths, header_types, numbered_lines
 from hapax.evaluation.entailment.wording import predicate_words
@@ -24,6 +24,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.kb.intake import FactFault, FactIntake
+from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
 
 # Prefix, and for each argument the words and the number of its slot: `try__(visit.1,visit.2)`.

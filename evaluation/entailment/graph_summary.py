@@ -11,10 +11,11 @@ import numpy as np
 from scipy.sparse import coo_matrix  # type: ignore[import-untyped]  # ships no types
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # ships no types
 
-from hapax.engine.entailment.graph import ENTAILS, Edge, stored_edge
+from hapax.engine.entailment.graph import Edge, stored_edge
 from hapax.grammar.terms import Atom
 from hapax.kb import rows
 from hapax.kb.loading import check_identity
+from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
 
 _BATCH = 50_000

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
-from hapax.kb.tables import with_shown_digits
+from hapax.kb.foreign_files import parquet_table, text_lines
 from hapax.llm_oracle.references.loaders import LOADERS
 from hapax.llm_oracle.references.mapping import TableSection
 
@@ -59,7 +58,9 @@ def _separated(path: Path) -> Iterator[TableRow]:
     """Rows of a CSV or TSV file with a header."""
     # Spreadsheets write a byte order mark; `newline` as the module csv wants it, for line breaks inside cells.
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv.reader(stream, delimiter="\t" if path.suffix.casefold() == ".tsv" else ",", strict=True)
+        rows = csv.reader(
+            text_lines(stream, str(path)), delimiter="\t" if path.suffix.casefold() == ".tsv" else ",", strict=True
+        )
         try:
             header = [column.strip() for column in next(rows, [])]
             if not any(header):
@@ -83,7 +84,7 @@ def _separated(path: Path) -> Iterator[TableRow]:
 def _json_lines(path: Path) -> Iterator[TableRow]:
     """Rows of a file with a JSON object in each line."""
     with path.open(encoding="utf-8-sig") as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(text_lines(stream, str(path)), 1):
             if not line.strip():
                 continue
             try:
@@ -97,15 +98,9 @@ def _json_lines(path: Path) -> Iterator[TableRow]:
 
 def _parquet(path: Path) -> Iterator[TableRow]:
     """Rows of a Parquet file."""
-    with extras_named():
-        from pyarrow import ArrowInvalid, parquet
-    try:
-        table = parquet.read_table(path)
-    except ArrowInvalid as fault:
-        raise HapaxError(f"{path}: is not a Parquet file: {fault}. Write it anew.") from fault
-    columns = [with_shown_digits(column).to_pylist() for column in table.columns]
-    for number, cells in enumerate(zip(*columns, strict=True), 1):
-        yield TableRow(number, dict(zip(table.column_names, cells, strict=True)))
+    columns, rows = parquet_table(path)
+    for number, cells in enumerate(rows, 1):
+        yield TableRow(number, dict(zip(columns, cells, strict=True)))
 
 
 def _refuse_strange_cells(path: Path, rows: Sequence[TableRow]) -> None:
