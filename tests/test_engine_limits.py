@@ -214,7 +214,7 @@ def test_each_rule_has_the_time_of_prolog_unless_all_have_one(
     monkeypatch.setattr(bulk_derivation, "BULK_LIMITS", replace(bulk_derivation.BULK_LIMITS, seconds=60.0))
     monkeypatch.setattr("hapax.engine.inference.bulk_derivation.system.monotonic", lambda: clock[0])
     # SQLite asks for the time at every step.
-    monkeypatch.setattr("hapax.kb.relations._STEPS", 1)
+    monkeypatch.setattr("hapax.kb.connection._STEPS", 1)
     derive = bulk_derivation._RuleDeriver.derive
 
     def slow(self: Any, rule: Rule, **options: Any) -> Any:

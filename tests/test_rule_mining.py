@@ -31,7 +31,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library, parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Value, Variable
-from hapax.kb import relations
+from hapax.kb import connection
 from hapax.kb.records import (
     AtomPattern,
     Candidate,
@@ -685,7 +685,7 @@ def test_rules_that_cannot_be_measured_in_time_are_named(monkeypatch: pytest.Mon
     """A rule whose measuring takes too long is left out and named; one whose examples do is kept without them."""
     options = MiningOptions(min_support=2, premises=1, examples=1)
     # SQLite asks for the time at every step.
-    monkeypatch.setattr(relations, "_STEPS", 1)
+    monkeypatch.setattr(connection, "_STEPS", 1)
     with stored(world(people=30), TYPES) as kb:
         usual = mine(kb, NO_RULES, options)
         with monkeypatch.context() as changed:
