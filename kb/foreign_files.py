@@ -199,6 +199,26 @@ def _parquet_rows(path: Path, columns: Sequence[str], texts: Sequence[str]) -> I
                 number += len(batch)
 
 
+def arrow_table(source: Any) -> tuple[list[str], Iterator[Row]]:
+    """Columns and rows of a table in memory by Arrow's PyCapsule protocol, batch by batch.
+
+    Raises HapaxError for an object that is no table.
+    """
+    import pyarrow as pa
+
+    try:
+        reader = pa.RecordBatchReader.from_stream(source)
+    except (pa.ArrowException, TypeError) as fault:
+        kind = type(source).__name__
+        raise HapaxError(f"A {kind} is no table: {fault}. Give a table with a column for each argument.") from fault
+
+    def rows() -> Iterator[Row]:
+        for batch in reader:
+            yield from zip(*(with_shown_digits(column).to_pylist() for column in batch.columns), strict=True)
+
+    return reader.schema.names, rows()
+
+
 @contextmanager
 def _arrow_faults(path: Path) -> Iterator[None]:
     from pyarrow import ArrowException

@@ -30,7 +30,6 @@ from hapax.kb.foreign_files import (
     parquet_table,
     sqlite_table,
     text_lines,
-    with_shown_digits,
 )
 from hapax.kb.intake import EncodedColumn, FactIntake, ImportReport, RulesForFacts, short
 from hapax.kb.store import KnowledgeBase
@@ -214,20 +213,8 @@ def _of_memory(source: Any) -> _Table:
 
 
 def _of_arrow(source: Any) -> _Table:
-    """A table by Arrow's PyCapsule protocol, batch by batch."""
-    import pyarrow as pa
-
-    try:
-        reader = pa.RecordBatchReader.from_stream(source)
-    except (pa.ArrowException, TypeError) as fault:
-        kind = type(source).__name__
-        raise HapaxError(f"A {kind} is no table: {fault}. Give a table with a column for each argument.") from fault
-
-    def rows() -> Iterator[Row]:
-        for batch in reader:
-            yield from zip(*(with_shown_digits(column).to_pylist() for column in batch.columns), strict=True)
-
-    return _Table(reader.schema.names, _batches(enumerate(rows(), 1)), _plain)
+    columns, rows = arrow_table(source)
+    return _Table(columns, _batches(enumerate(rows, 1)), _plain)
 
 
 def _opened(source: Any, mapping: TableMapping) -> Iterator[_Table]:
