@@ -15,7 +15,6 @@ from tools.house import import_circles
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "gensim": ("llm_oracle/backends/vectors.py",),
     "jinja2": ("evaluation/leaderboard/page.py", "evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/system.py",),
