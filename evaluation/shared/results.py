@@ -5,13 +5,14 @@ An experiment builds an `ExperimentResult`; `commands.console.print_result` prin
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+from hapax.kb.csv_text import write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,7 @@ class ResultTable:
     def write_csv(self, path: Path) -> None:
         """Write columns and rows, without the title."""
         with path.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(self.columns)
-            writer.writerows(self.rows)
+            write_rows(stream, [self.columns, *self.rows])
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
