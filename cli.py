@@ -37,8 +37,8 @@ from hapax.commands import (
     winograd_robustness,
     winograd_rules,
 )
-from hapax.commands.configuration import CONFIGURATION, read_defaults
-from hapax.commands.console import Commands, be_quiet, be_verbose, err
+from hapax.commands.configuration import CONFIGURATION, use_defaults
+from hapax.commands.console import Commands, be_quiet, be_verbose
 
 
 # The prefix lets click read HAPAX_SEARCH_BEAM and the like from the environment.
@@ -49,7 +49,7 @@ from hapax.commands.console import Commands, be_quiet, be_verbose, err
     "configuration",
     envvar="HAPAX_CONFIG",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help=f"TOML file with defaults of options.  [default: {CONFIGURATION} in this folder, if there is one]",
+    help=f"TOML file with defaults of options.  [default: {CONFIGURATION} in this folder, for search settings only]",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print data and errors, without progress, notes and warnings.")
 @click.option("-v", "--verbose", count=True, help="Log each round of calls to a model; given twice, their texts, too.")
@@ -58,8 +58,9 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     """Hapax searches for what a language model rarely says, checks it, stores it and reasons over it.
 
     Every option can also be set by the environment, as HAPAX_<COMMAND>_<OPTION> and HAPAX_DB for --db, and in the file
-    hapax.toml, as `db = "my.db"` for all commands and below `[search]` for one. The command line comes first, then the
-    environment, then the file.
+    of --config, as `db = "my.db"` for all commands and below `[search]` for one. The command line comes first, then the
+    environment, then the file. A hapax.toml in the working folder is read without --config, but sets only the settings
+    of searches.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")
@@ -70,9 +71,7 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     # A file that is named counts, even if the folder has another one.
     path = configuration or (CONFIGURATION if CONFIGURATION.is_file() else None)
     if path is not None:
-        context.default_map = read_defaults(path, main, is_named=configuration is not None)
-        # The file may come with a folder from elsewhere, and can name a model that gets the questions.
-        err.print(f"Options from {path}", markup=False)
+        use_defaults(context, path, is_named=configuration is not None)
 
 
 # click lists them by name, whatever their order here.

@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
+from rich.markup import escape
 
+from hapax.commands.console import err
 from hapax.grammar.errors import HapaxError
 
 CONFIGURATION = Path("hapax.toml")
 """The file in the working folder that is read without being named."""
 
-DIRECTING_KEYS = ("aliases", "proxy")
-"""Options that say where keys are sent. A folder from elsewhere must not set them: its file has to be named."""
 
+class SearchSetting(click.Option):
+    """An option that `CONFIGURATION` may set without being named: a setting of searches.
 
-def read_defaults(path: Path, commands: click.Group, *, is_named: bool) -> dict[str, Any]:
-    """Click's map of defaults from the file: a value by name of parameter, inside its command.
-
-    `is_named`: the user named the file, so that it may also set `DIRECTING_KEYS`. Raises HapaxError for a file that is
-    no TOML, for a command or option that does not exist, and for a value of another kind than the option takes.
-    Whether the value itself is valid is for the option to say.
+    The file may come with a folder from elsewhere, so an option is of this class only if its value names no file,
+    host, model, process or budget. An option of any other class is refused, however it is called.
     """
+
+
+MOST_NAMES = 5
+"""Ignored options that the warning names."""
+
+
+def use_defaults(context: click.Context, path: Path, *, is_named: bool) -> None:
+    """Take the defaults of options from the file, and say so. A file that nobody named sets each `SearchSetting` only.
+
+    Raises HapaxError for a file that is not TOML, for a command or option that does not exist, and for a value of
+    another kind than the option takes. The option itself checks the value.
+    """
+    is_of_environment = context.get_parameter_source("configuration") is ParameterSource.ENVIRONMENT
+    if is_of_environment and not path.is_absolute():
+        # It would name another file in each folder that the user enters, a stranger's too.
+        raise click.UsageError(f"HAPAX_CONFIG is {path}, which is another file in each folder. Set it to a whole path.")
+    reader = _ConfigurationReader(path, is_named)
+    context.default_map = reader.defaults(context.command, _read_table(path), {}, ())
+    err.print(f"Options from {path}", markup=False)
+    if ignored := reader.ignored:
+        names = ", ".join(ignored[:MOST_NAMES]) + (" ..." if len(ignored) > MOST_NAMES else "")
+        err.print(
+            f"[yellow]warning[/] {escape(str(path))}: ignored {escape(names)}. Nobody named this file, so it sets "
+            f"search settings only. If you trust it, use hapax --config {escape(str(path))}.",
+            soft_wrap=True,
+        )
+
+
+def _read_table(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        return tomllib.loads(path.read_text("utf-8"))
+    except RecursionError:
+        raise HapaxError(f"{path}: nested too deeply. Correct the file, or name another by --config.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as fault:
         raise HapaxError(f"{path}: {fault}. Correct the file, or name another by --config.") from None
-    return _ConfigurationReader(path, is_named).defaults(commands, table, {}, ())
 
 
 class _ConfigurationReader:
@@ -38,21 +67,19 @@ class _ConfigurationReader:
 
     def __init__(self, path: Path, is_named: bool) -> None:
         self._path, self._is_named = path, is_named
+        self.ignored: list[str] = []
 
     def defaults(
         self, command: click.Command, table: Mapping[str, Any], inherited: Mapping[str, Any], place: tuple[str, ...]
     ) -> dict[str, Any]:
         """The map for a command and those below it. `inherited`: values for all commands of the group."""
         if not isinstance(command, click.Group):
-            self._check_names(table, _options(command), place)
+            self._check_names(table, [_options(command)], place)
             # Inherited names were checked where they stand; a command takes those that it has.
             return self._values(command, {**inherited, **table}, place)
         # Values beside the tables hold for all commands of the group.
         shared = {name: value for name, value in table.items() if not isinstance(value, dict)}
-        options: set[str] = set()
-        for below in _commands(command):
-            options.update(_options(below))
-        self._check_names(shared, options, place)
+        self._check_names(shared, [_options(below) for below in _commands(command)], place)
         tables = {name: value for name, value in table.items() if isinstance(value, dict)}
         # A table must name a command of this group.
         for name in tables:
@@ -64,15 +91,19 @@ class _ConfigurationReader:
             for name, below in command.commands.items()
         }
 
-    def _check_names(self, table: Mapping[str, Any], options: Any, place: tuple[str, ...]) -> None:
+    def _check_names(
+        self, table: Mapping[str, Any], commands: Sequence[Mapping[str, click.Option]], place: tuple[str, ...]
+    ) -> None:
+        """Raise HapaxError for a name that is an option of none of the commands; note the names that are ignored."""
+        known = {name for options in commands for name in options}
         for name in table:
-            if name not in options:
-                self._fail(place, f"{name} is not an option{_of(place)}", name, options)
-            if name in DIRECTING_KEYS and not self._is_named:
-                raise HapaxError(
-                    f"{self._path}: {name} says where keys are sent, so this file must be named. If you trust it, add "
-                    f"--config {self._path} before the command, or set HAPAX_CONFIG."
-                )
+            if name not in known:
+                self._fail(place, f"{name} is not an option{_of(place)}", name, known)
+            if not any(self._may_set(options[name]) for options in commands if name in options):
+                self.ignored.append(f"[{'.'.join(place)}] {name}" if place else name)
+
+    def _may_set(self, option: click.Option) -> bool:
+        return self._is_named or isinstance(option, SearchSetting)
 
     def _fail(self, place: tuple[str, ...], fault: str, name: str, known: Any) -> None:
         near = get_close_matches(name, list(known), 1)
@@ -85,7 +116,7 @@ class _ConfigurationReader:
         for name, value in table.items():
             option = options.get(name)
             # A value for all commands, of an option that this one does not have.
-            if option is not None and option.name is not None:
+            if option is not None and option.name is not None and self._may_set(option):
                 values[option.name] = self._value(option, name, value, place)
         return values
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from hapax.api import operations
+from hapax.commands.configuration import SearchSetting
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
@@ -111,6 +112,9 @@ with_paths = together(
         help="The same as PATHS: rule files or folders, or `shipped`.",
     ),
 )
+
+search_setting = partial(click.option, cls=SearchSetting)
+"""`click.option` for an option that a `hapax.toml` which nobody named may set."""
 
 with_rules = click.option(
     "--rules",
@@ -262,7 +266,7 @@ with_opening = together(
         help="Send nothing to other machines: servers elsewhere are refused, and models are not downloaded.",
     ),
     click.option("--probe-again", is_flag=True, help="Probe servers again for their capabilities and versions."),
-    click.option("--seed", default=0, show_default=True, help="Seed of all random choices."),
+    search_setting("--seed", default=0, show_default=True, help="Seed of all random choices."),
     _priced,
 )
 
@@ -480,14 +484,14 @@ class ThresholdRule(click.ParamType["CriticRule"]):
 
 
 with_thresholds = together(
-    click.option(
+    search_setting(
         "--fact-threshold",
         type=ThresholdRule(),
         metavar="P|NAME=P,...",
         help="P(yes) that facts need: a fixed number, or a threshold that moves with the scores of each question, by "
         "start, step, floor and cap.  [default: start=0.85,step=0.05,floor=0.7,cap=1]",
     ),
-    click.option(
+    search_setting(
         "--type-threshold",
         type=ThresholdRule(),
         metavar="P|NAME=P,...",
@@ -496,28 +500,28 @@ with_thresholds = together(
 )
 
 with_promise = together(
-    click.option(
+    search_setting(
         "--calibrated", is_flag=True, help="Compare calibrated probabilities instead of raw scores (`hapax calibrate`)."
     ),
-    click.option(
+    search_setting(
         "--precision",
         type=Finite(0, 1, min_open=True, max_open=True),
         help="Promise that this share of the accepted facts is true: labelled facts decide the threshold. Where "
         "nothing can be promised, no model's value is accepted.",
     ),
-    click.option(
+    search_setting(
         "--statement-precision",
         type=Finite(0, 1, min_open=True, max_open=True),
         help="Promise that this share of the kept statements is true: judged statements decide the threshold.",
     ),
-    click.option(
+    search_setting(
         "--confidence",
         type=Finite(0, 1, min_open=True, max_open=True),
         default=0.9,
         show_default=True,
         help="Probability with which the promises of --precision and --statement-precision are kept.",
     ),
-    click.option(
+    search_setting(
         "--promise",
         "promise_method",
         type=click.Choice(["learn-then-test", "anytime", "conformal"]),
@@ -526,7 +530,7 @@ with_promise = together(
         help="Method of the promise; anytime: it may be tested again after every label; conformal: on the expected "
         "share of false values of a question.",
     ),
-    click.option(
+    search_setting(
         "--certify-by",
         type=click.Choice(["all", "predicate"]),
         default="all",
@@ -535,7 +539,7 @@ with_promise = together(
     ),
 )
 
-with_profile = click.option(
+with_profile = search_setting(
     "--profile",
     metavar="NAME",
     default="auto",
@@ -547,14 +551,14 @@ with_profile = click.option(
 
 # Defaults as in `SearchSettings`; written out, so that `--help` does not import the engine.
 with_search_settings = together(
-    click.option(
+    search_setting(
         "--distribution",
         type=click.Choice(["head", "long_tail", "both"]),
         default="both",
         show_default=True,
         help="Distribution to search.",
     ),
-    click.option(
+    search_setting(
         "--beam",
         # LINK keeps at most 200 as well.
         type=NumberOrAll(1),
@@ -563,24 +567,24 @@ with_search_settings = together(
         metavar="NUMBER|all",
         help="Partial substitutions kept at each step; all: neither the beam nor --keep-share cuts anything.",
     ),
-    click.option(
+    search_setting(
         "--measure",
         type=click.Choice(["paper", "total", "slor", "span", "prior", "pair"]),
         help="Measure by which the likelihood model ranks (docs/long_tail.md).  [default: prior, or paper for a model "
         "that scores whole texts alone, and with --compat]",
     ),
-    click.option(
+    search_setting(
         "--ends",
         type=click.Choice(["disjoint", "overlapping"]),
         help="Head and long tail without a common statement, cut from all complete substitutions, or, as in LINK, cut "
         "at each step.  [default: disjoint; with --compat overlapping]",
     ),
-    click.option(
+    search_setting(
         "--keep-share",
         type=Finite(0, 1, min_open=True),
         help="Share at each end.  [default: a third; 0.75 of overlapping ends]",
     ),
-    click.option(
+    search_setting(
         "--calls",
         "calls_per_question",
         type=click.IntRange(1),
@@ -589,27 +593,27 @@ with_search_settings = together(
         show_default=True,
         help="Limit of calls per question.",
     ),
-    click.option(
+    search_setting(
         "--values",
         "values_per_call",
         # Replies are numbered lists, read with numbers of up to four digits.
         type=click.IntRange(1, 9_999),
         help="Values asked for in one call.  [default: 50; 10 of smollm2 and gguf models; with --compat 50]",
     ),
-    click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
-    click.option(
+    search_setting("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
+    search_setting(
         "--answer-tokens",
         type=click.IntRange(1),
         help="Tokens that a model may use for one list of values, its reasoning included.  [default: 1000; 25 a value "
         "of smollm2 and gguf models]",
     ),
-    click.option(
+    search_setting(
         "--plan",
         type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
         help="Order in which variables are searched.  [default: cheapest, or premise-first of a model that knows few "
         "of the probed answers; with --compat link]",
     ),
-    click.option(
+    search_setting(
         "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
     ),
     with_thresholds,

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from io import StringIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,7 @@ from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import values
+from hapax.kb.csv_text import escaped, is_harmless, text_cell, write_rows
 from hapax.kb.foreign_files import LONGEST_CELL, text_lines
 from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts, short, some
 from hapax.kb.records import FactRecord
@@ -35,9 +37,6 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
 # `argument1`, `arg 2`, `arg_3` ... up to 99.
 _NUMBERED_COLUMN = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
-
-# A spreadsheet would execute a text that begins with one of these as a formula.
-_FORMULA = "=+-@＝＋－＠"
 
 # Fields of an exported JSONL line. An import reads the first three: imported facts are given ones.
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
@@ -236,7 +235,7 @@ def parse_cell(cell: str) -> Value:
 def cell_text(value: Value) -> str:
     """CSV cell for a value: its plain text if `parse_cell` turns that back into the value, otherwise JSON."""
     plain = str(value)
-    if plain.isprintable() and plain and not (isinstance(value, str) and plain[0] in _FORMULA):
+    if plain and is_harmless(plain):
         try:
             # The text `1876` would come back as a number, so it is written as JSON.
             again = parse_cell(plain)
@@ -244,7 +243,7 @@ def cell_text(value: Value) -> str:
             again = None
         if type(again) is type(value) and str(again) == plain:
             return plain
-    return values.encode_value(value)
+    return escaped(values.encode_value(value))
 
 
 def _read_jsonl(stream: IO[str], reading: FactIntake) -> None:
@@ -337,12 +336,10 @@ def _prolog_line(fact: FactRecord, _: int) -> str:
 
 
 def _csv_line(fact: FactRecord, arity: int) -> str:
-    cells = [fact.predicate, *map(cell_text, fact.arguments), *[""] * (arity - len(fact.arguments))]
-    for place, cell in enumerate(cells):
-        if set(cell) & set(',"\r\n'):
-            quoted = cell.replace('"', '""')
-            cells[place] = f'"{quoted}"'
-    return ",".join(cells)
+    cells = [text_cell(fact.predicate), *map(cell_text, fact.arguments), *[""] * (arity - len(fact.arguments))]
+    line = StringIO()
+    write_rows(line, [cells], cell=str, end="")
+    return line.getvalue()
 
 
 def _jsonl_line(fact: FactRecord, _: int) -> str:

@@ -26,6 +26,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.kb.foreign_files import (
     LONGEST_CELL,
+    arrow_table,
     check_columns,
     parquet_table,
     sqlite_table,

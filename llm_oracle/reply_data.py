@@ -161,12 +161,23 @@ def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
     return node if isinstance(node, list | dict) else None
 
 
+class _PlainLoader(yaml.BaseLoader):
+    """Reads YAML without anchors and aliases, by which a few lines could stand for millions of values."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The next node. Raises YAMLError where it is an alias or has an anchor."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise yaml.YAMLError("an anchor or alias")
+        return super().compose_node(parent, index)
+
+
 def _yaml(text: str) -> list[Any] | dict[str, Any] | None:
     """The data of a text in YAML, all scalars as texts."""
-    if len(text) > MOST_LOOSE or re.search(r"[&*]\w", text) or text.count("[") + text.count("{") > 200:
-        return None  # references could multiply it, and brackets exhaust the stack
+    if len(text) > MOST_LOOSE or text.count("[") + text.count("{") > 200:
+        return None  # brackets exhaust the stack
     try:
-        node = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  # it makes only texts, lists and objects
+        node = yaml.load(text, Loader=_PlainLoader)  # noqa: S506  # it makes only texts, lists and objects
     except (yaml.YAMLError, RecursionError, ValueError):
         return None
     return node if isinstance(node, list | dict) else None
@@ -325,6 +336,8 @@ def _picked(node: Mapping[str, Any], wanted: WantedName) -> str:
 # --- elements of XML and HTML
 
 _ELEMENT = re.compile(r"<(?P<name>[A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
+_ELEMENT_END = re.compile(r"</(?P<name>[A-Za-z][\w-]{0,40})>")
+_TAG = re.compile(r"</?(?P<name>[A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
 _INLINE_TAGS = frozenset(
     ["b", "i", "em", "strong", "u", "code", "span", "br", "sub", "sup", "small", "a", "font", "mark", "s", "strike"]
 )
@@ -364,10 +377,11 @@ def read_elements(text: str, wanted: WantedName) -> DataPart | None:
     folded = text[:MOST_DATA]
     if _ROW.search(folded):
         return None  # a table, which is read by rows
+    ends = {match["name"]: match.start() for match in _ELEMENT_END.finditer(folded)}  # the last of each name
     closed = [
         match
         for match in _ELEMENT.finditer(folded)
-        if match["name"].casefold() not in _INLINE_TAGS and f"</{match['name']}>" in folded[match.end() :]
+        if match["name"].casefold() not in _INLINE_TAGS and ends.get(match["name"], -1) >= match.end()
     ]
     if not closed:
         return None
@@ -384,16 +398,15 @@ def read_elements(text: str, wanted: WantedName) -> DataPart | None:
     values = tuple(inside for name, inside in parser.leaves if name == best and inside.strip())
     if best in ("p", "div") or any("\n" in value for value in values) or len(values) < 2:
         return None  # the text in the elements is read without them
-    end = max(folded.rfind(f"</{match['name']}>") + len(match["name"]) + 3 for match in closed)
+    end = max(ends[match["name"]] + len(match["name"]) + 3 for match in closed)
     return DataPart(text[: closed[0].start()], values, text[end:])
 
 
 def without_elements(text: str) -> str:
     """A text without the tags of elements that enclose parts of it; a name in `<...>` without an end stays."""
-    for name in {match["name"] for match in _ELEMENT.finditer(text[:MOST_DATA])} - _INLINE_TAGS:
-        if f"</{name}>" in text:
-            text = re.sub(rf"</?{name}(?:\s[^<>]{{0,200}})?>", "\n", text)
-    return text
+    opened = {match["name"] for match in _ELEMENT.finditer(text[:MOST_DATA])} - _INLINE_TAGS
+    enclosing = opened & {match["name"] for match in _ELEMENT_END.finditer(text)}
+    return _TAG.sub(lambda tag: "\n" if tag["name"] in enclosing else tag.group(), text) if enclosing else text
 
 
 # --- tables
@@ -426,8 +439,8 @@ def read_table(text: str, wanted: WantedName) -> list[TableLine] | None:
     return result if tables else None
 
 
-_ROW = re.compile(r"<tr\b[^<>]{0,200}>(?P<cells>.*?)</tr>", re.IGNORECASE | re.DOTALL)
-_CELL = re.compile(r"<t[dh]\b[^<>]{0,200}>(.*?)</t[dh]>", re.IGNORECASE | re.DOTALL)
+_ROW = re.compile(r"<tr\b[^<>]{0,200}>(?P<cells>(?:(?!</?tr\b).)*)</tr>", re.IGNORECASE | re.DOTALL)
+_CELL = re.compile(r"<t[dh]\b[^<>]{0,200}>((?:(?!</?t[dh]\b).)*)</t[dh]>", re.IGNORECASE | re.DOTALL)
 
 
 def _piped(row: re.Match[str]) -> str:

@@ -80,9 +80,6 @@ def listed(text: str, question: ReplyQuestion) -> list[str]:
     parts = _split(_SPACED_MARK, text)
     if len(parts) > 2 and are_names(parts, 4):
         return parts
-    slashed = text.split("/")
-    if len(slashed) > 2 and are_names(slashed, 3) and all(len(part) > 3 and not part.isupper() for part in slashed):
-        return [part.strip() for part in slashed]
     parts = comma_parts(text)
     # One part with an article explains a name; several are a list, `a clarinet, a violin, a double bass`.
     articled = [part for part in parts[1:] if _ARTICLED.match(part)]

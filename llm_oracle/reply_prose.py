@@ -69,12 +69,18 @@ _OPENS_SENTENCE = frozenset(
 )
 
 
+_ORDINAL_NAME = re.compile(r"\s*\d{1,2}\.\s*")
+"""The beginning of a name such as `1. FC Köln` and `2. Bundesliga`."""
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text. A full stop behind an abbreviation or an initial ends none."""
     result: list[str] = []
     begin = 0
     for match in _STOP.finditer(text):
         following = match["next"]
+        if following is not None and _ORDINAL_NAME.fullmatch(text[begin : match.end()]):
+            continue
         if following is not None:
             opens = following in _OPENS_SENTENCE
             shortened = _SHORTENED.search(text[max(0, match.start() - 12) : match.start()])

@@ -58,7 +58,7 @@ __all__ = [
     "read_strictly",
 ]
 
-READER_VERSION = 13
+READER_VERSION = 14
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -93,6 +93,8 @@ _GROUP_WORDS = frozenset(
 """Words of groups by which lists of anything are grouped."""
 _ADJECTIVE = re.compile(r"(?:ic|al|ory|ar|ous|ive|ern|ese|ish)s?$")
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
+_LONG_RUN = re.compile(r"(?P<sign>.)(?P=sign){199,}", re.DOTALL)
+_LONG_BLANKS = re.compile(r"[^\S\n]{200,}")
 MOST_CHARACTERS = 1_000_000
 """Characters of a reply that are read."""
 
@@ -127,7 +129,11 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
 
     `finish_reason`: `length` if the token limit cut the reply off, so that its last line may be incomplete.
     """
-    pieces = _pieces(text[:MOST_CHARACTERS], question, finish_reason == LENGTH)
+    text = text[:MOST_CHARACTERS]
+    try:
+        pieces = _pieces(_without_long_runs(text), question, finish_reason == LENGTH)
+    except (RecursionError, MemoryError):
+        pieces = [ReplyPart(text, text, DropReason.NOT_READ)]
     if len(pieces) > MOST_LINES:
         pieces = [*pieces[:MOST_LINES], replace(pieces[MOST_LINES], dropped=DropReason.NOT_READ)]
     items = [piece for piece in pieces if piece.dropped is None]
@@ -152,6 +158,11 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
             for entry, piece in zip(entries, pieces, strict=True)
         ]
     return Reply(tuple(entries))
+
+
+def _without_long_runs(text: str) -> str:
+    """The text with runs of one character, or of blanks, cut to 200: expressions try each character of a run anew."""
+    return _LONG_BLANKS.sub(" " * 200, _LONG_RUN.sub(lambda run: run["sign"] * 200, text))
 
 
 def _key(value: Value) -> object:
@@ -194,7 +205,7 @@ def _data(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     after = [ReplyPart(line, line, DropReason.REMARK) for line in _filled(part.after)]
     if not part.values:
         return [*before, ReplyPart(text, text, DropReason.REFUSAL), *after]
-    values = list(part.values)
+    values = list(part.values[: MOST_LINES + 1])
     if len(values) == 1 and not question.is_of_titles and not question.numeric:
         inner = listed(values[0], question)
         values = inner if len(inner) > 2 and are_names(inner, 5) else values

@@ -66,12 +66,12 @@ def first_turn(text: str) -> tuple[str, str]:
     """The model's own turn, without links of a wiki, and what it wrote after the mark that ends it."""
     text = _WIKI_LINK.sub(r"\g<text>", text)
     text = _SPEAKER.sub("", text, count=1) if _SPEAKER.match(text) else text
+    begin = 0
     for match in _TURN_ENDS.finditer(text):
-        if text[: match.start()].strip():
-            return text[: match.start()], text[match.end() :]
-        # A mark before any text begins the turn. Blanked, so that the places of later matches stay right.
-        text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
-    return text, ""
+        if text[begin : match.start()].strip():
+            return text[begin : match.start()], text[match.end() :]
+        begin = match.end()  # a mark before any text begins the turn
+    return text[begin:], ""
 
 
 def own_text(text: str) -> tuple[str, str]:

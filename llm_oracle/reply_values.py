@@ -297,6 +297,7 @@ class ListStyle:
     from names to names, so that the value is at the arrow's head. `brief`: most have three words or fewer.
     `foreign`: all begin with an article of another language than English. `counted`: they are the data type with the
     numbers from one on. `numbered`: they are the data type with other numbers, which are names: `Article 17`.
+    `names`: the items as they are, folded.
     """
 
     stops: bool = False
@@ -311,6 +312,7 @@ class ListStyle:
     foreign: bool = False
     counted: bool = False
     numbered: bool = False
+    names: frozenset[str] = field(default_factory=frozenset)
 
 
 def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -> ListStyle:
@@ -344,6 +346,7 @@ def style_of(bodies: list[str], question: ReplyQuestion, marked: bool = False) -
         _have_foreign_articles([text.lstrip("*_ ") for text in plain]),
         _is_count(_type_numbers(plain, question)),
         len(typed_numbers) > 1 and None not in typed_numbers and not _is_count(typed_numbers),
+        frozenset(text.strip("*_\"'“”`., ").casefold() for text in plain),
     )
 
 
@@ -724,7 +727,7 @@ def _cleaned(name: str, question: ReplyQuestion, style: ListStyle) -> str:
     if style.bylines:
         text = _BYLINE.sub("", text)
     text = _unstopped(text, style) if not style.stops else text.rstrip(",; ")
-    text = _before_comma(_first_alternative(text), question, style)
+    text = _before_comma(_first_alternative(text, style), question, style)
     text = " ".join(_without_quotes(_FOOTNOTE.sub("", text.replace("**", ""))).split())
     if not question.is_of_titles:
         text = _OPENING_FOREIGN.sub("", text, count=1) if style.foreign else text
@@ -793,16 +796,18 @@ def _unstopped(text: str, style: ListStyle) -> str:
     return stripped[:-1].rstrip()
 
 
-def _first_alternative(text: str) -> str:
-    """The first of alternatives that slashes separate. Names such as `AC/DC` and `M72/AS01E` are left whole."""
+def _first_alternative(text: str, style: ListStyle) -> str:
+    """The first of alternatives that slashes separate: with blanks around them, or one of which is an item, too.
+
+    Other slashes belong to names: `FK Bodø/Glimt`, `Amoxicillin/clavulanate`, `AC/DC`.
+    """
     parts = [part.strip() for part in text.split("/")]
     if len(parts) < 2 or not all(parts):
         return text
     if {part.casefold() for part in parts} <= {"and", "or"}:
         return ""
-    if " / " not in text and any(len(part) < 3 or part.isupper() or any(map(str.isdigit, part)) for part in parts):
-        return text
-    return parts[0]
+    is_choice = " / " in text or any(part.casefold() in style.names for part in parts)
+    return parts[0] if is_choice else text
 
 
 def _before_comma(text: str, question: ReplyQuestion, style: ListStyle) -> str:

@@ -31,8 +31,8 @@ Data goes to stdout, everything else to stderr; `hapax -q COMMAND` leaves out al
 
 ## Defaults in a file
 
-`hapax.toml` in the working folder, or the file that `--config` or `HAPAX_CONFIG` names, sets options by their long
-names, for every command that has them or for one:
+The file that `--config` or `HAPAX_CONFIG` names sets options by their long names, for every command that has them or
+for one:
 
 ```toml
 db = "airports.db"
@@ -48,8 +48,11 @@ evaluator = ["smollm2", "frequency"]
 ```
 
 The command line comes first, then the environment, then the file; its paths start at the working folder. A name that
-no command has is an error. `aliases` and `proxy` say where keys are sent, so they are taken only from a file that was
-named.
+no command has is an error. `HAPAX_CONFIG` takes a whole path.
+
+Without either, `hapax.toml` of the working folder is read. It may have come with the folder, so it sets only the
+settings of searches: `beam`, `temperature`, `seed`, thresholds, promises and the like, but no file, host, model, price
+or budget. A warning names what it tried beyond that; `hapax --config hapax.toml` takes all of it.
 
 ## Completion
 

@@ -14,7 +14,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "gensim": ("llm_oracle/backends/vectors.py",),
     "jinja2": ("evaluation/leaderboard/page.py", "evaluation/report/page.py", "evaluation/votes/sheets.py"),
     "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/system.py",),
@@ -251,6 +250,20 @@ def test_no_module_reaches_around_the_system() -> None:
                 around.append(f"{place}:{node.lineno} {node.value.id}.{node.attr}")
 
     assert around == []
+
+
+def test_csv_is_written_in_one_place() -> None:
+    """Every table goes through `kb/csv_text.py`, which lets no cell be a formula or hold control characters."""
+    writing = []
+    for path in sources():
+        names = set(imports(path))
+        for node in nodes(path):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                names.add(f"{node.value.id}.{node.attr}")
+        if names & {"csv.writer", "csv.DictWriter"}:
+            writing.append(path.relative_to(ROOT).as_posix())
+
+    assert writing == ["kb/csv_text.py"]
 
 
 def test_importing_a_module_prints_nothing() -> None:

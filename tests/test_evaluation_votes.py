@@ -42,6 +42,12 @@ FLEISS_1971_STYLE = [
 TWO_OBSERVERS = ([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0])
 """Krippendorff's own binary example: alpha 0.095."""
 
+FOUR_OBSERVERS = (
+    *((3, 0, 0, 0, 0), (0, 3, 1, 0, 0), (0, 0, 4, 0, 0), (0, 0, 4, 0, 0), (0, 4, 0, 0, 0), (1, 1, 1, 1, 0)),
+    *((0, 0, 0, 4, 0), (3, 1, 0, 0, 0), (0, 4, 0, 0, 0), (0, 0, 0, 0, 3), (2, 0, 0, 0, 0), (0, 0, 1, 0, 0)),
+)
+"""Krippendorff's example of four observers, twelve units and five values, with missing ones: nominal alpha 0.743."""
+
 
 def voted(record: StatementRecord, question: str, answers: str, comment: str = "") -> list[VoteRecord]:
     """`answers`: y or n of each voter in turn."""
@@ -72,6 +78,16 @@ def test_published_examples_of_kappa_and_alpha() -> None:
     textbook = np.array(FLEISS_1971_STYLE)
     assert fleiss_kappa(krippendorff_alpha(textbook), int(textbook.sum())) == pytest.approx(0.210, abs=5e-4)
     assert krippendorff_alpha(observed) == pytest.approx(0.095, abs=5e-4)
+    assert krippendorff_alpha(np.array(FOUR_OBSERVERS)) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_votes_without_a_partner_do_not_change_alpha() -> None:
+    """A question with one vote adds nothing, not even to the expected disagreement."""
+    counts = np.array([[2, 0, 0], [1, 1, 0], [0, 2, 0]])
+    alone = np.array([[0, 0, 1], [1, 0, 0]])
+
+    assert krippendorff_alpha(np.concatenate([counts, alone])) == krippendorff_alpha(counts)
+    assert math.isnan(krippendorff_alpha(alone))
 
 
 def test_agreement_is_undefined_where_nothing_varies() -> None:

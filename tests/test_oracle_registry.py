@@ -103,7 +103,7 @@ def test_missing_embedded_model_names_the_command(tmp_path: Path, monkeypatch: p
 
 
 def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without torch or gensim the list and the error give the command that installs the extra."""
+    """Without torch or numpy the list and the error give the command that installs the extra."""
     monkeypatch.setattr(extras, "find_spec", lambda package: None)
 
     remedies = {listing.name: listing.remedy for listing in list_models()}
@@ -114,7 +114,7 @@ def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
     assert remedies["openai:MODEL"] == remedies["frequency"] == ""
     with pytest.raises(HapaxError, match="torch and transformers are not installed"):
         open_model("hf:x", "critic")
-    with pytest.raises(HapaxError, match=r"gensim is not installed. Run `pip install 'hapax-kb\[vectors\]'`"):
+    with pytest.raises(HapaxError, match=r"numpy is not installed. Run `pip install 'hapax-kb\[vectors\]'`"):
         open_model("vectors:x", "evaluator")
 
 

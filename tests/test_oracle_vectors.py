@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,27 @@ def test_vectors_of_an_npm_package_are_read(tmp_path: Path) -> None:
     assert text.per_token == pytest.approx(0.8)
 
 
+@pytest.mark.parametrize(
+    "form", ["headless.txt", "spaced.vec", "binary.bin", "lines.bin", "small.vec.gz", "small.bin.gz"]
+)
+def test_every_form_of_word_vectors_is_read(form: str, tmp_path: Path) -> None:
+    """GloVe's text without a first line, fastText's with blanks at the end, word2vec's bytes, and compressed ones."""
+    words = {"butter": (1.0, 0.0), "naan": (0.8, 0.6), "Zürich": (0.0, 1.0)}
+    end = b"\n" if form == "lines.bin" else b""
+    binary = b"3 2\n" + b"".join(f"{word} ".encode() + struct.pack("<2f", *row) + end for word, row in words.items())
+    headless = "".join(f"{word} {first} {second}\n" for word, (first, second) in words.items())
+    spaced = "3 2\n" + headless.replace("\n", " \n")
+    content = binary if ".bin" in form else (headless if form == "headless.txt" else spaced).encode()
+    (tmp_path / form).write_bytes(gzip.compress(content) if form.endswith(".gz") else content)
+
+    near, far = open_model(f"vectors:{tmp_path / form}", "likelihood").log_likelihoods(
+        ["butter naan", "zürich Zürich butter"]
+    )
+
+    assert near.per_token == pytest.approx(0.8)
+    assert (far.per_token, far.token_count) == (0.0, 2)
+
+
 def test_identity_follows_the_content(tmp_path: Path) -> None:
     """Another file of the same name answers for itself in the journal."""
     identities = []
@@ -108,7 +131,17 @@ def test_identity_follows_the_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, "", "butter 1 0\n", "2 2\nbutter 1\n", "1 2\nbutter x y\n", "9 2\nbutter 1 0\n"]
+    "content",
+    [
+        None,
+        "",
+        "butter\n",
+        "butter 1 nan\n",
+        "butter 1 0\nnaan 1\n",
+        "2 2\nbutter 1\n",
+        "1 2\nbutter x y\n",
+        "9 2\nbutter 1 0\n",
+    ],
 )
 def test_what_holds_no_vectors_is_told(tmp_path: Path, content: str | None) -> None:
     """A missing, empty, headless or broken file is an error with its name and the form that is read."""

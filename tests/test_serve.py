@@ -765,6 +765,20 @@ def test_hostile_texts_are_shown_and_never_run(tmp_path: Path) -> None:
         assert "<script>alert" not in client.get(f"/ask?{goal}").text
 
 
+def test_tables_as_csv_hold_no_formulas(tmp_path: Path) -> None:
+    """Formulas and control characters of names are JSON strings in the CSV of a page."""
+    names = ("=cmd|' /C calc'!A0", "@SUM(1)", "\x1b[31mred", "nul\0", "-5")
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.add_facts([FactRecord("likes", (name, "tea"), ("Person", "Thing"), Source.GIVEN) for name in names])
+    with browsing(Browser(tmp_path / "kb.db")) as client:
+        tables = [client.get(f"/facts?predicate=likes{arity}&format=csv").text for arity in ("", "/2")]
+
+    cells = [cell for text in tables for row in csv.reader(io.StringIO(text)) for cell in row]
+    assert any("calc" in cell for cell in cells)
+    assert [cell for cell in cells if cell[:1] in "=@" and cell] == []
+    assert not re.search("[\\x00-\\x09\\x0b-\\x1f]", "".join(tables))
+
+
 SPOILED = {
     "rules.text": ("UPDATE rules SET text = 'this is (not a rule'", "rule currency:1"),
     "rule_texts.text": ("UPDATE rule_texts SET text = '(((( bad'", "rule_texts.checksum"),

@@ -6,7 +6,6 @@ elsewhere; the only scripts are those of this folder and the report's plots. Tex
 
 from __future__ import annotations
 
-import csv
 import io
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +43,7 @@ from hapax.evaluation.report.runs import moment
 from hapax.evaluation.votes.questions import WORDINGS, VotingItem
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.kb.csv_text import write_rows
 from hapax.kb.derived_statements import current_counts
 from hapax.kb.running import Wish
 from hapax.kb.store import KnowledgeBase
@@ -546,8 +546,6 @@ _LINKS: Mapping[str, tuple[str, Callable[[object], str]]] = {
 
 def _csv(table: StoredTable) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    for row in table.rows:
-        writer.writerow([", ".join(cell) if isinstance(cell, tuple) else cell for cell in row])
+    rows = [[", ".join(cell) if isinstance(cell, tuple) else cell for cell in row] for row in table.rows]
+    write_rows(text, [table.columns, *rows])
     return text.getvalue()

@@ -16,6 +16,7 @@ from typing import TextIO
 
 from hapax.engine.expansion.propose import Proposal
 from hapax.grammar.errors import HapaxError
+from hapax.kb.csv_text import read_cell, write_rows
 from hapax.kb.unfinished import publish, unfinished
 
 ACCEPT, REJECT, WAITING = "accept", "reject", ""
@@ -77,7 +78,9 @@ class ReviewSheet:
         # Cells beyond the header get the column "", which `_checked` refuses.
         reader = csv.DictReader(file, restkey="", restval="", strict=True)
         for row in reader:
-            yield reader.line_num, self._checked(reader.line_num, row)
+            # A list, of the cells beyond the header, is refused below.
+            cells = {name: read_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+            yield reader.line_num, self._checked(reader.line_num, cells)
 
     def _checked(self, number: int, entries: object) -> dict[str, str]:
         if isinstance(entries, dict) and {"proposal", "decision", "rules"} <= set(entries) and "" not in entries:
@@ -140,10 +143,8 @@ class ReviewSheet:
                 file.writelines(json.dumps(entries, ensure_ascii=False) + "\n" for entries in table)
             else:
                 columns = dict.fromkeys(chain(COLUMNS, *table))
-                # The default dialect ends lines with \r\n, and so quotes cells that contain either character.
-                writer = csv.DictWriter(file, columns, restval="")
-                writer.writeheader()
-                writer.writerows(table)
+                rows = [[entries.get(column, "") for column in columns] for entries in table]
+                write_rows(file, [columns, *rows], end="\r\n")
 
 
 def entries_of(row: ReviewedProposal) -> dict[str, str]:

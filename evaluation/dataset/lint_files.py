@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from hapax.evaluation.dataset.sinks import Sink
 from hapax.evaluation.link.lint import FLIPS_FILE
 from hapax.grammar.link_json import inexpressible_parts, to_link_json
 from hapax.grammar.words import counted
+from hapax.kb.csv_text import write_rows
 from hapax.kb.records import Distribution
 
 METHOD = "LINK"
@@ -44,16 +44,15 @@ class LintSink(Sink):
         path = self.folder / f"{rule.name}_value_cache.csv_{_ENDS[distribution]}"
         # Opened anew for each row: a large library needs more files than a process may keep open.
         with path.open("a", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
             if number == 0:
-                writer.writerow(variable.name for variable in rule.variables)
+                write_rows(stream, [[variable.name for variable in rule.variables]])
             values = dict(entry.record.substitution)
             row = []
             for variable in rule.variables:
                 # Generic variables have no value; LINK writes their names, such as `PersonX`.
                 generic_name = "".join(variable.data_type.split()) + variable.name
                 row.append(str(values.get(variable.name, generic_name)))
-            writer.writerow(row)
+            write_rows(stream, [row])
         self._rows[rule.name, distribution] = number + 1
         if entry.row["label"] == CONTRADICTS:
             # LINK's file lists the rows of a CSV, counted from 0.

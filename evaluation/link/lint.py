@@ -27,6 +27,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
+from hapax.kb.csv_text import read_cell
 from hapax.kb.records import (
     Distribution,
     PredicateRecord,
@@ -158,14 +159,15 @@ class LintReader:
                 variables = [variable.name for variable in rule.variables if variable.name in columns]
                 for row in reader:
                     # A row that ends early has None in its last cells.
-                    cells = tuple(row[name] or "" for name in columns)
+                    cells = tuple(read_cell(row[name] or "") for name in columns)
                     # LINK's code removes equal rows before it numbers them for the labels that people flipped.
                     if cells in seen:
                         repeated += 1
                         continue
                     seen.add(cells)
                     # Rows without a statement stay as None: labels refer to rows by number.
-                    rows.append(self._statement(rule, distribution, {name: row[name] or "" for name in variables}))
+                    by_name = dict(zip(columns, cells, strict=True))
+                    rows.append(self._statement(rule, distribution, {name: by_name[name] for name in variables}))
         except (csv.Error, UnicodeDecodeError) as fault:
             raise HapaxError(f"{path}: not valid CSV in UTF-8 ({fault}). Fix or remove the file.") from None
         return LintFile(path, rule, distribution, tuple(rows), repeated)

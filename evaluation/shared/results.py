@@ -5,7 +5,6 @@ An experiment builds an `ExperimentResult`; `commands.console.print_result` prin
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -14,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from hapax.kb.csv_text import write_rows
 from hapax.kb.unfinished import replace_file
 
 
@@ -36,9 +36,7 @@ class ResultTable:
     def write_csv(self, path: Path) -> None:
         """Write columns and rows, without the title."""
         text = StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(self.rows)
+        write_rows(text, [self.columns, *self.rows])
         replace_file(path, text.getvalue())
 
 

@@ -62,14 +62,21 @@ def unanimous(counts: Any) -> float:
 
 
 def krippendorff_alpha(counts: Any) -> float:
-    """Krippendorff's alpha for nominal answers; nan if only one answer was ever given."""
-    import krippendorff  # slow to import
+    """Krippendorff's alpha for nominal answers; nan if only one answer was ever given.
 
-    # The library divides by the expected disagreement, which is 0 here.
-    if np.count_nonzero(counts.sum(axis=0)) < 2:
+    `counts`: a row for each question, with the number of votes for each answer. Computed as in Krippendorff, Computing
+    Krippendorff's Alpha-Reliability (2011), section D, whose values of a unit are the votes on a question.
+    """
+    votes = counts.sum(axis=1)
+    # One vote alone can be paired with no other.
+    counts, votes = counts[votes > 1], votes[votes > 1]
+    total = votes.sum()
+    expected = total**2 - (counts.sum(axis=0) ** 2).sum()
+    if not expected:
         return math.nan
-    # Nominal: an answer of another word is as different as any.
-    return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
+    # Ordered pairs of equal votes on a question of n votes count 1 / (n - 1) each.
+    equal = ((counts * (counts - 1)).sum(axis=1) / (votes - 1)).sum()
+    return float(1 - (total - 1) * (total - equal) / expected)
 
 
 def fleiss_kappa(alpha: float, votes: int) -> float:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hapax.evaluation.votes.questions import SheetKind
-from hapax.evaluation.votes.sheets import COLUMNS, FORMAT, INSTRUCTIONS, QUALIFICATION, restored, row_check
+from hapax.evaluation.votes.sheets import COLUMNS, FORMAT, INSTRUCTIONS, QUALIFICATION, row_check
 from hapax.grammar.errors import HapaxError
+from hapax.kb.csv_text import read_cell
 from hapax.kb.intake import FactFault
 from hapax.kb.values import refusal
 
@@ -121,7 +122,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
         # reader.line_num is the last line of a row, and a row with line ends in its cells has several.
         line = reader.line_num + 1
         for cells in reader:
-            row = dict(zip(names, map(restored, cells), strict=False))
+            row = dict(zip(names, map(read_cell, cells), strict=False))
             if any(cells) and row.get("section", "").strip() != INSTRUCTIONS:
                 yield _filled(path, line, row)
             line = reader.line_num + 1

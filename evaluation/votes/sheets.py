@@ -6,7 +6,6 @@ Every row carries its question and a checksum, by which an import finds rows tha
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import io
 import random
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem, WorkedExample
+from hapax.kb.csv_text import write_rows
 from hapax.kb.records import content_id
 
 FORMAT = "hapax votes 1"
@@ -40,11 +40,6 @@ COLUMNS = (
 )
 PARTED_BY = " / "
 """Separates the choices in a cell."""
-
-_FORMULA = r"[=+\-@\t\r\n＝＋－＠]"
-"""Start of a cell that a spreadsheet may take for a formula."""
-_DANGEROUS = re.compile(f"'*{_FORMULA}")
-_DISARMED = re.compile(f"'+{_FORMULA}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +150,13 @@ def _shuffled(items: Sequence[VotingItem], seed: str) -> list[VotingItem]:
 def csv_text(sheet: VotingSheet) -> str:
     """The sheet as CSV, with its instructions above the questions."""
     stream = io.StringIO()
-    writer = csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    lines: list[Sequence[str]] = [COLUMNS]
     wording = WORDINGS[sheet.kind]
     how = "Fill in the column answer, and write your own name or number into every cell of the column voter."
     for text in (wording.title, how, *wording.instructions, *map(_example_text, wording.examples)):
         # A spreadsheet keeps rows only, so instructions are rows that an import passes over.
-        instruction = {"section": INSTRUCTIONS, "text": disarmed(text)}
-        writer.writerow(instruction.get(name, "") for name in COLUMNS)
+        instruction = {"section": INSTRUCTIONS, "text": text}
+        lines.append([instruction.get(name, "") for name in COLUMNS])
     rows, identity = sheet.rows, sheet.id  # both are computed anew at each access
     for row in rows:
         cells = (
@@ -181,7 +175,8 @@ def csv_text(sheet: VotingSheet) -> str:
             "",
             row.check(identity, len(rows)),
         )
-        writer.writerow(map(disarmed, cells))
+        lines.append(cells)
+    write_rows(stream, lines, end="\r\n", quotes_all=True)
     return stream.getvalue()
 
 
@@ -190,17 +185,6 @@ def _example_text(example: WorkedExample) -> str:
         f"{question.text} {answer}." for question, answer in zip(example.item.questions, example.answers, strict=True)
     )
     return f"Example: {example.item.text} {answered} {example.reason}".rstrip()
-
-
-def disarmed(cell: str) -> str:
-    """The cell with an apostrophe before it if a spreadsheet could take it for a formula. `restored` undoes this."""
-    # Apostrophes before the sign count as well, or `restored` would take one that belongs to the text.
-    return f"'{cell}" if _DANGEROUS.match(cell) else cell
-
-
-def restored(cell: str) -> str:
-    """The cell as it was before `disarmed`."""
-    return cell[1:] if _DISARMED.match(cell) else cell
 
 
 # -- HTML

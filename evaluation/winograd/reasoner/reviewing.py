@@ -11,6 +11,7 @@ from pathlib import Path
 from hapax.evaluation.winograd.reasoner.acquiring import AcquiredRuleRecord
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.kb.csv_text import read_cell, write_rows
 
 SHEET = "review.csv"
 COLUMNS = ("rule", "it is meant if", "right", "wrong", "example", "verdict (yes or no)")
@@ -35,7 +36,8 @@ def read_review(path: Path) -> RuleReview:
         text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
         # Some spreadsheets write semicolons or tabs, whatever separator they have read.
         delimiter = max(",;\t", key=text.partition("\n")[0].count)
-        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        lines = [[read_cell(cell) for cell in cells] for cells in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise HapaxError(f"{path}: the sheet cannot be read: {error}. Save it as CSV in UTF-8.") from error
     if not lines or tuple(lines[0]) != COLUMNS:
@@ -58,16 +60,14 @@ def read_review(path: Path) -> RuleReview:
 def review_sheet(records: Iterable[AcquiredRuleRecord], library: Library, review: RuleReview) -> str:
     """Accepted rules for a person, in words, with record, example and verdict; and all other rows with a verdict."""
     target = io.StringIO()
-    writer = csv.writer(target)
-    writer.writerow(COLUMNS)
+    rows: list[tuple[object, ...]] = [COLUMNS]
     kept = dict(review.rows)
     for record in records:
         if record.accepted:
             rule = record.rule
             verdict = kept.pop(rule.name, ("",))[-1]
-            writer.writerow(
-                (rule.name, rule.words(library), record.support, record.exceptions, record.example, verdict)
-            )
+            rows.append((rule.name, rule.words(library), record.support, record.exceptions, record.example, verdict))
     # Verdicts on rules that were not accepted this time are kept for the next.
-    writer.writerows(kept.values())
+    rows.extend(kept.values())
+    write_rows(target, rows, end="\r\n")
     return target.getvalue()

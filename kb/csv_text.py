@@ -1,0 +1,79 @@
+"""CSV as the project writes it: no cell is a formula to a spreadsheet or a command to a terminal.
+
+A cell that would be either is written as a JSON string, `"=SUM(A1)"` with its quotation marks; `read_cell` undoes that.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
+"""Start of a cell that a spreadsheet may take for a formula."""
+
+_JOINERS = "\u200c\u200d"
+
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+class _Stream(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+
+def is_harmless(text: str) -> bool:
+    """True if no spreadsheet runs the text, and it has no control characters nor others that cannot be seen."""
+    has_controls = not text.isprintable() and any(map(_is_control, text))
+    return not has_controls and (_NUMBER.fullmatch(text) is not None or not _FORMULA.match(text))
+
+
+def _is_control(sign: str) -> bool:
+    # Blanks other than the usual one, and the joiners that Persian and emoji need, are shown as they are.
+    return not sign.isprintable() and sign not in _JOINERS and unicodedata.category(sign) != "Zs"
+
+
+def escaped(json_text: str) -> str:
+    """The JSON text with every control character as an escape."""
+    if json_text.isprintable():
+        return json_text
+    return "".join(json.dumps(sign)[1:-1] if _is_control(sign) else sign for sign in json_text)
+
+
+def text_cell(content: object) -> str:
+    """The cell for a text or a number; None is empty. `read_cell` gives the text back."""
+    if content is None:
+        return ""
+    text = str(content)
+    if not isinstance(content, str) or (is_harmless(text) and not text.startswith('"')):
+        return text
+    return escaped(json.dumps(text, ensure_ascii=False))
+
+
+def read_cell(cell: str) -> str:
+    """The text of a cell that `text_cell` wrote, or that a person typed."""
+    if len(cell) < 2 or not (cell[0] == cell[-1] == '"'):
+        return cell
+    try:
+        text = json.loads(cell)
+        text.encode()
+    except ValueError:
+        # The person's own quotation marks, or half a character, which no file holds.
+        return cell
+    return str(text)
+
+
+def write_rows(
+    stream: _Stream,
+    rows: Iterable[Iterable[object]],
+    *,
+    cell: Callable[[object], str] = text_cell,
+    end: str = "\n",
+    quotes_all: bool = False,
+) -> None:
+    """Write rows of CSV, each content by `cell`; `quotes_all` puts quotation marks around every cell."""
+    writer = csv.writer(stream, lineterminator=end, quoting=csv.QUOTE_ALL if quotes_all else csv.QUOTE_MINIMAL)
+    for row in rows:
+        writer.writerow([cell(content) for content in row])
