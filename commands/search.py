@@ -220,7 +220,9 @@ def estimate_run(
         # As in a dry run nothing is probed; the plan counts the requests of a probe.
         choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
         prices, settings = price_table(models), settled(settings, choice)
-        estimate = plan_run(library, rules, kb, models, settings, prices=prices)
+        estimate = plan_run(
+            library, rules, kb, models, settings, prices=prices, retry_unusable=options["retry_unusable"]
+        )
         orders = plan_orders(library, rules, kb, models, settings) if with_orders else {}
         price = prices.get(models.knowledge.identity.name)
         return with_probes(estimate, choice.probes, models.knowledge, price), orders
@@ -573,14 +575,6 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     )
     if report.sourced:
         out.print(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")
-    refused = {role: statistics.refused for role, statistics in report.statistics.items() if statistics.refused}
-    if refused:
-        requests = counted(sum(refused.values()), "request was", "requests were")
-        err.print(
-            f"[yellow]refused[/] {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
-            "`hapax stats` shows the reasons.",
-            soft_wrap=True,
-        )
 
 
 def _print_ends(report: SearchReport) -> None:
