@@ -614,7 +614,10 @@ def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
         return f"{answered}. Nothing was sent."
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
-    return f"{text} {answered}." if any(local.values()) else text
+    if not any(local.values()):
+        return text
+    total = counted(sum(sent.values()) + sum(local.values()), "call")
+    return f"{text} {answered}. Limits count both: {total}."
 
 
 def _print_conflicts(report: SearchReport) -> None:

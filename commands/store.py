@@ -17,7 +17,6 @@ from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import counts_text, err, out, print_json, print_table, print_texts
 from hapax.commands.options import keep_rules, open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
-from hapax.kb.records import NO_USABLE_REPLY
 
 if TYPE_CHECKING:
     from hapax.kb.tables import TableMapping
@@ -63,14 +62,8 @@ def stats(database: str, as_json: bool) -> None:
         text = f"{counted(contents.sent, 'request')} left for servers, repeated and lost ones included"
         perhaps = f", {contents.perhaps} of them without a whole reply" if contents.perhaps else ""
         out.print(f"{text}{perhaps}; hapax ledger has their tokens and cost.")
-    for role, reason, count in contents.refused:
-        out.print(escape(f"{counted(count, 'call')} to the {role} model {_why_without_answer(reason)}"))
-
-
-def _why_without_answer(reason: str) -> str:
-    if reason.startswith(NO_USABLE_REPLY):
-        return f"without a usable reply: {reason.removeprefix(NO_USABLE_REPLY)}"
-    return f"refused: {reason}"
+    for line in contents.without_answer:
+        out.print(escape(line))
 
 
 @click.command()
