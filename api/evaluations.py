@@ -201,7 +201,7 @@ def evaluate_probe(
     from hapax.llm_oracle.journal import Journal
 
     opening = opening or OpeningOptions()
-    journal = opening.journal or Journal(kb, budget)
+    journal = opening.journal or Journal(kb, budget, retry_unusable=opening.retry_unusable)
     session = ProbeSession(kb, options or ProbeOptions(), replace(opening, journal=journal))
     session.load()
     measured = session.probe(journal, progress)
@@ -233,7 +233,7 @@ def leaderboard(
 
     frozen = dataset if isinstance(dataset, FrozenDataset) else load_dataset(dataset)
     opening = opening or OpeningOptions()
-    journal = opening.journal or Journal(kb or KnowledgeBase(), budget)
+    journal = opening.journal or Journal(kb or KnowledgeBase(), budget, retry_unusable=opening.retry_unusable)
     measured = board.leaderboard(frozen, options or board.LeaderboardOptions(), opening, journal, progress)
     return Evaluation(measured, measured.to_result())
 
@@ -262,7 +262,7 @@ def evaluate_soundness(
     chosen, stopped = options or soundness.SoundnessOptions(), None
     if chosen.model is not None:
         opening = opening or OpeningOptions()
-        journal = opening.journal or Journal(kb, budget)
+        journal = opening.journal or Journal(kb, budget, retry_unusable=opening.retry_unusable)
         opening = replace(opening, library=stored_library(kb), journal=journal)
         stopped = soundness.judge(kb, chosen, opening, journal, progress)
     measured = soundness.measure(kb, chosen, stopped)

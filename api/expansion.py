@@ -132,5 +132,5 @@ def _opened(kb: KnowledgeBase, rules: Library, model: str, role: str, opening: O
     from hapax.llm_oracle.registry import open_instructed
 
     options = replace(opening or OpeningOptions(), library=rules)
-    journal = options.journal or Journal(kb)
+    journal = options.journal or Journal(kb, retry_unusable=options.retry_unusable)
     return open_instructed(model, role, replace(options, journal=journal)), journal

@@ -408,11 +408,13 @@ def merge(kb: KnowledgeBase, source: str | Path) -> MergeReport:
 class BudgetedModels(Models):
     """The models of the four roles, with the budget that each operation on them keeps; None: no limit.
 
-    `journal`: the one that the models were opened with, which holds their probes and prices.
+    `journal`: the one that the models were opened with, which holds their probes and prices. `retry_unusable`: ask once
+    more for what had no usable reply.
     """
 
     budget: Budget | None = None
     journal: Journal | None = None
+    retry_unusable: bool = False
 
 
 @extras_named()
@@ -440,9 +442,8 @@ def open_models(
         raise HapaxError(f"open_models has no option {', '.join(unknown)}. Its options are {', '.join(known)}.")
     opening = OpeningOptions(**options)
     models = open_by_name(knowledge, critic, likelihood, evaluator, options=opening)
-    return BudgetedModels(
-        models.knowledge, models.critic, models.likelihood, models.evaluator, models.names, budget, opening.journal
-    )
+    roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
+    return BudgetedModels(*roles, models.names, budget, opening.journal, opening.retry_unusable)
 
 
 def journal_of(kb: KnowledgeBase, models: Models) -> Journal:
@@ -452,8 +453,9 @@ def journal_of(kb: KnowledgeBase, models: Models) -> Journal:
 
     if isinstance(models, BudgetedModels) and models.journal is not None:
         return models.journal
-    budget = models.budget if isinstance(models, BudgetedModels) else None
-    return Journal(kb, budget, price_table(models))
+    if not isinstance(models, BudgetedModels):
+        return Journal(kb, None, price_table(models))
+    return Journal(kb, models.budget, price_table(models), retry_unusable=models.retry_unusable)
 
 
 @checked
@@ -546,7 +548,8 @@ def plan(
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
     chosen = chosen_rules(rules, only)
     prices = price_table(models)
-    estimate = plan_run(rules, chosen, kb, models, settled(settings, choice), prices=prices)
+    retry = isinstance(models, BudgetedModels) and models.retry_unusable
+    estimate = plan_run(rules, chosen, kb, models, settled(settings, choice), prices=prices, retry_unusable=retry)
     return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
 
 

@@ -13,7 +13,8 @@ from hapax.api.tabular import Tabular
 from hapax.api.whole_files import atomic_path
 from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.extras import extras_named
-from hapax.kb.records import Outcome
+from hapax.grammar.words import counted
+from hapax.kb.records import NO_USABLE_REPLY, Outcome
 
 if TYPE_CHECKING:
     from hapax.evaluation.dataset.formats import Target
@@ -42,7 +43,7 @@ class Contents(Tabular):
     """Counts of a knowledge base, with a row for each of its tables.
 
     `derived`: statements stored by `derive`, by rule. `calls`: journaled calls by the role of the model.
-    `refused`: role, reason and number of the calls that a model refused. `outdated`: rules whose derived statements are
+    `refused`: role, reason and number of the calls without an answer. `outdated`: rules whose derived statements are
     from before facts changed. `sent`: requests that left for servers, those without a whole reply (`perhaps`) included.
     """
 
@@ -59,6 +60,20 @@ class Contents(Tabular):
     def cells(self) -> list[tuple[Any, ...]]:
         """Table and number of rows."""
         return list(self.counts.items())
+
+    @property
+    def without_answer(self) -> list[str]:
+        """A line for each reason why calls have no answer."""
+        lines = []
+        for role, reason, count in self.refused:
+            is_unusable = reason.startswith(NO_USABLE_REPLY)
+            why = (
+                f"without a usable reply: {reason.removeprefix(NO_USABLE_REPLY)}"
+                if is_unusable
+                else f"refused: {reason}"
+            )
+            lines.append(f"{counted(count, 'call')} to the {role} model {why}")
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """All counts as one JSON object."""

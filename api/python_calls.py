@@ -228,6 +228,7 @@ ARGUMENT_OF_OPTION = {
     "profile": "settings.profile",
     "proxy": "proxy",
     "reason": "reason",
+    "retry-unusable": "retry_unusable",
     "queue": "queue",
     "rule": "only",
     "rules": "rules",

@@ -326,7 +326,7 @@ def with_journal(
     from hapax.llm_oracle.journal import Journal
 
     opening = opening or OpeningOptions()
-    journal = opening.journal or Journal(kb, budget)
+    journal = opening.journal or Journal(kb, budget, retry_unusable=opening.retry_unusable)
     return replace(opening, journal=journal), journal
 
 

@@ -19,7 +19,7 @@ from rich.markup import escape
 
 from hapax.api import operations
 from hapax.commands.configuration import SearchSetting
-from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving
+from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.llm_oracle.profiles import PROFILE_NAMES
@@ -266,6 +266,11 @@ with_opening = together(
         help="Send nothing to other machines: servers elsewhere are refused, and models are not downloaded.",
     ),
     click.option("--probe-again", is_flag=True, help="Probe servers again for their capabilities and versions."),
+    click.option(
+        "--retry-unusable",
+        is_flag=True,
+        help="Ask again for what had no usable reply in an earlier run; by default it is passed over.",
+    ),
     search_setting("--seed", default=0, show_default=True, help="Seed of all random choices."),
     _priced,
 )
@@ -691,7 +696,8 @@ def opening_options(
     queueing: Queueing | None = options.get("queue")
 
     # Options with the names of fields of `OpeningOptions`.
-    same = {name: options[name] for name in ("seed", "device", "dtype", "aliases", "proxy", "offline", "probe_again")}
+    names = ("seed", "device", "dtype", "aliases", "proxy", "offline", "probe_again", "retry_unusable")
+    same = {name: options[name] for name in names}
     queue = None if queueing is None else queueing.queue
     return OpeningOptions(
         library=library, journal=journal, prices=dict(options["prices"]), queue=queue, notice=_print_notice, **same
@@ -836,7 +842,30 @@ def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     from hapax.llm_oracle.journal import Journal
 
     # In the order of the fields of `Budget`; a command without such options has no limits.
-    return Journal(kb, Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost"))))
+    budget = Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost")))
+    journal = Journal(kb, budget, retry_unusable=bool(options.get("retry_unusable")))
+    context = click.get_current_context(silent=True)  # None where no command line asked
+    if context is not None:
+        context.call_on_close(lambda: _print_without_answer(journal))
+    return journal
+
+
+def _print_without_answer(journal: Journal) -> None:
+    """Say at the end of a command how many requests have no answer."""
+    refused = {role: used.refused for role, used in journal.statistics.items() if used.refused}
+    if refused:
+        requests = counted(sum(refused.values()), "request was", "requests were")
+        _print_notice(
+            f"refused {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
+            "`hapax stats` shows the reasons."
+        )
+    unusable = {role: used.unusable for role, used in journal.statistics.items() if used.unusable}
+    if unusable:
+        requests = counted(sum(unusable.values()), "request")
+        _print_notice(
+            f"unusable {requests} without a usable reply: {counts_text(unusable)}. They are passed over; `hapax stats` "
+            "shows the reasons, and --retry-unusable asks again."
+        )
 
 
 with_dry_run = click.option("--dry-run", is_flag=True, help="Print what would be asked, and ask nothing.")

@@ -224,7 +224,9 @@ def estimate_run(
         # As in a dry run nothing is probed; the plan counts the requests of a probe.
         choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
         prices, settings = price_table(models), settled(settings, choice)
-        estimate = plan_run(library, rules, kb, models, settings, prices=prices)
+        estimate = plan_run(
+            library, rules, kb, models, settings, prices=prices, retry_unusable=options["retry_unusable"]
+        )
         orders = plan_orders(library, rules, kb, models, settings) if with_orders else {}
         price = prices.get(models.knowledge.identity.name)
         return with_probes(estimate, choice.probes, models.knowledge, price), orders
@@ -577,14 +579,6 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     )
     if report.sourced:
         out.print(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")
-    refused = {role: statistics.refused for role, statistics in report.statistics.items() if statistics.refused}
-    if refused:
-        requests = counted(sum(refused.values()), "request was", "requests were")
-        err.print(
-            f"[yellow]refused[/] {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
-            "`hapax stats` shows the reasons.",
-            soft_wrap=True,
-        )
 
 
 def _print_ends(report: SearchReport) -> None:
@@ -624,7 +618,10 @@ def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
         return f"{answered}. Nothing was sent."
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
-    return f"{text} {answered}." if any(local.values()) else text
+    if not any(local.values()):
+        return text
+    total = counted(sum(sent.values()) + sum(local.values()), "call")
+    return f"{text} {answered}. Limits count both: {total}."
 
 
 def _print_conflicts(report: SearchReport) -> None:

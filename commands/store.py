@@ -62,8 +62,8 @@ def stats(database: str, as_json: bool) -> None:
         text = f"{counted(contents.sent, 'request')} left for servers, repeated and lost ones included"
         perhaps = f", {contents.perhaps} of them without a whole reply" if contents.perhaps else ""
         out.print(f"{text}{perhaps}; hapax ledger has their tokens and cost.")
-    for role, reason, count in contents.refused:
-        out.print(escape(f"{counted(count, 'call')} to the {role} model refused: {reason}"))
+    for line in contents.without_answer:
+        out.print(escape(line))
 
 
 @click.command()

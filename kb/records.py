@@ -104,9 +104,17 @@ class QuestionState:
     exhausted: bool = False
 
 
+NO_USABLE_REPLY = "no usable reply: "
+"""Begins the field `refused` of a response if no attempt of the request brought an answer; the reason follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """An answered request to a model: the whole request with its sample index, and the whole response."""
+    """An answered request to a model: the whole request with its sample index, and the whole response.
+
+    `refused` in a response: why it has no answer. A model that refused does so again; a request without a usable reply
+    (`is_unusable`) may be asked again.
+    """
 
     request_id: str
     role: str
@@ -118,6 +126,10 @@ class CallRecord:
     cost: float | None = None
     """In the currency of the price table; None if the price is unknown."""
     created: str = ""
+
+    @property
+    def is_unusable(self) -> bool:
+        return str(self.response.get("refused", "")).startswith(NO_USABLE_REPLY)
 
 
 class Outcome(StrEnum):

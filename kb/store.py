@@ -281,7 +281,9 @@ class KnowledgeBase(RecordStore):
         return int(self.query("PRAGMA data_version")[0][0])
 
     def record_calls(self, calls: Iterable[CallRecord]) -> None:
-        """Store paid answers, on disk when this returns. A request answered before keeps its first answer.
+        """Store paid answers, on disk when this returns.
+
+        A request answered before keeps its first answer, unless it had no usable reply.
 
         If the file is locked or the disk fails, they go into a file beside it, from which `bring_home` moves them.
         """
@@ -289,18 +291,24 @@ class KnowledgeBase(RecordStore):
             raise RuntimeError("a call recorded inside a transaction is not safe on disk; record it outside")
         calls = list(calls)
         if self.path is None:
-            self.add(rows.CALLS, calls)
+            self._add_calls(calls)
             return
         is_waiting = spill.is_waiting(self.path)
         try:
             with self.transaction(0.0 if is_waiting else min(SPILL_SECONDS, connection.BUSY_SECONDS)):
-                self.add(rows.CALLS, calls)
+                self._add_calls(calls)
         except FileMoved:
             raise
         except HapaxError as fault:
             if not isinstance(fault.__cause__, sqlite3.OperationalError):
                 raise
             self._spill(self.path, calls, fault)
+
+    def _add_calls(self, calls: Sequence[CallRecord]) -> None:
+        stored = self.select_in(rows.CALLS, "request_id", [call.request_id for call in calls])
+        unusable = {call.request_id for call in stored if call.is_unusable}
+        self.add(rows.CALLS, (call for call in calls if call.request_id not in unusable))
+        self.add(rows.CALLS, (call for call in calls if call.request_id in unusable), OnConflict.REPLACE)
 
     def _spill(self, path: Path, calls: Sequence[CallRecord], fault: HapaxError) -> None:
         """Append answers to the file beside. Raises the fault of the knowledge base if that fails, too."""
@@ -324,7 +332,7 @@ class KnowledgeBase(RecordStore):
         try:
             with asking.asking(self.path, seconds):
                 with self.transaction(seconds):
-                    self.add(rows.CALLS, spill.spilled(self.path))
+                    self._add_calls(spill.spilled(self.path))
                 with suppress(OSError):  # they come home again, which changes nothing
                     spill.remove(self.path)
         except HapaxError as fault:

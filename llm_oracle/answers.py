@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hapax.grammar.terms import Value
+from hapax.kb.records import NO_USABLE_REPLY
+from hapax.llm_oracle.protocols import NOTHING_KNOWN, CriticScore, Usage
 
 LONGEST_VALUE = 64
 """Characters. LINK rejects longer values."""
@@ -190,6 +192,36 @@ def parse_yes_no(text: str) -> bool | None:
     verdicts = {word in _YES for word in words if word in _YES | _NO}
     # With a negation somewhere, a single verdict word may mean its opposite: `That is not correct`.
     return verdicts.pop() if len(verdicts) == 1 and not _NEGATION.search(text[:LONGEST_LINE]) else None
+
+
+LEAST_MASS_OF_PROBE = 0.5
+"""Probability of yes and no together from which a model counts as answering by its first token: it is likelier to do so
+than to begin in another way, such as with a thought."""
+
+LEAST_MASS = 0.1
+"""Probability of yes and no together below which a first token is no answer. A model that answers in this way may
+hesitate, but what it says once in ten times is not what it says; the ratio of two tiny numbers is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """P(yes) by the likeliest first tokens of an answer. `mass`: the probability of yes and no together."""
+
+    probability: float
+    mass: float
+
+    @classmethod
+    def of_logits(cls, yes: Sequence[float], no: Sequence[float], total: float) -> FirstToken:
+        """By the logits of the spellings of yes and no, and the log of the sum over the whole vocabulary."""
+        mass = math.exp(min(0.0, _log_sum((*yes, *no)) - total))
+        return cls(yes_probability(yes, no), mass)
+
+    def score(self, usage: Usage) -> CriticScore:
+        """The score of a claim, or why it has none."""
+        if self.mass >= LEAST_MASS:
+            return CriticScore(self.probability, usage)
+        reason = f"{NO_USABLE_REPLY}the answer begins with yes or no with a probability of {self.mass:.2g} only"
+        return CriticScore(NOTHING_KNOWN, usage, reason)
 
 
 def yes_probability(yes: Sequence[float], no: Sequence[float]) -> float:

@@ -50,6 +50,8 @@ class OpeningOptions:
     """Learns the prices of opened models, counts the probes of servers and keeps their findings."""
     probe_again: bool = False
     """Probe servers even if the journal holds findings."""
+    retry_unusable: bool = False
+    """Ask once more for what had no usable reply."""
     forecast: bool = False
     """Only identities are needed: nothing is loaded, and an alias's statements are believed instead of probed."""
     notice: Callable[[str], None] | None = None

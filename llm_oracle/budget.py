@@ -97,7 +97,8 @@ class CallStatistics:
     """Counts of requests sent (`calls`) and of calls answered by the journal (`hits`), with tokens and cost.
 
     A model on a server counts every request that left: repeated ones, refused ones and each vote. `cost` is None as
-    soon as one price in it is unknown. `refused` counts the refusals among both.
+    soon as one price in it is unknown. `refused` counts the refusals among both, `unusable` the requests without a
+    usable reply.
     """
 
     calls: int = 0
@@ -106,16 +107,17 @@ class CallStatistics:
     completion_tokens: int = 0
     cost: float | None = 0.0
     refused: int = 0
+    unusable: int = 0
 
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
     @classmethod
-    def of_call(cls, usage: Usage, price: Price | None, refused: int = 0) -> CallStatistics:
+    def of_call(cls, usage: Usage, price: Price | None) -> CallStatistics:
         """Statistics of one call that was sent."""
         cost = None if price is None else price.of(usage)
-        return cls(usage.requests, 0, usage.prompt_tokens, usage.completion_tokens, cost, refused)
+        return cls(usage.requests, 0, usage.prompt_tokens, usage.completion_tokens, cost)
 
     def __add__(self, other: CallStatistics) -> CallStatistics:
         return CallStatistics(
@@ -126,6 +128,7 @@ class CallStatistics:
             # An unknown cost stays unknown, or a sum would look cheaper than it is.
             None if self.cost is None or other.cost is None else self.cost + other.cost,
             self.refused + other.refused,
+            self.unusable + other.unusable,
         )
 
     def __sub__(self, other: CallStatistics) -> CallStatistics:
@@ -137,6 +140,7 @@ class CallStatistics:
             max(0, self.completion_tokens - other.completion_tokens),
             None if self.cost is None or other.cost is None else max(0.0, self.cost - other.cost),
             max(0, self.refused - other.refused),
+            max(0, self.unusable - other.unusable),
         )
 
 

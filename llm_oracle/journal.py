@@ -38,7 +38,7 @@ PROBE = "probe"
 """Role under which capability probes of servers are counted."""
 
 REFUSED = "refused"
-"""Field of a stored response with the reason why the model refused the request; absent from an answer."""
+"""Field of a stored response with the reason why there is no answer; absent from an answer."""
 
 
 class CallStore(Protocol):
@@ -145,7 +145,8 @@ class Journal:
     """Answers requests from the store if possible, else from the model, within the budget.
 
     `prices`: by model name. A model that is missing has an unknown price, which a limit on cost rejects.
-    `missed`: ids of the requests of the latest `answers` that the store did not hold.
+    `retry_unusable`: ask once more for what had no usable reply. `missed`: ids of the requests of the latest `answers`
+    that the store did not hold.
     """
 
     def __init__(
@@ -154,13 +155,19 @@ class Journal:
         budget: Budget | None = None,
         prices: Mapping[str, Price] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
+        *,
+        retry_unusable: bool = False,
     ) -> None:
         self.store = store
+        self.retry_unusable = retry_unusable
         self.budget = budget or Budget()
         self.prices = dict(prices or {})
         self.on_batch = on_batch
         self.missed: frozenset[str] = frozenset()
-        self._refused: set[str] = set()
+        self._unanswered: set[str] = set()
+        """Requests without an answer that are counted already: a search may read an answer again."""
+        self._asked_again: set[str] = set()
+        """Requests that still had no usable reply when they were asked again."""
         self._ledger = Ledger(self.budget, store.attempt_log if isinstance(store, AttemptStore) else None)
 
     @property
@@ -219,15 +226,22 @@ class Journal:
         shared = self.store if isinstance(self.store, SharedStore) else None
         # Read before the records: a write after this line then shows as a changed counter below.
         writes_before = shared.writes_elsewhere() if shared else 0
-        known = dict(self.store.calls(wanted)) if wanted else {}
+        known = self._stored(wanted)
         missing = [call_id for call_id in wanted if call_id not in known]
         if shared is None or not missing:
             return self._answers(asker, calls, known, send, is_again)
         with shared.asking():
             # Another process may have answered some of them before this one held the lock.
             if shared.bring_home() or shared.writes_elsewhere() != writes_before:
-                known.update(self.store.calls(missing))
+                known.update(self._stored(missing))
             return self._answers(asker, calls, known, send, is_again)
+
+    def _stored(self, wanted: Sequence[str]) -> dict[str, CallRecord]:
+        """The stored answers, without those that are to be asked for again."""
+        found = dict(self.store.calls(wanted)) if wanted else {}
+        if not self.retry_unusable:
+            return found
+        return {name: call for name, call in found.items() if not call.is_unusable or name in self._asked_again}
 
     def _answers(
         self, asker: Asker, calls: Sequence[PreparedCall], known: dict[str, CallRecord], send: Send, is_again: bool
@@ -240,10 +254,12 @@ class Journal:
         if not is_again:  # what was sent before a pause is no hit after it
             self.missed = frozenset(calls[position].id for position in waiting)
             hits = len(calls) - len(waiting)
-            # Once each: a search may read an answer again.
-            refused = {call.id for call in calls if call.id in known and REFUSED in known[call.id].response}
-            self._count(asker, CallStatistics(hits=hits, refused=len(refused - self._refused)))
-            self._refused |= refused
+            stored = {
+                call.id: known[call.id] for call in calls if call.id in known and REFUSED in known[call.id].response
+            }
+            uncounted = [record for name, record in stored.items() if name not in self._unanswered]
+            self._count(asker, sum(map(_without_answer, uncounted), CallStatistics(hits=hits)))
+            self._unanswered.update(stored)
             self._report(asker, sent=0, hits=hits)
         deferrals = DeferralCollector()
         try:
@@ -329,15 +345,12 @@ class Journal:
                 f"{fault} {counted(len(records), 'answer')} of {asker.model.name} arrived but could not be stored, so "
                 "asking has stopped. Run the same command again: it asks for these again and for no others."
             ) from fault
-        spent = CallStatistics()
-        for call, answer in answered:
-            refused = int(REFUSED in answer.response)
-            self._refused.update([call.id] if refused else [])
-            # Such a model has settled tokens and cost request by request.
-            if account.is_metered:
-                spent += CallStatistics(refused=refused)
-            else:
-                spent += CallStatistics.of_call(answer.usage, account.price, refused)
+        spent = sum(map(_without_answer, records), CallStatistics())
+        # A metered model has settled tokens and cost request by request.
+        if not account.is_metered:
+            spent = sum((CallStatistics.of_call(answer.usage, account.price) for _, answer in answered), spent)
+        self._unanswered.update(record.request_id for record in records if REFUSED in record.response)
+        self._asked_again.update(record.request_id for record in records if record.is_unusable)
         self._count(asker, spent)
         self._report(asker, sent=len(records), hits=0)
         return records
@@ -375,6 +388,12 @@ class PlanningJournal(Journal):
 
         # Without probes a plan could not say how many requests a vote takes.
         return super().answers(asker, calls, send if asker.kind == PROBE else defer)
+
+
+def _without_answer(call: CallRecord) -> CallStatistics:
+    """The statistics of why a call has no answer; empty if it has one."""
+    is_refused = REFUSED in call.response and not call.is_unusable
+    return CallStatistics(refused=int(is_refused), unusable=int(call.is_unusable))
 
 
 def _record(asker: Asker, call: PreparedCall, answer: StoredAnswer, price: Price | None) -> CallRecord:

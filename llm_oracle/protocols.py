@@ -82,7 +82,7 @@ class Usage:
 class Generation:
     """A reply. `finish_reason` is `length` if the token limit cut it off, else `stop`.
 
-    `refused`: why the model permanently refuses this request, such as a content filter; empty if it answered.
+    `refused`: why there is no answer, such as a content filter, or that no reply was usable; empty if it answered.
     """
 
     text: str
@@ -91,9 +91,13 @@ class Generation:
     refused: str = ""
 
 
+NOTHING_KNOWN = 0.5
+"""P(yes) of a claim without an answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class CriticScore:
-    """P(yes) after softmax over the yes and no answers alone. A refused claim gets 0.5: nothing is known about it.
+    """P(yes) after softmax over the yes and no answers alone. A refused claim has `NOTHING_KNOWN`.
 
     `covered` False: the critic has no opinion, which is neither yes nor no; a chain asks the next one. `basis`: the
     source on which the score rests, such as a row of a table. `judge`: the member of a chain that decided. `members`:

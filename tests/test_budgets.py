@@ -27,7 +27,7 @@ from hapax.kb import rows
 from hapax.kb.records import AttemptRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends import openai_aliases
-from hapax.llm_oracle.backends.openai_probing import KNOWN_CLAIM
+from hapax.llm_oracle.backends.openai_probing import KNOWN_CLAIM, KNOWN_FALSEHOOD
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy
 from hapax.llm_oracle.budget import ACCOUNT, Account, Budget, BudgetReached, CallStatistics, Ledger, Price
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
@@ -68,7 +68,7 @@ class Billing:
         with self._lock:
             self._asked[name] += 1
             is_judged = bool(asked.body.get("logprobs")) and not asked.body.get("echo")
-            is_probe = KNOWN_CLAIM in name
+            is_probe = KNOWN_CLAIM in name or KNOWN_FALSEHOOD in name
             is_bare = is_judged and not is_probe and self._asked[name] % 5
 
         def charged(body: Any) -> Any:

@@ -426,14 +426,15 @@ def test_an_empty_account_is_not_waited_for() -> None:
     assert len(fake.asked) == 1
 
 
-def test_logprobs_that_stop_coming_are_a_fault() -> None:
+def test_logprobs_that_stop_coming_are_no_answer() -> None:
     """A server that was probed well and then leaves log-probabilities out is no critic any more: no score is made up."""
     patience = RetryPolicy(attempts=2, first_pause=0.0)
     with FakeServer() as fake:
         critic = opened(fake, patience).critic()
         fake.lacks = frozenset({"logprobs"})
-        with pytest.raises(HapaxError, match="log-probabilities"):
-            critic.probabilities(["Milk is in naan."])
+        (score,) = critic.probabilities(["Milk is in naan."])
+
+    assert (score.probability, "log-probabilities" in score.refused) == (0.5, True)
 
 
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "-Infinity", "5", '"0"', "null", "true", "1" * 400])

@@ -63,7 +63,7 @@ def test_probes_are_asked_once_and_a_resumed_run_needs_no_server(rules: Path, tm
     again = search(rules, database, fake, "--evaluator", f"openai:tiny@{fake.url}", "--json", "--profile", "hapax")
 
     assert (first.exit_code, again.exit_code) == (0, 0), again.output
-    assert calls(first)[PROBE]["calls"] == 4  # manner, critic, likelihood with two texts
+    assert calls(first)[PROBE]["calls"] == 5  # manner, critic with two claims, likelihood with two texts
     assert sum(role["calls"] for role in calls(first).values()) == sent
     assert calls(first)[PROBE]["prompt_tokens"] > 20
     assert calls(again)[PROBE] == {

@@ -157,7 +157,7 @@ def test_what_came_before_patience_ended_is_kept(role: str, fresh_kb: KnowledgeB
         model = opened(fake, RetryPolicy(attempts=1, first_pause=0.0), no_pause)
         own = getattr(model, "critic" if role == "votes" else role)()
         before = len(fake.asked)
-        fake.misbehave = lambda number, asked: "drop" if number > before + 25 else None
+        fake.misbehave = lambda number, asked: "drop" if number > before + 20 else None
         journal = Journal(fresh_kb)
         texts = [f"Milk is in naan {number}." for number in range(30)] + [""]
         with pytest.raises(HapaxError, match="nothing that was answered is lost"):

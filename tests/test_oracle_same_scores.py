@@ -28,7 +28,9 @@ class LogitServer(FakeServer):
         if not asked.body.get("logprobs") or ("chat" in self.lacks and is_chat):
             return None
         prompt = asked.body["messages"][0]["content"] if is_chat else asked.body["prompt"]
-        logits = self._stored.get(prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]), self._stored[CLAIMS[0]])
+        logits = self._stored.get(prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]))
+        if logits is None:  # a probe
+            return None
         scores, tokens = logits.log_softmax(-1).topk(20)
         names = [self._loaded.tokenizer.decode([token]) for token in tokens.tolist()]
         listed = dict(zip(names, scores.tolist(), strict=True))

@@ -306,6 +306,8 @@ class QuestionGates:
         self.taken: Value | None = None
         self.inconsistent: dict[Candidate, str] = {}
         """Candidates whose facts break a declaration, with the reason; set by the oracle."""
+        self.unanswered: dict[Candidate, dict[str, str]] = {}
+        """Candidates with a claim that the critic did not answer, with the reason by gate; set by the oracle."""
         self.scores: dict[Candidate, Scores] = {}
         self._prior = prior or {}
         self._rules: dict[str, CriticRule] = {}
@@ -376,7 +378,7 @@ class QuestionGates:
     def _decision(self, candidate: Candidate, run_id: str) -> Decision:
         passed: Decision | None = None
         for gate in self.order:
-            reason = gate.objection(candidate, self) if gate.objection is not None else None
+            reason = self._objection(gate, candidate)
             if reason is not None:
                 return Decision(run_id, gate.name, candidate.id, False, None, None, reason)
             score = self._score(gate, candidate)
@@ -402,12 +404,19 @@ class QuestionGates:
 
     def _passes(self, candidate: Candidate, gates: Iterable[Gate]) -> bool:
         for gate in gates:
-            if gate.objection is not None and gate.objection(candidate, self) is not None:
+            if self._objection(gate, candidate) is not None:
                 return False
             score = self._score(gate, candidate)
             if score is not None and score < self._threshold(gate, candidate):
                 return False
         return True
+
+    def _objection(self, gate: Gate, candidate: Candidate) -> str | None:
+        """Why the gate rejects the candidate whatever its score; None if the score decides."""
+        unanswered = self.unanswered.get(candidate, {}).get(gate.name)
+        if unanswered is not None:
+            return f"the critic gave no answer: {unanswered}"
+        return None if gate.objection is None else gate.objection(candidate, self)
 
     def _moving_scores(self, gate: Gate, candidates: Iterable[Candidate]) -> list[float]:
         """Scores of these candidates that move the gate's threshold."""

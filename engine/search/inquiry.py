@@ -78,6 +78,8 @@ class ParsedGeneration:
 
     call_id: str
     parsed: Sequence[ParsedValue]
+    refused: bool = False
+    """True for a reply without an answer: the model refused, or no reply was usable."""
 
 
 @dataclass(eq=False, slots=True)
@@ -85,10 +87,10 @@ class AskedQuestion:
     """State of one question: its gates, the candidates so far, and whether it is finished.
 
     `tolerance`: within which the samples about a functional predicate agree; None: they have to be equal.
-    `empty`: consecutive calls without an accepted value. `cut`: the budget ended it. `restored`: its candidates come
-    from an earlier run. `unread`: candidates that the parser rejected. `tries`: calls for each sample of a question
-    with one right value, until a reply has a value; `first_sample`: index of the first of them. `samples`: number of
-    samples of such a question, which have to agree.
+    `empty`: consecutive calls without an accepted value. `cut`: the budget ended it. `refused`: the last reply has no
+    answer. `restored`: its candidates come from an earlier run. `unread`: candidates that the parser rejected. `tries`:
+    calls for each sample of a question with one right value, until a reply has a value; `first_sample`: index of the
+    first of them. `samples`: number of samples of such a question, which have to agree.
     """
 
     inquiry: Inquiry
@@ -103,6 +105,7 @@ class AskedQuestion:
     empty: int = 0
     cut: bool = False
     finished: bool = False
+    refused: bool = False
     restored: bool = False
     values: list[Candidate] = field(default_factory=list)
     unread: list[Candidate] = field(default_factory=list)
@@ -148,6 +151,7 @@ class AskedQuestion:
         question = self.inquiry.question
         self.calls += len(replies)
         new: list[Candidate] = []
+        self.refused = any(reply.refused for reply in replies)
         for reply in replies:
             first: Value | None = None
             for parsed in reply.parsed:
@@ -188,7 +192,8 @@ class AskedQuestion:
         if self.inquiry.question.functional:
             last = not self._needs_samples
         else:
-            last = self.calls >= self.calls_allowed or self.empty >= EMPTY_CALLS
+            # The same question, asked once more, would be refused again.
+            last = self.refused or self.calls >= self.calls_allowed or self.empty >= EMPTY_CALLS
         # A question that the budget cut is not finished: a later run goes on with it.
         self.finished = not self.cut and (self.finished or last)
 

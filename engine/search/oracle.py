@@ -276,6 +276,8 @@ class Oracle:
         """By claim, the indicator of its fact's predicate, by which scores are calibrated."""
         self._types: dict[str, str] = {}
         """By claim about a data type, this type."""
+        self._unanswered: dict[str, str] = {}
+        """By claim without an answer, the reason. Its P(yes) is none, and no threshold may accept it."""
         self._sources: dict[str, str] = {}
         """By claim, the source that states it, for the facts that are made of the claims."""
         self._samples: dict[Question, int] = {}
@@ -569,7 +571,7 @@ class Oracle:
             if wanted.functional and self.settings.released:
                 self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
             entries = self._canonical(self._read(asker.inquiry, generation).entries, wanted.data_type)
-            replies[asker].append(ParsedGeneration(call.id, entries))
+            replies[asker].append(ParsedGeneration(call.id, entries, bool(generation.refused)))
         return replies
 
     def _read(self, inquiry: Inquiry, generation: Generation) -> Reply:
@@ -639,6 +641,11 @@ class Oracle:
                 if len(known) < len(lowest):
                     asked.cut = True  # the values before this one are judged: their scores move the threshold
                     break
+                for gate, texts in by_gate.items():
+                    reason = next((self._unanswered[text] for text in texts if text in self._unanswered), None)
+                    if reason is not None:
+                        asked.gates.unanswered.setdefault(candidate, {})[gate] = reason
+                        del known[gate]
                 scores[candidate] = known
             asked.judge(scores)
 
@@ -682,6 +689,7 @@ class Oracle:
                 for claim, score in known.items()
             )
             self.kb.add_assessments(member_assessments(known, measure))
+            self._unanswered.update((claim, score.refused) for claim, score in known.items() if score.refused)
             self._sources.update((claim, score.basis) for claim, score in known.items() if _supports(score))
             found[measure] = {claim: self._worth(claim, score, measure) for claim, score in known.items()}
         return found
@@ -737,6 +745,8 @@ class Oracle:
         model = model_name(self.models.knowledge)
         # In LINK's released code the verdicts, and so the number of calls, depend on the beam.
         restorable = {question: question.inquiry.question.id for question in asked if not self.settings.released}
+        if self.journal.retry_unusable:
+            restorable = {}  # the journal tells which of their calls are asked again
         states = self.finished.question_states(question.inquiry.question for question in restorable)
         candidates = self.finished.candidates_of(number for number, state in states.items() if state.exhausted)
         call_ids = {candidate.call_id for candidate in chain.from_iterable(candidates.values())}

@@ -196,14 +196,16 @@ def plan_run(
     settings: SearchSettings | None = None,
     *,
     prices: Mapping[str, Price] | None = None,
+    retry_unusable: bool = False,
 ) -> RunEstimate:
     """Estimate a search of these rules, given the answers in `kb`. `prices` by model name, per million tokens.
 
+    `retry_unusable`: what had no usable reply is asked again.
     Raises HapaxError where the search would: if its critic is not calibrated, or if nothing can be promised.
     """
     settings = settled_measure(settings or SearchSettings(), models)
     with KnowledgeBase(None) as scratch:
-        common = _common(library, kb, scratch, models, settings)
+        common = _common(library, kb, scratch, models, settings, retry_unusable=retry_unusable)
         estimates = []
         for rule in rules:
             reason = unanswerable(rule, library, models, settings.order)
@@ -240,12 +242,18 @@ def plan_orders(
 
 
 def _common(
-    library: Library, kb: KnowledgeBase, scratch: KnowledgeBase, models: Models, settings: SearchSettings
+    library: Library,
+    kb: KnowledgeBase,
+    scratch: KnowledgeBase,
+    models: Models,
+    settings: SearchSettings,
+    *,
+    retry_unusable: bool = False,
 ) -> _Common:
     """The data of an estimate. The oracle stores facts as it goes, in `scratch`, because an estimate writes nothing."""
     # With no calls allowed the journal answers what it knows and cuts everything else. A store that is only read needs
     # no lock on asking, which a running search holds.
-    journal = Journal(ReadOnlyCallStore(kb), Budget(max_calls=0))
+    journal = Journal(ReadOnlyCallStore(kb), Budget(max_calls=0), retry_unusable=retry_unusable)
     # Facts of models come from the stored answers, as they do in a search.
     scratch.add_facts(fact for fact in kb.facts() if fact.source is Source.GIVEN)
     worthy = worthy_settings(kb, library, models.critic, settings)

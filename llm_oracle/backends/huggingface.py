@@ -21,11 +21,12 @@ from transformers import (
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import first_items, render_values, without_values, yes_probability
+from hapax.llm_oracle.answers import FirstToken, first_items, render_values, without_values
 from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
 from hapax.llm_oracle.backends.json_decoding import JsonTokens, JsonValues
 from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListTracker, SampledByRow
 from hapax.llm_oracle.backends.loading import LoadedModel
+from hapax.llm_oracle.backends.passes import chosen_columns
 from hapax.llm_oracle.backends.prefixes import Tokens
 from hapax.llm_oracle.backends.scoring import ROOM, CausalScorer
 from hapax.llm_oracle.prompts import critic_prompt, reply_form, without_conflict
@@ -211,11 +212,12 @@ class HuggingFaceCritic:
         for tokens in prompts:
             if len(tokens) > self._loaded.context:
                 raise _too_long(self._loaded, "claim", len(tokens))
-        count = len(self._yes)
-        return [
-            CriticScore(yes_probability(logits[:count], logits[count:]), Usage(len(tokens), 1))
-            for logits, tokens in zip(self._scorer.next_logits(prompts, self._yes + self._no), prompts, strict=True)
-        ]
+        scores = []
+        found = self._scorer.next_logits(prompts, self._yes + self._no, total=True)
+        for (*logits, total), tokens in zip(found, prompts, strict=True):
+            first = FirstToken.of_logits(logits[: len(self._yes)], logits[len(self._yes) :], total)
+            scores.append(first.score(Usage(len(tokens), 1)))
+        return scores
 
     def _prompt(self, claim: str) -> Tokens:
         """Tokens of the question about a claim."""
@@ -235,8 +237,8 @@ class _EncodedPrompts:
         self._loaded = loaded
         self._room = BatchLimit(room)
 
-    def next_logits(self, prompts: Sequence[Tokens], tokens: Sequence[int]) -> list[list[float]]:
-        """For each prompt, the logits of these tokens as the decoder's first token."""
+    def next_logits(self, prompts: Sequence[Tokens], tokens: Sequence[int], total: bool = False) -> list[list[float]]:
+        """For each prompt, the logits of these tokens as the decoder's first token. `total`: as for `CausalScorer`."""
         network = self._loaded.network
 
         @torch.inference_mode()
@@ -244,7 +246,7 @@ class _EncodedPrompts:
             ids, mask = _padded(batch, self._loaded)
             start = torch.full((len(ids), 1), network.config.decoder_start_token_id, device=ids.device)
             logits = network(input_ids=ids, attention_mask=mask, decoder_input_ids=start).logits
-            return list(logits[:, 0, tokens].float().tolist())
+            return list(chosen_columns(logits[:, 0].float(), tokens, total).tolist())
 
         return distinct_in_batches(prompts, self._room, run)
 

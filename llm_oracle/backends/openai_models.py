@@ -52,6 +52,7 @@ from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import REFUSED
 from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, reply_form
 from hapax.llm_oracle.protocols import (
+    NOTHING_KNOWN,
     CriticScore,
     Generation,
     GenerationParameters,
@@ -66,9 +67,6 @@ from hapax.llm_oracle.protocols import (
 
 MOST_GIVEN_VALUES = 6
 """Number of the newest excluded values that a list begins with, as for models in this process."""
-
-NOTHING_KNOWN = 0.5
-"""P(yes) of an answer that says neither yes nor no."""
 
 MOST_SEED = 2**31 - 1
 
@@ -432,15 +430,11 @@ def _trimmed(generation: Generation | Refused, request: GenerationRequest) -> Ge
 
 
 def _likeliest(reply: Any, request: ServerRequest) -> CriticScore:
-    return _score(first_token_yes(reply), reply, request)
+    return first_token_yes(reply).score(usage(reply, request.prompt, ()))
 
 
 def _decision(reply: Any, request: ServerRequest) -> CriticScore:
-    return _score(system_one_yes(reply), reply, request)
-
-
-def _score(probability: float | None, reply: Any, request: ServerRequest) -> CriticScore:
-    return CriticScore(NOTHING_KNOWN if probability is None else probability, usage(reply, request.prompt, ()))
+    return CriticScore(system_one_yes(reply), usage(reply, request.prompt, ()))
 
 
 def _critic_score(reply: CriticScore | Refused) -> CriticScore:

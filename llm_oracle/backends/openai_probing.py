@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import parse_yes_no
+from hapax.llm_oracle.answers import LEAST_MASS_OF_PROBE, FirstToken, parse_yes_no
 from hapax.llm_oracle.backends.openai_aliases import ServedModel
 from hapax.llm_oracle.backends.openai_transport import (
     Answer,
@@ -55,6 +55,7 @@ from hapax.llm_oracle.protocols import (
 )
 
 KNOWN_CLAIM = "Paris is the capital of France."
+KNOWN_FALSEHOOD = "Paris is the capital of Spain."
 FORM_QUESTION = "Name two colours."
 """A question that says nothing about JSON."""
 
@@ -266,8 +267,11 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
     prompt = critic_prompt(KNOWN_CLAIM)
     # Some servers refuse the larger number instead of giving fewer.
     for top in (MOST_TOP, FEWER_TOP):
-        if _found(transport, critic_request(served.model, prompt, method, top), first_token_yes) is not None:
-            return CriticMethod(LOGPROBS, top)
+        true = _first_token(transport, served, KNOWN_CLAIM, method, top)
+        if true is not None and true.mass >= LEAST_MASS_OF_PROBE:
+            false = _first_token(transport, served, KNOWN_FALSEHOOD, method, top)
+            if false is not None and false.mass >= LEAST_MASS_OF_PROBE and true.probability > false.probability:
+                return CriticMethod(LOGPROBS, top)
     if _found(transport, system_one_request(served.model, prompt), system_one_yes) is not None:
         return CriticMethod(SYSTEM_ONE)
     for takes_n in (True, False):
@@ -281,6 +285,13 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
         f"{served.name} cannot be a critic: it gives no log-probabilities, and when asked whether a statement is "
         "correct, it says neither yes nor no. Choose another --critic."
     )
+
+
+def _first_token(
+    transport: Transport, served: ServedModel, claim: str, method: AnswerMethod, top: int
+) -> FirstToken | None:
+    """The beginning of the answer to a claim; None if the server does not tell it."""
+    return _found(transport, critic_request(served.model, critic_prompt(claim), method, top), first_token_yes)
 
 
 def probe_form_method(transport: Transport, served: ServedModel, method: AnswerMethod) -> FormMethod:
@@ -395,7 +406,8 @@ class Prober:
         return self._kept(ability, probe, AnswerMethod, stated_answer_method)
 
     def critic_method(self, method: AnswerMethod) -> CriticMethod:
-        ability = {"ability": "critic", **asdict(method)}
+        # The mass is part of the id: findings without it may rest on the ratio of two tiny numbers.
+        ability = {"ability": "critic", "least_mass": LEAST_MASS_OF_PROBE, **asdict(method)}
         probe = partial(probe_critic_method, served=self.served, method=method)
         return self._kept(ability, probe, CriticMethod, stated_critic_method)
 

@@ -32,7 +32,7 @@ from tenacity.wait import wait_random_exponential
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import system
-from hapax.kb.records import Outcome
+from hapax.kb.records import NO_USABLE_REPLY, Outcome
 from hapax.llm_oracle.backends.openai_wire import (
     MESSAGE_LENGTH,
     TransientFault,
@@ -50,6 +50,10 @@ AHEAD = 256
 """Requests prepared beyond those in flight, so that the server stays busy while answers are being stored."""
 
 MOST_REPLY_BYTES = 16 * 2**20
+
+MOST_FAILING = 5
+"""Different requests in a row without a usable reply after which a server counts as down. Four bad questions may stand
+together; five, with no answer among them, cost more than a look at the server."""
 
 DECREASE = 0.75
 SUCCESSES_PER_STEP = 25
@@ -194,14 +198,14 @@ def _transient_fault(state: RetryCallState) -> TransientFault:
 
 
 class Refused(PartlyAnswered):
-    """The server will never answer this request.
+    """The server will never answer this request, or no attempt brought a usable reply.
 
-    `of_this_request`: the reason is in this request alone, such as a content filter or the length of the context.
-    `usage`: tokens that the server charges for the refusal.
+    `status`: None if no reply came. `of_this_request`: the reason is in this request alone, such as a content filter or
+    the length of the context. `usage`: tokens that the server charges for it.
     """
 
     def __init__(
-        self, message: str, status: int, said: str, of_this_request: bool = False, usage: Usage | None = None
+        self, message: str, status: int | None, said: str, of_this_request: bool = False, usage: Usage | None = None
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -214,13 +218,47 @@ class Refused(PartlyAnswered):
         """The reason that the journal stores."""
         return self.said or f"HTTP {self.status}"
 
+    @property
+    def is_unusable(self) -> bool:
+        """True if the server did not refuse, but gave no usable reply."""
+        return self.said.startswith(NO_USABLE_REPLY)
+
 
 class RetriesExhausted(PartlyAnswered):
-    """All attempts of a request failed. `status` is that of the last one; None if no reply came."""
+    """The server is down: all attempts of a request failed. `status`: of the last one; None if no reply came."""
 
-    def __init__(self, message: str, fault: TransientFault) -> None:
+    def __init__(self, message: str, status: int | None) -> None:
         super().__init__(message)
-        self.status = fault.status
+        self.status = status
+
+
+class Health:
+    """Whether a server works, by what came of its requests. Used in the transport's loop only, but for `down`."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.down: RetriesExhausted | None = None
+        """Set when too many different requests in a row had no usable reply."""
+        self._failing: set[str] = set()
+
+    def answered(self) -> None:
+        """The server gave an answer, or refused one request."""
+        self.answers += 1
+        self._failing.clear()
+
+    def failed(self, request: ServerRequest, fault: RetriesExhausted) -> None:
+        """No attempt of the request brought a usable reply."""
+        # By prompt, because the samples and votes on one question fail together.
+        self._failing.add(request.prompt)
+        if len(self._failing) >= MOST_FAILING:
+            self.down = fault
+            self._failing.clear()
+
+    def raise_if_down(self) -> None:
+        """Raise RetriesExhausted once after too many failures."""
+        down, self.down = self.down, None
+        if down is not None:
+            raise down
 
 
 class Transport(Protocol):
@@ -480,6 +518,7 @@ class HttpTransport:
         self.concurrency = Concurrency(limits.max_concurrency)
         self._prepared = self.concurrency.most + AHEAD
         self._throttle = Throttle(limits, self.concurrency, sleep)
+        self._health = Health()
         self._sleep = sleep
         self._settled = asyncio.Condition()
         self._loop = asyncio.new_event_loop()
@@ -504,9 +543,9 @@ class HttpTransport:
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
 
     def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
-        """One answer or refusal per request.
+        """One answer or refusal per request. A request without a usable reply counts as refused.
 
-        Raises PartlyAnswered if the server refuses all requests or the attempts of one are used up.
+        Raises PartlyAnswered if the server refuses all requests, or is down.
         """
         return in_request_order(self.stream(requests, read), len(requests))
 
@@ -522,6 +561,8 @@ class HttpTransport:
         under_way = UnderWay(self._loop, lambda request: self._answer(request, read, account, unstored))
         waiting = enumerate(requests)
         reached: BudgetReached | None = None
+        # Requests that had no reply at all, until another one shows that the server works.
+        held: list[tuple[int, Answer | Refused]] = []
         try:
             while True:
                 if reached is None:
@@ -529,12 +570,19 @@ class HttpTransport:
                     under_way.start(more)
                 if not under_way.count:
                     break
-                answers, faults = under_way.finished()
+                finished, faults = under_way.finished()
+                answers = [answer for answer in finished if not _is_without_reply(answer[1])]
+                if any(not _is_unusable(answer) for _, answer in answers):
+                    answers, held = [*held, *answers], []
+                held += [answer for answer in finished if _is_without_reply(answer[1])]
                 if answers:
                     yield answers
                 # Whoever takes the next answers has stored these.
-                unstored.give_back(position for position, _ in (*answers, *faults))
+                unstored.give_back(position for position, _ in (*finished, *faults))
+                self._health.raise_if_down()
                 reached = reached or _budget_reached(fault for _, fault in faults)
+            if held:
+                yield held
             if reached is not None:
                 raise reached
         finally:
@@ -546,27 +594,51 @@ class HttpTransport:
         """The answer, for which a place of `unstored` stays taken until it is stored."""
         await unstored.take(request)
         key = str(uuid4())
+        answers_before = self._health.answers
+        spent = Usage()
         try:
             async for attempt in self.retries.retrying(self._sleep):
                 with attempt:
                     async with self._throttle.slot(request.tokens):
+                        sent = Attempt(request, request.most, key)
                         try:
-                            return await self._metered(Attempt(request, request.most, key), read, account)
+                            answer = await self._metered(sent, read, account)
                         except TransientFault as fault:
+                            spent = _sum(spent, sent.spent)
                             if fault.status == HTTPStatus.OK:
                                 key = str(uuid4())  # by the old one the same unusable reply might come again
                             raise
+                        self._health.answered()
+                        return answer
         except Refused as refused:
             if not refused.of_this_request:
                 raise
+            self._health.answered()
             return refused
         except TransientFault as fault:
-            raise RetriesExhausted(
-                f"{self.server.place} gave no usable reply to {request.path}: {fault.reason}. "
-                "Check the server, then run the same command: nothing that was answered is lost.",
-                fault,
-            ) from None
+            return self._unusable(request, fault, spent, self._health.answers > answers_before)
         raise AssertionError("retrying ends by an answer or a fault")
+
+    def _unusable(self, request: ServerRequest, fault: TransientFault, spent: Usage, works: bool) -> Refused:
+        """The answer to a request without a usable reply. `works`: the server answered others in the meantime.
+
+        Raises RetriesExhausted if the server is down or has no time.
+        """
+        message = (
+            f"{self.server.place} gave no usable reply to {request.path}: {fault.reason}. "
+            "Check the server, then run the same command: nothing that was answered is lost."
+        )
+        has_replied = fault.status == HTTPStatus.OK
+        # A server that wants a pause wants it from all requests, and takes none meanwhile.
+        is_busy = fault.status == HTTPStatus.TOO_MANY_REQUESTS or fault.retry_after is not None
+        if is_busy or not fault.left or not (has_replied or works):
+            raise RetriesExhausted(message, fault.status) from None
+        # A server that replies, and answers others, works: this request alone is at fault.
+        if not (has_replied and works):
+            remedy = "Requests without a usable reply are asked again with --retry-unusable." if has_replied else ""
+            self._health.failed(request, RetriesExhausted(f"{message} {remedy}".strip(), fault.status))
+        reason = f"{NO_USABLE_REPLY}{one_line(fault.reason)}"
+        return Refused(message, fault.status, reason, of_this_request=True, usage=spent)
 
     async def _metered(self, attempt: Attempt, read: ReadReply[Answer], account: Account | None) -> Answer | Refused:
         """The answer; the request is reserved and written down before it is sent, and settled whatever comes."""
@@ -609,10 +681,11 @@ class HttpTransport:
         except TimeoutError:
             raise TransientFault(f"no reply within {self.retries.timeout:g} seconds", None) from None
         except httpx2.HTTPError as fault:
-            if isinstance(fault, _NOT_SENT):
+            left = not isinstance(fault, _NOT_SENT)
+            if not left:
                 attempt.spent = None
             reason = one_line(self.server.redacted(str(fault))) or "no connection"
-            raise TransientFault(f"{type(fault).__name__}: {reason}", None) from None
+            raise TransientFault(f"{type(fault).__name__}: {reason}", None, left=left) from None
         attempt.replied(response.status_code)
         if response.status_code != HTTPStatus.OK:
             raise self._fault(response, content)
@@ -646,6 +719,20 @@ class HttpTransport:
         if status == 404:
             return "Check the model's name and the base URL, which usually ends in /v1."
         return "The model does not accept this request."
+
+
+def _is_unusable(answer: object) -> bool:
+    return isinstance(answer, Refused) and answer.is_unusable
+
+
+def _is_without_reply(answer: object) -> bool:
+    """True for a request to which no reply came, or errors only: perhaps the server is down."""
+    return isinstance(answer, Refused) and answer.is_unusable and answer.status != HTTPStatus.OK
+
+
+def _sum(spent: Usage, more: Usage | None) -> Usage:
+    more = more or Usage()
+    return Usage(spent.prompt_tokens + more.prompt_tokens, spent.completion_tokens + more.completion_tokens)
 
 
 def _available(queue: SimpleQueue[Item]) -> list[Item]:

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from itertools import accumulate, pairwise
 from typing import Any
 
-from hapax.llm_oracle.answers import yes_probability
+from hapax.llm_oracle.answers import FirstToken, yes_probability
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Usage
 
@@ -55,14 +55,17 @@ class TransientFault(Exception):  # noqa: N818  # it describes an attempt; the r
     """A failed attempt that may succeed when repeated: a temporary refusal, a server error, an unusable reply.
 
     `status`: that of the reply; None if there was no reply; 200 for a reply that cannot be used. A refusal for now
-    (429) does not count as an attempt.
+    (429) does not count as an attempt. `left`: False if no server took the request.
     """
 
-    def __init__(self, reason: str, status: int | None = 200, retry_after: float | None = None) -> None:
+    def __init__(
+        self, reason: str, status: int | None = 200, retry_after: float | None = None, left: bool = True
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
         self.retry_after = retry_after
+        self.left = left
 
     @property
     def is_congestion(self) -> bool:
@@ -116,10 +119,9 @@ def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
         return
     if message.get("tool_calls") or message.get("function_call"):
         raise TransientFault("a tool call instead of text. Switch tools off on the server, or choose another model")
-    details = _at(reply, "usage", "completion_tokens_details", "reasoning_tokens")
-    thought = message.get("reasoning_content") or message.get("reasoning") or _count(details)
+    thought = message.get("reasoning_content") or message.get("reasoning") or _reasoning_tokens(reply)
     if thought or (is_cut and not content) or is_thinking:
-        spent = _count(_at(reply, "usage", "completion_tokens")) or _count(details)
+        spent = _count(_at(reply, "usage", "completion_tokens")) or _reasoning_tokens(reply)
         tokens = f"its {spent} tokens" if spent else "its tokens"
         raise TransientFault(
             f"no text: the model spent {tokens} on reasoning. Switch reasoning off, or allow more tokens for an answer "
@@ -170,15 +172,33 @@ def is_of_one_request(status: int, codes: AbstractSet[str], message: str) -> boo
 
 
 def usage(reply: Any, asked: str, answered: Sequence[str]) -> Usage:
-    """Tokens as counted by the server; estimated from the bytes if it does not count them."""
+    """Tokens as counted by the server; estimated from the bytes if it does not count them.
+
+    Some servers leave the tokens of a model's thoughts out of the answer's, and count them in the total or apart.
+    """
     usage_field = reply.get("usage") if isinstance(reply, dict) else None
     counts = usage_field if isinstance(usage_field, dict) else {}
     prompt = _count(counts.get("prompt_tokens", counts.get("input_tokens")))
-    completion = _count(counts.get("completion_tokens", counts.get("output_tokens")))
+    total = _count(counts.get("total_tokens"))
+    known = (
+        _count(counts.get("completion_tokens", counts.get("output_tokens"))),
+        None if total is None or prompt is None else max(0, total - prompt),
+        _reasoning_tokens(reply),
+    )
+    completions = [count for count in known if count is not None]
     return Usage(
         estimated_tokens(asked) if prompt is None else prompt,
-        sum(map(estimated_tokens, answered)) if completion is None else completion,
+        max(completions) if completions else sum(map(estimated_tokens, answered)),
     )
+
+
+def _reasoning_tokens(reply: Any) -> int | None:
+    """Tokens that the model spent on its thoughts, if the server tells."""
+    for place in (("completion_tokens_details",), ("output_tokens_details",), ()):
+        count = _count(_at(reply, "usage", *place, "reasoning_tokens"))
+        if count is not None:
+            return count
+    return None
 
 
 def model_reported(reply: Any) -> str:
@@ -187,8 +207,8 @@ def model_reported(reply: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def first_token_yes(reply: Any) -> float | None:
-    """P(yes) over yes and no among the likeliest first tokens; None if neither is among them.
+def first_token_yes(reply: Any) -> FirstToken:
+    """P(yes) over yes and no among the likeliest first tokens, and their mass.
 
     A missing answer is at most as likely as the last of the listed tokens, and as the probability that they leave.
     """
@@ -201,11 +221,10 @@ def first_token_yes(reply: Any) -> float | None:
             yes.append(score)
         elif word == "no":
             no.append(score)
-    if not yes and not no:
-        return None
+    mass = min(1.0, sum(map(math.exp, (*yes, *no))))
     left = 1 - sum(math.exp(score) for _, score in likeliest)
     bound = math.log(max(SMALLEST, min(left, *(math.exp(score) for _, score in likeliest))))
-    return yes_probability(yes or [bound], no or [bound])
+    return FirstToken(yes_probability(yes or [bound], no or [bound]), mass)
 
 
 def system_one_yes(reply: Any) -> float:
@@ -296,7 +315,9 @@ def _summed(scores: Sequence[Any], starts: Sequence[int] | None, asked: SpannedT
 def _choices(reply: Any) -> list[dict[str, Any]]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
-        raise TransientFault("a reply without choices")
+        error = _at(reply, "error")
+        said = one_line(str(_at(error, "message") or error or ""))
+        raise TransientFault(f"a reply without choices ({said})" if said else "a reply without choices")
     # Servers may list choices in the order in which they were finished.
     return sorted(choices, key=lambda choice: _count(choice.get("index")) or 0)
 

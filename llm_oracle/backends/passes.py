@@ -174,9 +174,14 @@ class Passes:
             batch.append(place)
         yield batch
 
-    def chosen_logits(self, states: torch.Tensor, tokens: Sequence[int]) -> torch.Tensor:
-        """Logits [n, tokens] of these tokens alone, in float32, from states [n, size]."""
-        return torch.cat([self.logits(part)[:, tokens] for part in torch.split(states, self._pace.slice)])
+    def chosen_logits(self, states: torch.Tensor, tokens: Sequence[int], total: bool = False) -> torch.Tensor:
+        """Logits [n, tokens] of these tokens alone, in float32, from states [n, size].
+
+        `total`: with another column, the log of the sum over the whole vocabulary.
+        """
+        return torch.cat(
+            [chosen_columns(self.logits(part), tokens, total) for part in torch.split(states, self._pace.slice)]
+        )
 
     def log_probabilities(self, states: torch.Tensor, at: Sequence[int], targets: Sequence[int]) -> torch.Tensor:
         """ln P of each target token, in float32, by the state with the index in `at`, which is in ascending order.
@@ -281,3 +286,9 @@ def _trial(vocabulary: int) -> list[Tokens]:
     for text in texts:
         trial.append(tuple(token % vocabulary for token in text))
     return trial
+
+
+def chosen_columns(logits: torch.Tensor, tokens: Sequence[int], total: bool) -> torch.Tensor:
+    """The columns of these tokens, and if `total` is wanted one with the log of the sum over all tokens."""
+    chosen = logits[:, tokens]
+    return torch.cat([chosen, logits.logsumexp(-1, keepdim=True)], 1) if total else chosen

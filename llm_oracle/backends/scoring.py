@@ -44,8 +44,11 @@ class CausalScorer:
     def _passes(self) -> Passes:
         return Passes(self._loaded)  # made when it is first needed, because it tries the network
 
-    def next_logits(self, texts: Sequence[Tokens], tokens: Sequence[int]) -> list[list[float]]:
-        """For each text, none of them empty, the logits of these tokens after its end."""
+    def next_logits(self, texts: Sequence[Tokens], tokens: Sequence[int], total: bool = False) -> list[list[float]]:
+        """For each text, none of them empty, the logits of these tokens after its end.
+
+        `total`: and the log of the sum over the whole vocabulary.
+        """
 
         def read(plan: Sequence[Level]) -> list[list[float]]:
             places: list[int] = []
@@ -53,7 +56,8 @@ class CausalScorer:
             for done in self._passes.carried_out(plan):
                 if done.level == len(plan) - 1:
                     final = [len(piece.tokens) - 1 for piece in done.pieces]
-                    found.append(self._passes.chosen_logits(done.states[range(len(final)), final], tokens))
+                    states = done.states[range(len(final)), final]
+                    found.append(self._passes.chosen_logits(states, tokens, total))
                     places.extend(done.places)
             # The passes return the texts in any order.
             by_place = dict(zip(places, torch.cat(found).tolist(), strict=True))
