@@ -313,6 +313,8 @@ class Library:
     """Properties and closedness of predicates, disjoint types and constraints."""
     places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False)
     """Where a pair of subtypes or opposites is declared; pairs that were not read from a file have no place."""
+    is_closed: bool = field(default=False, compare=False)
+    """True if the closure rules are among the rules, also of a part of a closed library."""
 
     def __repr__(self) -> str:
         rules, signatures = counted(len(self.rules), "rule"), counted(len(self.signatures), "declared predicate")
@@ -488,9 +490,7 @@ class Library:
     @cached_property
     def written_rules(self) -> tuple[Rule, ...]:
         """The rules, and those that aggregates and exceptions stand for."""
-        standing = (*self.aggregate_rules, *self.exception_rules)
-        # In a library of `with_closure` they are among the rules already.
-        return (*self.rules, *(rule for rule in standing if rule not in self.rules))
+        return self.rules if self.is_closed else (*self.rules, *self.aggregate_rules, *self.exception_rules)
 
     @cached_property
     def exception_rules(self) -> tuple[Rule, ...]:
@@ -578,10 +578,9 @@ class Library:
 
     def with_closure(self) -> Library:
         """This library with the closure rules among its rules, for inference."""
-        # A library that has its closure stays as it is.
-        named = {rule.name for rule in self.rules if rule.by_declaration}
-        added = tuple(rule for rule in self.closure_rules if rule.name not in named)
-        return replace(self, rules=(*self.rules, *added)) if added else self
+        if self.is_closed or not self.closure_rules:
+            return self
+        return replace(self, rules=(*self.rules, *self.closure_rules), is_closed=True)
 
     @cached_property
     def in_premises(self) -> frozenset[str]:
