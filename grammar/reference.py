@@ -205,7 +205,8 @@ may call the predicates of the rule files and these:
 
 `C -> T ; E` is T for the first answer of C, and E if there is none; `once(G)` is the first answer of G.
 
-`aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
+A predicate, and a disjunction `A ; B`, has each answer once, however many facts and rules give it: `findall/3`,
+`bagof/3`, `setof/3` and `aggregate_all/3` collect answers, not proofs. `aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
 
 Arithmetic has `+ - * / // mod`, `abs`, `min`, `max` and `**` with a written exponent from 0 to 1000. It is exact. In a
 goal, unlike in a rule, arithmetic on a text or on a variable without a value, and a division by zero, end the goal with
