@@ -628,6 +628,26 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
     return operations.load_rules() if kept is None else kept
 
 
+def sound_library(paths: Sequence[Path], database: str | None = None) -> Library:
+    """Like `read_library`, without the rules that have errors; says which these are."""
+    library = operations.sound_rules(read_library(paths, database))
+    for item in library.left_out or ():
+        err.print(escape(str(item)), soft_wrap=True)
+    return library
+
+
+def print_idle(library: Library) -> None:
+    """Name the rules that are not used, unless by name, because they conclude nothing new."""
+    from hapax.grammar.rule_checks import adds_nothing
+
+    for rule in library.rules:
+        if adds_nothing(rule, library):
+            err.print(
+                f"rule {escape(rule.name)} is left out: it concludes nothing new. `hapax check` says why.",
+                soft_wrap=True,
+            )
+
+
 def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str) -> None:
     """Keep these rule files in the knowledge base for later commands, and say what they replace."""
     # Without paths the rules are the shipped ones, or are kept already.

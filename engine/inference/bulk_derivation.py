@@ -119,6 +119,8 @@ class DerivationReport:
     atoms: dict[str, int]
     """Atoms by derived predicate."""
     rules: tuple[DerivedRule, ...]
+    left_out: tuple[str, ...] = ()
+    """The rules that have errors, with the reasons."""
 
 
 def derive_all(
