@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import run
+from cli_fixture import invoke, run
 
 import hapax
 
@@ -129,3 +129,55 @@ def test_compiled_rules_have_the_same_answers_in_prolog_alone(tmp_path: Path) ->
     ).stdout
 
     assert output.split() == ["4", "1", "2", "5"]
+
+
+NAMES = """
+given Edge(Thing, Thing)
+given 2nd_of(Thing, Thing)
+given _own(Thing)
+given mod(Thing)
+@generic none
+Edge(Thing X, Thing Y) -> Reach(Thing X, Thing Y)
+fact Edge("a", "b")
+fact 2nd_of("a", "b")
+fact _own("a")
+fact mod("a")
+"""
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "'Reach'(X, b)",
+        "Reach(X, 'b')",
+        "aggregate_all(bag(Y), 'Reach'(Y, _), [X])",
+        "\\+ 'Reach'(b, a), X = a",
+        "'2nd_of'(X, b)",
+        "'_own'(X)",
+        "'mod'(X)",
+    ],
+)
+def test_every_predicate_of_rules_can_be_asked_for(tmp_path: Path, goal: str) -> None:
+    """A name that is no word with a small initial is quoted, as in Prolog."""
+    assert rows(goal, write(tmp_path, NAMES), stored(tmp_path)) == [["a"]]
+
+
+def test_a_suggested_predicate_can_be_asked_for(tmp_path: Path) -> None:
+    """The name of a suggestion is written as a goal takes it."""
+    rules, database = write(tmp_path, NAMES), stored(tmp_path)
+    refused = invoke("query", "reach(X, Y)", "--rules", rules, "--db", database).output
+
+    assert "'Reach'/2" in refused
+    assert rows("'Reach'(X, Y)", rules, database) == [["a", "b"]]
+
+
+def test_capitalised_atoms_can_be_assumed_and_explained(tmp_path: Path) -> None:
+    """An atom is understood as `why` prints it, and quoted."""
+    rules, database = write(tmp_path, NAMES), stored(tmp_path)
+
+    assert rows("'Reach'(c, X)", rules, database, "--assume", "'Edge'(c, d)") == [["d"]]
+    for atom in ('Reach("a", "b")', "'Reach'(a, b)"):
+        assert 'Edge("a", "b")' in run("why", atom, "--rules", rules, "--db", database).stdout
+    assert "does not hold" in run("why-not", "'Reach'(b, a)", "--rules", rules, "--db", database).stdout
+    with hapax.KnowledgeBase(database) as kb:
+        assert hapax.query("'Reach'(X, Y)", hapax.load_rules(rules), kb).rows == [("a", "b")]
