@@ -415,7 +415,7 @@ with_goal_seconds = click.option(
     type=Finite(0, MOST_SECONDS, min_open=True),
     default=60.0,
     show_default=True,
-    help="Time limit of each goal that the explanation needs.",
+    help="Limit of processor time of each goal that the explanation needs.",
 )
 
 # Defaults as in `QueryLimits`; written out, so that `--help` does not import the engine.
@@ -425,7 +425,7 @@ with_limits = together(
         type=Finite(0, MOST_SECONDS, min_open=True),
         default=10.0,
         show_default=True,
-        help="Time limit of a goal.",
+        help="Limit of processor time of a goal.",
     ),
     click.option(
         "--inferences",

@@ -170,6 +170,11 @@ def called_indicators(goal: Goal, library: Library) -> tuple[str, ...]:
     return tuple(dict.fromkeys(called))
 
 
+def calls(goal: Goal, indicator: str) -> Iterator[Compound]:
+    """The calls of a predicate in the goal."""
+    return (term for term in _compounds(goal.term) if term.indicator == indicator)
+
+
 class _GoalChecker:
     """Walks a goal by the kinds of its arguments and collects diagnostics. Replaces `/` by exact division."""
 

@@ -199,8 +199,8 @@ the first argument. A missing form is made from the affirmative one; a predicate
 _GOALS = """## Goals
 
 `hapax query` reads goals in Prolog's notation: variables are capitalised; texts are lower-case words or quoted. A
-predicate whose name is no such word is quoted before its bracket: `'Reach'(X, Y)`; a capitalised one need not be. A goal
-may call the predicates of the rule files and these:
+predicate whose name is no such word is quoted before its bracket, as in `'Reach'(X, Y)`. A goal may call the predicates
+of the rule files and these:
 
 {built_ins}.
 

@@ -113,6 +113,7 @@ def test_facts_that_are_read_on_demand_are_counted_once(tmp_path: Path) -> None:
     assert rows("aggregate_all(count, is_at(X, c7), N)", rules, database) == [[60]]
     assert rows("aggregate_all(count, is_at(p7, X), N)", rules, database) == [[1]]
     assert rows("aggregate_all(count, (lives_in(X, c7), is_at(X, Y)), N)", rules, database) == [[60]]
+    assert rows("aggregate_all(count, (lives_in(X, Y), works_in(X, Z), is_at(X, A)), N)", rules, database) == [[3_000]]
 
 
 @pytest.mark.skipif(shutil.which("swipl") is None, reason="needs the program swipl")
