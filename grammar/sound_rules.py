@@ -64,9 +64,8 @@ class _StatementPlaces:
         for item in library.declarations:
             is_removable = isinstance(item, AggregateDeclaration | Constraint)
             statements.append((item.place, item if is_removable else None))  # type: ignore[arg-type]
-        declared = (signature for signature in library.signatures if signature.declared)
-        others = chain(declared, library.facts, library.examples)
-        statements += [(item.place, None) for item in others]
+        statements += [(signature.place, None) for signature in library.signatures if signature.declared]
+        statements += [(atom.place, None) for atom in (*library.facts, *library.examples)]
         statements += [(place, None) for place in library.places.values()]
         for place, statement in statements:
             if place is not None:
