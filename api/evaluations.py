@@ -338,11 +338,11 @@ def evaluate_instruction(
     """
     from dataclasses import replace
 
-    from hapax.api.operations import chosen_rules, refuse_faulty
+    from hapax.api.operations import chosen_rules, sound_rules
     from hapax.evaluation.link.baselines.session import InstructOptions, run_instruct
     from hapax.llm_oracle.backend import OpeningOptions
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     chosen = chosen_rules(rules, only)
     # A simulated model makes its world from the rules.
     opening = replace(opening or OpeningOptions(), library=rules)
@@ -374,11 +374,11 @@ def evaluate_grid(
     """
     from dataclasses import replace
 
-    from hapax.api.operations import refuse_faulty
+    from hapax.api.operations import sound_rules
     from hapax.evaluation.link.baselines.grid import GridRun
     from hapax.llm_oracle.backend import OpeningOptions
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     # A simulated model makes its world from the rules.
     opening = replace(opening or OpeningOptions(), library=rules)
     if grid.seed is not None:  # before the caller's seed, so that the file alone reproduces its grid
@@ -554,7 +554,7 @@ def _named_method(text: str, theories: str | Path | None, mapper: str | None) ->
 
 
 def _referee(theories: str | Path | None) -> Referee:
-    from hapax.api.operations import load_rules, refuse_faulty
+    from hapax.api.operations import load_rules, sound_rules
     from hapax.evaluation.winograd.reasoner.parsing import parser_installed
     from hapax.evaluation.winograd.reasoner.reasoning import AgreementCheck
     from hapax.evaluation.winograd.theories.patterns import load_patterns
@@ -565,5 +565,5 @@ def _referee(theories: str | Path | None) -> Referee:
     if theories is None:
         return Referee(agreement=agreement)
     library = load_rules(theories)
-    refuse_faulty(library)
+    library = sound_rules(library)
     return Referee(library, load_patterns(Path(theories).glob("*.toml")), agreement)

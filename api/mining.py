@@ -61,11 +61,11 @@ def mine_rules(
     a sheet of decisions beside it or in `sheet`. Decide by `review.decide(row, "accept", by)`, then call
     `review.write()`. `progress` takes a line of text now and then.
     """
-    from hapax.api.operations import refuse_faulty
+    from hapax.api.operations import sound_rules
     from hapax.engine.mining.mine import MiningOptions, mine
     from hapax.engine.mining.review import mined_review, without_output
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     # What an earlier run wrote to the output is mined again, and not taken for known.
     library = rules if output is None else without_output(rules, Path(output))
     found = mine(kb, library, options or MiningOptions(), progress or (lambda _: None))

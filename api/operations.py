@@ -264,28 +264,33 @@ def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[
     return writers[form](rules)
 
 
-def refuse_faulty(rules: Library) -> None:
-    """Raises RulesRejected if a rule has errors: half of its statements would be wrong.
+def sound_rules(rules: Library) -> Library:
+    """The rules without those that cannot be evaluated, which `left_out` of the result names with the reasons.
 
-    Stored entailments that were added as rules are not refused: their types are a parser's, and their scores decide.
+    Raises RulesRejected for an error that is not one of a rule, such as a cycle of types. Stored entailments that were
+    added as rules stay: their types are a parser's, and their scores decide.
     """
-    from hapax.grammar.checks import library_errors
+    from hapax.grammar.sound_rules import sound_part
     from hapax.kb.schema import ENTAILS
 
-    errors = [error for error in library_errors(rules) if error.place.file != ENTAILS]
-    if errors:
-        raise RulesRejected(errors)
+    return sound_part(rules, ENTAILS)
 
 
 def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
-    """The named rules; without names all but withdrawn ones and those that only define a predicate for others.
+    """The named rules; without names all that can conclude something new, but for withdrawn ones and definitions.
 
-    Raises HapaxError for a name that no rule has.
+    A definition is a rule that only defines a predicate for others. Raises HapaxError for a name that no rule has, and
+    RulesRejected if every rule, or a named one, was left out for its errors.
     """
+    from hapax.grammar.rule_checks import adds_nothing
+
     names = _texts(names)
     if names:
         return [rules.rule(name) for name in names]
-    return [rule for rule in rules.rules if not rules.is_definition(rule) and rule.withdrawn is None]
+    if not rules.rules:
+        rules.refuse_left_out(item.indicator for item in rules.left_out or ())
+    kept = (rule for rule in rules.rules if not rules.is_definition(rule) and rule.withdrawn is None)
+    return [rule for rule in kept if not adds_nothing(rule, rules)]
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------
@@ -501,13 +506,14 @@ def search(
     """Search head and long-tail statements for rules and store them with their proofs.
 
     `only`: a name or names of rules, instead of all. Unless `settings` name a prompt profile, the one that suits the
-    model best is probed, once per model. The same search again asks nothing twice; one that reached its budget goes on.
+    model best is probed, once per model. Rules with errors are left out; `check_rules` names them.
+    The same search again asks nothing twice; one that reached its budget goes on.
     Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.settings import SearchSettings
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
     return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), display))
@@ -542,7 +548,7 @@ def plan(
     from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import price_table
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     settings = settings or SearchSettings()
     # A profile that is not chosen yet is probed by the search; the plan counts these requests.
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
@@ -593,7 +599,7 @@ def query(
     from hapax.engine.probability.answers import probable_answers
     from hapax.engine.query_options import QueryOptions
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     theory = Theory(rules, kb, _texts(assume))
     options = options or QueryOptions()
     limits, probability = options.limits, options.probability
@@ -646,7 +652,7 @@ def derive(
     Where statements are stored and few facts have changed since, only what the change affects is derived. `engine`:
     `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly. `probability`: the statements
     come with the probabilities of what their rules need, the most probable first. `seconds`: a time limit, after which
-    LimitExceeded is raised and nothing is stored.
+    LimitExceeded is raised and nothing is stored. The report names the rules that were left out for their errors.
     """
     from hapax.api.results import Derivation, StatementChances
     from hapax.engine.inference.bulk_derivation import derive_all, read_statements
@@ -657,7 +663,7 @@ def derive(
 
     if engine not in ENGINES:
         raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     chosen = chosen_rules(rules, only)
     # With the rules that derive premises of the chosen ones.
     library = relevant_library(rules, *chosen) if only else rules
@@ -676,6 +682,7 @@ def derive(
             yield statement_probabilities(kb, library, rule, probability or ProbabilityOptions())
 
     report = derive_all(kb, library, chosen, engine, seconds=seconds)
+    report = replace(report, left_out=tuple(map(str, rules.left_out or ())))
     if probability is None:
         return Derivation(report, stored, lines)
     return Derivation(report, stored, lines, StatementChances(chances, probability.at_least, basis_of(kb)))
@@ -726,7 +733,7 @@ def why(
     from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     named = text if isinstance(text, str) else text.id
     with PrologSession(seconds) as session:
         return Explanation(explain(Theory(rules, kb, _texts(assume)), named, session, probability=probability))
@@ -744,6 +751,6 @@ def why_not(
     from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
 
-    refuse_faulty(rules)
+    rules = sound_rules(rules)
     with PrologSession(seconds) as session:
         return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom, session))

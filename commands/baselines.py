@@ -17,7 +17,7 @@ from hapax.commands.options import (
     open_journal,
     open_kb,
     opening_options,
-    read_library,
+    sound_library,
     warn_of_prices,
     with_budget,
     with_chosen,
@@ -89,9 +89,8 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
     hapax evaluate instruct --rule allergy --wording all -m openai:gpt-4.1 --max-calls 200
     hapax evaluate likelihood --figure 13 --out figures
     """
-    library = read_library(paths)
-    # Before the file of the knowledge base is made.
-    operations.refuse_faulty(library)
+    # Before the file of the knowledge base is made: all rules may have errors.
+    library = sound_library(paths)
     operations.chosen_rules(library, chosen)
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
@@ -136,8 +135,7 @@ def grid(config: Path, **options: Any) -> None:
     settings = evaluations.read_grid(config)
     # The file names the models, so `with_opening` cannot compare the prices with options.
     warn_of_prices(dict(options["prices"]), settings.model_names)
-    library = read_library(settings.files)
-    operations.refuse_faulty(library)  # before the file of the knowledge base is made
+    library = sound_library(settings.files)  # before the file of the knowledge base is made
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Loading models") as status:

@@ -18,8 +18,9 @@ from hapax.commands.options import (
     Finite,
     keep_rules,
     open_kb,
+    print_idle,
     probability_options,
-    read_library,
+    sound_library,
     with_at_least,
     with_chosen,
     with_database,
@@ -88,7 +89,9 @@ def derive(  # noqa: PLR0917  one parameter an option
     hapax derive --tables bulk
     hapax derive --probability --at-least 0.9 -o statements.jsonl
     """
-    library, probability = read_library(paths, database), probability_options(options)
+    library, probability = sound_library(paths, database), probability_options(options)
+    if not chosen:
+        print_idle(library)
     # Before the derivation, which can take long.
     outputs.check_derivation_outputs(output, tables)
     with open_kb(database, existing=True) as kb:

@@ -438,7 +438,7 @@ with_goal_seconds = click.option(
     type=Finite(0, MOST_SECONDS, min_open=True),
     default=60.0,
     show_default=True,
-    help="Time limit of each goal that the explanation needs.",
+    help="Limit of processor time of each goal that the explanation needs.",
 )
 
 # Defaults as in `QueryLimits`; written out, so that `--help` does not import the engine.
@@ -448,7 +448,7 @@ with_limits = together(
         type=Finite(0, MOST_SECONDS, min_open=True),
         default=10.0,
         show_default=True,
-        help="Time limit of a goal.",
+        help="Limit of processor time of a goal.",
     ),
     click.option(
         "--inferences",
@@ -649,6 +649,26 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
                 soft_wrap=True,
             )
     return operations.load_rules() if kept is None else kept
+
+
+def sound_library(paths: Sequence[Path], database: str | None = None) -> Library:
+    """Like `read_library`, without the rules that have errors; says which these are."""
+    library = operations.sound_rules(read_library(paths, database))
+    for item in library.left_out or ():
+        err.print(escape(str(item)), soft_wrap=True)
+    return library
+
+
+def print_idle(library: Library) -> None:
+    """Name the rules that are not used, unless by name, because they conclude nothing new."""
+    from hapax.grammar.rule_checks import adds_nothing
+
+    for rule in library.rules:
+        if adds_nothing(rule, library):
+            err.print(
+                f"rule {escape(rule.name)} is left out: it concludes nothing new. `hapax check` says why.",
+                soft_wrap=True,
+            )
 
 
 def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str) -> None:

@@ -24,7 +24,7 @@ from hapax.commands.options import (
     probability_options,
     query_limits,
     question_settings,
-    read_library,
+    sound_library,
     with_assume,
     with_at_least,
     with_budget,
@@ -81,7 +81,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     hapax query 'went_to(john, Place)' --entail 0.8
     hapax query 'is_ingredient_in(butter, Dish)' --probability --at-least 0.9
     """
-    library = read_library(paths, database)
+    library = sound_library(paths, database)
     # Options that contradict each other end the command here.
     limits, probability = query_limits(options), probability_options(options)
     if options["queue"] is not None and not options["ask"]:
@@ -137,7 +137,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     hapax why 'is_not_able_to_eat(tom, "chicken Kiev")' --probability
     """
     with open_kb(database, read_only=True) as kb:
-        rules = _entailing(read_library(paths, database), kb, options["entail"], text)
+        rules = _entailing(sound_library(paths, database), kb, options["entail"], text)
         probability = probability_options(options)
         assume, seconds = options["assume"], options["seconds"]
         explanation = operations.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
@@ -159,7 +159,7 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     hapax why-not 'is_ingredient_in(butter, hummus)'
     """
     with open_kb(database, read_only=True) as kb:
-        rules = _entailing(read_library(paths, database), kb, options["entail"], atom)
+        rules = _entailing(sound_library(paths, database), kb, options["entail"], atom)
         explanation = operations.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
         _print_explanation(explanation, options["as_json"])
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from hapax.api.operations import chosen_rules, refuse_faulty
+from hapax.api.operations import chosen_rules
 from hapax.commands.console import (
     BUDGET_REACHED,
     DONE,
@@ -31,9 +31,10 @@ from hapax.commands.options import (
     load_models,
     open_journal,
     open_kb,
+    print_idle,
     profile_choice,
-    read_library,
     search_settings,
+    sound_library,
     with_budget,
     with_chosen,
     with_database,
@@ -110,7 +111,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     """
     from hapax.grammar.dependencies import graph_text
 
-    library = read_library(paths)
+    library = sound_library(paths)
     rules = chosen_rules(library, chosen)
     if graph:
         click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
@@ -166,9 +167,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     """
     from hapax.engine.search.job import SearchJob
 
-    library = read_library(paths)
-    # Before the file of the knowledge base is made.
-    refuse_faulty(library)
+    # Before the file of the knowledge base is made: all rules may have errors.
+    library = sound_library(paths)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:
         print_estimate(estimate_run(library, rules, options)[0], options["as_json"])
@@ -176,6 +176,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     # A withdrawn rule that is named is searched.
     if not chosen:
         _print_withdrawn(library, rules)
+        print_idle(library)
     # Options that contradict each other end the command here, before a model is loaded.
     settings = search_settings(options)
     options["critic"] = _default_critic(library, options)

@@ -46,7 +46,7 @@ from hapax.engine.search.ranking import repetition_penalty
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
-from hapax.grammar.errors import GoalRejected, HapaxError
+from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
 from hapax.grammar.prolog_text import atom_goal, clause_text, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
@@ -343,6 +343,8 @@ def _atom(text: str, theory: Theory) -> tuple[Theory, Atom]:
         return worded_atom(text, theory)
     except GoalRejected as rejected:
         reason = " ".join(diagnostic.text for diagnostic in rejected.diagnostics)
+    except RulesRejected:
+        raise  # of a rule that was left out
     except HapaxError as fault:
         reason = str(fault)
     # Raised out here, so that the parser's error is not shown as its cause.

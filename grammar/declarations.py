@@ -141,8 +141,10 @@ class ExceptionClause:
         whole = stated if variable_names(stated) <= bound else (*premise, *stated)
         variables = dict.fromkeys(chain.from_iterable(item.variables for item in premise))
         arguments = tuple(variable for variable in variables if variable.name in shared)
-        # From the text, so that an exception has the same name in every reading, whatever its rule is called.
-        digest = sha256(" & ".join(map(str, whole)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        # Two rules share a name only if conditions and arguments agree. The rule's name is no part of it, because a
+        # stored rule can have another one.
+        text = " & ".join(map(str, (*whole, *arguments)))
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         word = next((item.atom.predicate for item in stated if isinstance(item, Literal)), "comparison")
         name = f"unless_{word}_{digest}"
         return cls(Atom(name, arguments, place), whole, stated, place)

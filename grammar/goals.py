@@ -6,6 +6,7 @@ Prolog never reads a goal as it was typed: `allowed_goal` checks its term, and o
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -150,6 +151,14 @@ def allowed_goal(
     return Goal(term, tuple(dict.fromkeys(names))), tuple(checker.diagnostics)
 
 
+_BARE_NAME = re.compile(r"(?!(?:not|is|mod)$)(?![A-Z_])[^\W\d]\w*")
+
+
+def goal_name(predicate: str) -> str:
+    """A predicate's name as a goal has it: quoted unless it is a word that begins with a small letter."""
+    return predicate if _BARE_NAME.fullmatch(predicate) else prolog_atom(predicate)
+
+
 def goal_text(goal: Goal) -> str:
     """The goal as Prolog text, fully bracketed and quoted, with the variables' names."""
     return _text(goal.term)
@@ -159,6 +168,11 @@ def called_indicators(goal: Goal, library: Library) -> tuple[str, ...]:
     """Indicators of the library's predicates that the goal calls, in order of occurrence."""
     called = (term.indicator for term in _compounds(goal.term) if library.knows(term.indicator))
     return tuple(dict.fromkeys(called))
+
+
+def calls(goal: Goal, indicator: str) -> Iterator[Compound]:
+    """The calls of a predicate in the goal."""
+    return (term for term in _compounds(goal.term) if term.indicator == indicator)
 
 
 class _GoalChecker:
@@ -257,10 +271,10 @@ class _GoalChecker:
         signatures = self.library.completed().signatures
         for indicator in (*(signature.indicator for signature in signatures), *BUILT_INS):
             name, _, arity = indicator.rpartition("/")
-            if name.isidentifier():  # operators resemble nothing
-                by_name.setdefault(name, []).append(f"{name}/{arity}")
+            if name not in INFIX and name != "\\+":  # operators resemble nothing
+                by_name.setdefault(name.casefold(), []).append(f"{goal_name(name)}/{arity}")
         near: list[str] = []
-        for name in get_close_matches(term.functor, by_name, n=3, cutoff=0.6):
+        for name in get_close_matches(term.functor.casefold(), by_name, n=3, cutoff=0.6):
             near += by_name[name]
         question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
         remedy = self.elsewhere(term.indicator)

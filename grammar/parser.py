@@ -21,7 +21,16 @@ from lark.exceptions import UnexpectedToken
 from hapax.grammar import syntax
 from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, TextRepair
-from hapax.grammar.goals import Compound, Elsewhere, Goal, GoalList, GoalTerm, GoalVariable, allowed_goal
+from hapax.grammar.goals import (
+    Compound,
+    Elsewhere,
+    Goal,
+    GoalList,
+    GoalTerm,
+    GoalVariable,
+    allowed_goal,
+    called_indicators,
+)
 from hapax.grammar.hints import (
     DIAGNOSTICS_PER_FILE,
     SYNTAX_HINTS,
@@ -172,7 +181,8 @@ def _last_place(file: str, text: str) -> Place:
 def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
     """The goal of a query, checked against the predicates of the library. Raises `GoalRejected`.
 
-    Raises HapaxError for a text constant that Prolog cannot hold; some of these are found only by `goal_text`.
+    Raises RulesRejected for a predicate of which a rule was left out, and HapaxError for a text constant that Prolog
+    cannot hold; some of these are found only by `goal_text`.
     """
     try:
         term = _goal_term(text)
@@ -187,6 +197,7 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
     goal, diagnostics = allowed_goal(term, library, elsewhere)
     if diagnostics:
         raise GoalRejected(_capped("<goal>", list(diagnostics)), {"<goal>": text})
+    library.refuse_left_out(called_indicators(goal, library))
     return goal
 
 
@@ -775,11 +786,7 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         return Constant(str(parts[0]))
 
     def text(self, parts: list[Token]) -> Constant:
-        try:
-            return Constant(unquoted(parts[0]))
-        except ValueError as error:
-            diagnostic = hint("unknown escape").at(_place("<goal>", parts[0]), escape=str(error))
-            raise RulesRejected([diagnostic]) from None
+        return Constant(_unescaped(parts[0]))
 
     def number(self, parts: list[Token]) -> Constant:
         value = number_value(parts[0])
@@ -789,9 +796,10 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         return Constant(value)
 
     def call(self, parts: list[Any]) -> Compound:
-        # The predicate's name is a token as well; all other tokens are signs.
-        name, *arguments = (part for part in parts if not isinstance(part, Token) or part.type == "WORD")
-        return Compound(str(name), tuple(arguments), _place("<goal>", name))
+        # The predicate's name is a token as well; all other tokens are signs. A name before a bracket is no variable.
+        name, *arguments = (part for number, part in enumerate(parts) if number == 0 or not isinstance(part, Token))
+        functor = _unescaped(name) if name.type == "SINGLE" else str(name)
+        return Compound(functor, tuple(arguments), _place("<goal>", name))
 
     def group(self, parts: list[Any]) -> Any:
         return parts[1]
@@ -800,6 +808,14 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         has_tail = any(isinstance(part, Token) and part.type == "BAR" for part in parts)
         terms = tuple(part for part in parts if part is not None and not isinstance(part, Token))
         return GoalList(terms[:-1], terms[-1]) if has_tail else GoalList(terms)
+
+
+def _unescaped(token: Token) -> str:
+    """The text of a quoted token of a goal. Raises RulesRejected for an unknown escape."""
+    try:
+        return unquoted(token)
+    except ValueError as error:
+        raise RulesRejected([hint("unknown escape").at(_place("<goal>", token), escape=str(error))]) from None
 
 
 @cache

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import AggregateDeclaration
-from hapax.grammar.dependencies import recursive_predicates
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
@@ -189,7 +188,7 @@ def definition_text(signature: PredicateSignature) -> str:
 
 
 def program_text(library: Library, module: str = MODULE) -> str:
-    """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added.
+    """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added at any time.
 
     The negation of an open predicate needs a fact of `hapax_denied NAME`, which whoever denies an atom adds.
     """
@@ -207,18 +206,19 @@ def program_text(library: Library, module: str = MODULE) -> str:
     # A computed predicate can also be concluded by rules; only the others need no dynamic declaration.
     only_computed = {signature.indicator for signature in computed} - library.derived
     asserted = [text for indicator, text in indicators.items() if indicator not in only_computed]
-    # Without tables a recursion over facts that form a cycle would never end.
-    tabled = [indicators[indicator] for indicator in sorted(recursive_predicates(library))]
+    # A table has each atom once, however many proofs it has, and recursion over a cycle of facts ends. An incremental
+    # table follows the facts that are added.
+    tabled = [indicators[indicator] for indicator in sorted(library.derived)]
     blocks = [
         f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).\n"
         # Variables keep the rule's names, even one that occurs once, of which Prolog would warn.
         ":- style_check(-singleton).",
         ":- use_module(library(lists))." if library.aggregates else "",
-        _directives("dynamic", [*asserted, *map(_denials_of, sorted(library.open_negations))]),
+        _directives("dynamic", [*asserted, *map(_denials_of, sorted(library.open_negations))], " as incremental"),
         # Clauses follow the order of the facts and rules, so those of a predicate may lie apart.
         _directives("discontiguous", indicators.values()),
-        _directives("table", tabled),
-        "\n".join(f"{atom_goal(fact)}." for fact in library.facts),
+        _directives("table", tabled, " as incremental"),
+        "\n".join(dict.fromkeys(f"{atom_goal(fact)}." for fact in library.facts)),
         *(definition_text(signature) for signature in computed),
         *(f"% {_comment(rule.name)}\n{clause_text(rule, library)}" for rule in library.rules),
     ]
@@ -347,8 +347,8 @@ def _denials_of(indicator: str) -> str:
     return f"{prolog_atom(denial_name(name))}/{arity}"
 
 
-def _directives(name: str, indicators: Iterable[str]) -> str:
-    return "\n".join(f":- {name} {indicator}." for indicator in indicators)
+def _directives(name: str, indicators: Iterable[str], mode: str = "") -> str:
+    return "\n".join(f":- {name} {indicator}{mode}." for indicator in indicators)
 
 
 def _comment(text: str) -> str:

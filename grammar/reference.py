@@ -198,12 +198,16 @@ the first argument. A missing form is made from the affirmative one; a predicate
 
 _GOALS = """## Goals
 
-`hapax query` reads goals in Prolog's notation: variables are capitalised; texts are lower-case words or quoted. A goal
-may call the predicates of the rule files and these:
+`hapax query` reads goals in Prolog's notation: variables are capitalised; texts are lower-case words or quoted. A
+predicate whose name is no such word is quoted before its bracket, as in `'Reach'(X, Y)`. A goal may call the predicates
+of the rule files and these:
 
 {built_ins}.
 
 `C -> T ; E` is T for the first answer of C, and E if there is none; `once(G)` is the first answer of G.
+
+A predicate, and a disjunction `A ; B`, has each answer once, however many facts and rules give it: `findall/3`,
+`bagof/3`, `setof/3` and `aggregate_all/3` collect answers, not proofs.
 
 `aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
 
@@ -214,8 +218,10 @@ an error that names it.
 
 _DIAGNOSTICS = """## Diagnostics
 
-Each kind of diagnostic has a code, a message with a remedy, and an example that causes it. Rules with errors (`HPX0..`
-and `HPX1..`) are not searched; warnings (`HPX2..`) and notes (`HPX3..`) prevent nothing.
+Each kind of diagnostic has a code, a message with a remedy, and an example that causes it. A file that cannot be read
+(`HPX0..`) is refused as a whole. A rule or aggregate with an error is left out, and so are those that need what it
+concludes; goals about these predicates are refused, and all others are answered. An error of a type, a fact or another
+declaration refuses the file. Warnings and notes prevent nothing.
 
 ### Malformed rules and goals
 

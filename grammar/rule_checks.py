@@ -6,6 +6,7 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from hapax.grammar.attributes import GenericBy
@@ -22,6 +23,7 @@ from hapax.grammar.terms import (
     Comparison,
     Constant,
     Expression,
+    Literal,
     Term,
     Variable,
     expression_text,
@@ -128,7 +130,7 @@ def _connected_variables(rule: Rule) -> list[set[str]]:
     return groups
 
 
-TAUTOLOGY: Final = RuleFault.error(
+TAUTOLOGY: Final = RuleFault.warning(
     "HPX104", "tautology",
     "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
 )  # fmt: skip
@@ -138,18 +140,32 @@ TAUTOLOGY: Final = RuleFault.error(
 def tautology(library: Library) -> Iterator[Diagnostic]:
     """Conclusions that the premise already states; paper, section 2.2."""
     for rule in library.rules:
-        conclusion = rule.conclusion.atom
-        for literal in rule.literals:
-            # `not cannot_eat(X, A)` states what `can_eat(X, A)` concludes.
-            opposite = library.opposite_of(literal.atom.predicate) if literal.negated else literal.atom.predicate
-            same_arguments = _untyped(literal.atom.arguments) == _untyped(conclusion.arguments)
-            if same_arguments and opposite == conclusion.predicate:
-                yield TAUTOLOGY.at(
-                    rule.at(conclusion.place),
-                    f"rule {rule.name} is a tautology: its premise already states {literal}",
-                    "Conclude something that the premise does not state",
-                    rule.at(literal.atom.place),
-                )
+        for literal in _restated(rule, library):
+            yield TAUTOLOGY.at(
+                rule.at(rule.conclusion.atom.place),
+                f"rule {rule.name} is a tautology: its premise already states {literal}",
+                "Conclude something that the premise does not state",
+                rule.at(literal.atom.place),
+            )
+
+
+def _restated(rule: Rule, library: Library) -> Iterator[Literal]:
+    """The literals of the premise that state the conclusion."""
+    conclusion = rule.conclusion.atom
+    for literal in rule.literals:
+        # `not cannot_eat(X, A)` states what `can_eat(X, A)` concludes.
+        opposite = library.opposite_of(literal.atom.predicate) if literal.negated else literal.atom.predicate
+        same_arguments = _untyped(literal.atom.arguments) == _untyped(conclusion.arguments)
+        if same_arguments and opposite == conclusion.predicate:
+            yield literal
+
+
+def adds_nothing(rule: Rule, library: Library) -> bool:
+    """True if the rule concludes nothing new from any facts: a tautology, or a premise that can never hold."""
+    if contradiction(rule.premise, library) or any(not literal.negated for literal in _restated(rule, library)):
+        return True
+    sides = chain.from_iterable((comparison.left, comparison.right) for comparison in rule.comparisons)
+    return any(is_zero(divisor, library) for divisor in chain.from_iterable(map(divisors, sides)))
 
 
 def _untyped(terms: tuple[Term, ...]) -> list[str]:
@@ -199,7 +215,7 @@ def generic_by_position(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-NEVER: Final = RuleFault.error(
+NEVER: Final = RuleFault.warning(
     "HPX108", "premise that can never hold",
     "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
 )  # fmt: skip
@@ -338,7 +354,7 @@ def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-DIVISION_BY_ZERO: Final = RuleFault.error(
+DIVISION_BY_ZERO: Final = RuleFault.warning(
     "HPX125", "division by zero",
     "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
 )  # fmt: skip

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import TypeGuard
 
@@ -29,7 +29,7 @@ from hapax.grammar.declarations import (
     Property,
     PropertyDeclaration,
 )
-from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
 from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import (
     MAXIMUM_POWER,
@@ -295,6 +295,24 @@ def atoms_of(rules: Iterable[Rule]) -> Iterator[Atom]:
         yield from rule.atoms
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A rule, aggregate or constraint that is not evaluated.
+
+    `indicator`: the predicate that it concludes, or "". `errors`: the faults that are the reason, which may be those of
+    a rule that this one needs.
+    """
+
+    name: str
+    indicator: str
+    errors: tuple[Diagnostic, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        refused = f" Goals that need {self.indicator} are refused." if self.indicator else ""
+        return f"{self.errors[0].place}: {self.name} is left out: {self.reason}{refused}"
+
+
 @dataclass(frozen=True, repr=False)
 class Library:
     """The content of one or more rule files."""
@@ -313,6 +331,10 @@ class Library:
     """Properties and closedness of predicates, disjoint types and constraints."""
     places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False)
     """Where a pair of subtypes or opposites is declared; pairs that were not read from a file have no place."""
+    is_closed: bool = field(default=False, compare=False)
+    """True if the closure rules are among the rules, also of a part of a closed library."""
+    left_out: tuple[LeftOut, ...] | None = field(default=None, compare=False)
+    """What `sound_part` has left out of this library; None for a library that may have errors."""
 
     def __repr__(self) -> str:
         rules, signatures = counted(len(self.rules), "rule"), counted(len(self.signatures), "declared predicate")
@@ -394,10 +416,21 @@ class Library:
         signature = self._signatures.get(indicator)
         return signature.kind if signature is not None else None
 
+    def refuse_left_out(self, indicators: Iterable[str] = (), rules: Iterable[str] = ()) -> None:
+        """Raise RulesRejected with the errors for which these predicates, or rules of these names, are left out."""
+        wanted, named = set(indicators), {f"rule {name}" for name in rules}
+        items = [item for item in self.left_out or () if item.indicator in wanted or item.name in named]
+        if errors := dict.fromkeys(chain.from_iterable(item.errors for item in items)):
+            raise RulesRejected(errors)
+
     def rule(self, name: str) -> Rule:
-        """The rule with this name, the first if the name is repeated. Raises HapaxError."""
+        """The rule with this name, the first if the name is repeated.
+
+        Raises HapaxError, and RulesRejected for a rule that was left out.
+        """
         rule = self._rules.get(name)
         if rule is None:
+            self.refuse_left_out(rules=[name])
             files_of_rules = dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file)
             # The folder of an absolute path is long, and the same for all the files that ship.
             names = [Path(file).name if Path(file).is_absolute() else file for file in files_of_rules]
@@ -488,9 +521,7 @@ class Library:
     @cached_property
     def written_rules(self) -> tuple[Rule, ...]:
         """The rules, and those that aggregates and exceptions stand for."""
-        standing = (*self.aggregate_rules, *self.exception_rules)
-        # In a library of `with_closure` they are among the rules already.
-        return (*self.rules, *(rule for rule in standing if rule not in self.rules))
+        return self.rules if self.is_closed else (*self.rules, *self.aggregate_rules, *self.exception_rules)
 
     @cached_property
     def exception_rules(self) -> tuple[Rule, ...]:
@@ -578,10 +609,9 @@ class Library:
 
     def with_closure(self) -> Library:
         """This library with the closure rules among its rules, for inference."""
-        # A library that has its closure stays as it is.
-        named = {rule.name for rule in self.rules if rule.by_declaration}
-        added = tuple(rule for rule in self.closure_rules if rule.name not in named)
-        return replace(self, rules=(*self.rules, *added)) if added else self
+        if self.is_closed or not self.closure_rules:
+            return self
+        return replace(self, rules=(*self.rules, *self.closure_rules), is_closed=True)
 
     @cached_property
     def in_premises(self) -> frozenset[str]:

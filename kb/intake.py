@@ -364,7 +364,7 @@ class FactIntake:
         self._checks.refuse(predicate, arguments)
         if _VARIABLE.match(predicate) and not self.names_predicates and predicate not in self._checks.names:
             raise RowRefused(
-                f"{predicate} cannot be a predicate: a name that begins with a capital letter is a variable. "
+                f"{predicate} begins with a capital letter, and no rule has a predicate of this name. "
                 "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
                 "are the arguments: --predicate NAME --columns FIRST,SECOND",
                 NO_PREDICATE,
@@ -407,8 +407,8 @@ class FactIntake:
             yield f"{self.file}: no rule uses {some(others)}. Check the spelling, or declare them in the rules."
         if unnamed := [name for name in self._counts if _VARIABLE.match(name)]:
             yield (
-                f"{self.file}: no goal can ask for {some(unnamed)}: a name that begins with a capital letter is a "
-                "variable. Write the predicate first, such as is_allergic_to, followed by its arguments."
+                f"{self.file}: {some(unnamed)} are taken as predicates, although they begin with a capital letter. If "
+                "they are values, write the predicate first, such as is_allergic_to, followed by its arguments."
             )
 
     def _repeats(self, stored: _Stored) -> Iterator[str]:

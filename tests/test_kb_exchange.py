@@ -374,12 +374,12 @@ def test_a_table_is_no_file_of_facts(fresh_kb):
     assert fresh_kb.facts() == []
 
 
-def test_predicates_that_no_goal_can_name_are_told(fresh_kb):
-    """Where the file says that its first column is the predicate, facts that no goal can name come with a warning."""
+def test_capitalised_predicates_are_told(fresh_kb):
+    """Where the file says that its first column is the predicate, names in it come with a warning."""
     report = import_facts(fresh_kb, io.StringIO("predicate,who\nAda,milk\nTom,egg\n"), form="csv")
 
     assert report.added == 2
-    assert "no goal can ask for Ada/1, Tom/1" in report.warnings[0]
+    assert "Ada/1, Tom/1 are taken as predicates" in report.warnings[0]
 
 
 def test_an_export_of_an_unknown_predicate_is_refused(fresh_kb):

@@ -151,11 +151,14 @@ def test_a_bound_goal_reads_the_facts_that_it_reaches(
     )
     with KnowledgeBase(routes, read_only=True) as kb:
         result = run_query(Theory(library, kb), "reaches(p2950, Y)", session=prolog)
+        onwards = sum(map(len, read))
         backwards = run_query(Theory(library, kb), "leads_away(X, p20)", session=prolog)
 
     assert [row[0] for row in result.rows] == sorted(f"p{n}" for n in range(2951, 3001))
     assert backwards.rows == [("p19",)]
-    assert 0 < sum(map(len, read)) < 3_200
+    assert 0 < onwards < 200
+    # A goal that reaches most places reads all roads at once after a while.
+    assert len(read) < 1_200
 
 
 def test_new_and_changed_facts_are_read_besides_the_index(routes: Path, prolog: PrologSession) -> None:

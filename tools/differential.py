@@ -3,9 +3,10 @@
 A program has up to four layers of rules over random facts: joins, recursion, negation, `closed` predicates, arithmetic,
 `unless`, `symmetric` and `transitive` declarations, and aggregates. Facts are then added, withdrawn and restored three
 times. After each change `derive`, which follows it, has to give what `conclusions` gives: loops over the facts, which
-share no code with the engines and do not read the program's text. Goals over all derived predicates have to agree with
-both, and after the last change Prolog's statements with those of SQL, proofs included. Where clingo is installed, its
-atoms and instances have to be those of the loops (`tools/clingo_programs.py`).
+share no code with the engines and do not read the program's text. Goals over all derived predicates, and goals that
+count, add up and list their atoms, have to agree with both, and after the last change Prolog's statements with those of
+SQL, proofs included. Where clingo is installed, its atoms and instances have to be those of the loops
+(`tools/clingo_programs.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fractions import Fraction
 
 from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
-from hapax.engine.inference.session import PrologSession, QueryLimits
+from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm, QueryLimits
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.grammar.checks import library_errors
 from hapax.grammar.errors import HapaxError, RulesRejected
@@ -55,6 +56,8 @@ SUMS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
 }  # fmt: skip
 
 Binding = dict[str, Cell]
+Collected = Cell | tuple[Cell, ...]
+"""A cell of an answer, or a list of cells in an order that does not matter."""
 
 
 # --- loops over the facts -------------------------------------------------------------------------------------------
@@ -291,7 +294,8 @@ class ProgramRun:
             for predicate in sorted({rule.head.predicate for layer in self.program.layers for rule in layer}):
                 found.goals += 1
                 right = atoms[predicate]
-                yield from _compared_sets(f"query {predicate}", self._answers(predicate), right)
+                yield from _compared_sets(f"query {predicate}", self._answers(self._call(predicate)), right)
+                yield from self._collected_differences(predicate, right)
 
     def _clingo_differences(
         self,
@@ -320,10 +324,40 @@ class ProgramRun:
         facts = Theory(self.library, self.kb).relevant_to(rule).facts()
         return derive_statements(self.session, self.library, facts, kept)
 
-    def _answers(self, predicate: str) -> set[tuple[Cell, ...]]:
-        goal = f"{predicate}({', '.join(f'A{place}' for place, _ in enumerate(self.program.signatures[predicate]))})"
+    def _collected_differences(self, predicate: str, right: set[tuple[Cell, ...]]) -> Iterator[str]:
+        """Compare counts, lists, groups, sums and greatest values of a predicate's atoms."""
+        call, rows = self._call(predicate), list(right)
+        first, size = _listed(row[0] for row in rows), Fraction(len(rows))
+        groups: dict[tuple[Cell, ...], list[Cell]] = {}
+        for row in rows:
+            groups.setdefault(row[1:], []).append(row[0])
+        goals: dict[str, set[tuple[Collected, ...]]] = {
+            f"aggregate_all(count, {call}, N), findall(A0, {call}, L), length(L, M)": {(size, first, size)},
+            f"aggregate_all(bag(A0), ({call} ; {call}), L)": {(first,)},
+            f"bagof(A0, {call}, L)": {(*key, _listed(found)) for key, found in groups.items()},
+        }
+        numbers = [row[-1] for row in rows if isinstance(row[-1], Fraction)]
+        if numbers and len(numbers) == len(rows):
+            last, added = f"A{len(rows[0]) - 1}", (sum(numbers, Fraction(0)), max(numbers))
+            goals[f"aggregate_all(sum({last}), {call}, S), aggregate_all(max({last}), {call}, M)"] = {added}
+        for goal, answers in goals.items():
+            yield from _compared_sets(f"query {goal}", self._answers(goal), answers)
+
+    def _call(self, predicate: str) -> str:
+        return f"{predicate}({', '.join(f'A{place}' for place, _ in enumerate(self.program.signatures[predicate]))})"
+
+    def _answers(self, goal: str) -> set[tuple[Collected, ...]]:
         rows = run_query(Theory(self.library, self.kb), goal, QueryLimits(seconds=60), session=self.session).rows
-        return {tuple(cell(value) for value in row) for row in rows}  # type: ignore[arg-type]
+        return {tuple(map(_collected, row)) for row in rows}
+
+
+def _collected(value: AnswerCell) -> Collected:
+    return _listed(map(cell, value.arguments)) if isinstance(value, PrologTerm) else cell(value)  # type: ignore[arg-type]
+
+
+def _listed(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """A list whose order does not matter, but in which a cell may be repeated."""
+    return tuple(sorted(cells, key=repr))
 
 
 def _instances(records: Iterable[StatementRecord]) -> set[frozenset[tuple[str, Cell]]]:

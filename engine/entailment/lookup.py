@@ -24,7 +24,7 @@ PREMISE, HYPOTHESIS = 0, 1
 """Places of the atoms in a fact `entails(P, Q, Score)`."""
 
 # `went_to(`, perhaps with a blank before the bracket
-_CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
+_CALLED = re.compile(r"(?:'((?:[^'\\\n]|\\.)+)'|(\w+))\s*\(")
 
 Types = tuple[str, ...] | None
 """The types of a predicate's arguments, None where they are not known."""
@@ -105,8 +105,8 @@ def strongest(kb: KnowledgeBase, indicator: str) -> float | None:
 
 
 def called_names(text: str) -> list[str]:
-    """The names before brackets in a goal: those of its predicates, and perhaps of others."""
-    return list(dict.fromkeys(_CALLED.findall(text)))
+    """The names before brackets in a goal, quoted or not: those of its predicates, and perhaps of others."""
+    return list(dict.fromkeys(quoted or bare for quoted, bare in _CALLED.findall(text)))
 
 
 def edges_into(kb: KnowledgeBase, library: Library, goals: Iterable[str], at_least: float) -> list[Edge]:

@@ -9,7 +9,11 @@ from hapax.grammar.chain_checks import IMPLIED
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.pair_checks import DUPLICATE, SUBSUMED
+from hapax.grammar.rule_checks import DIVISION_BY_ZERO, NEVER, TAUTOLOGY
 from hapax.grammar.rules import OBJECT, Library, PredicateSignature
+
+_REDUNDANT = frozenset(fault.code for fault in (DUPLICATE, SUBSUMED, IMPLIED, TAUTOLOGY, NEVER, DIVISION_BY_ZERO))
+"""Codes of the warnings about a rule that concludes nothing new."""
 
 
 def with_additions(library: Library, additions: Iterable[Library]) -> Library:
@@ -60,10 +64,10 @@ def check_addition(addition: Library, library: Library, earlier: Sequence[Librar
 
 
 def objection_to(addition: Library, diagnostics: Sequence[Diagnostic]) -> str | None:
-    """Why the addition cannot be accepted: it has an error, or a rule states as much already. None if it can be."""
+    """Why the addition cannot be accepted: it has an error, or concludes nothing new. None if it can be."""
     file = addition.rules[0].place.file
     for diagnostic in diagnostics:
-        redundant = diagnostic.code in (DUPLICATE.code, SUBSUMED.code, IMPLIED.code) and diagnostic.place.file == file
+        redundant = diagnostic.code in _REDUNDANT and diagnostic.place.file == file
         if redundant or diagnostic.severity is Severity.ERROR:
             return f"{diagnostic.code}: {diagnostic.message}"
     return None

@@ -55,8 +55,8 @@ from hapax.engine.inference.sql import (
     compile_premise,
     conclusion_cells,
 )
+from hapax.engine.inference.stored_atoms import atoms_fingerprint, rule_fingerprint
 from hapax.engine.inference.theory import Theory, open_session
-from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -78,7 +78,7 @@ from hapax.kb.changes import TableChanges
 from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.derived_statements import store_words
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
-from hapax.kb.records import Distribution, StatementRecord, content_id, statement_id
+from hapax.kb.records import Distribution, StatementRecord, statement_id
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import EXACT, NumberExtent, canonical, exact_extent
@@ -119,6 +119,8 @@ class DerivationReport:
     atoms: dict[str, int]
     """Atoms by derived predicate."""
     rules: tuple[DerivedRule, ...]
+    left_out: tuple[str, ...] = ()
+    """The rules that have errors, with the reasons."""
 
 
 def derive_all(
@@ -237,7 +239,7 @@ def find_statement(
         stored = relations.derivations()
         for rule in (rule for rule in library.rules if rule.name in stored):
             derivation = stored[rule.name]
-            if derivation.fingerprint != _fingerprint(kb, library, rule):
+            if derivation.fingerprint != rule_fingerprint(kb, library, rule):
                 continue  # by other rules, whose variables need not be those of this one
             row = _wanted_row(relations, library, rule, derivation, is_wanted)
             if row is not None:
@@ -259,7 +261,7 @@ def statement_by_id(
     with relations.snapshot():
         for name, instance in ids.find(identity):
             derivation = relations.derivations()[name]
-            if name not in rules or derivation.fingerprint != _fingerprint(kb, library, rules[name]):
+            if name not in rules or derivation.fingerprint != rule_fingerprint(kb, library, rules[name]):
                 continue  # by other rules, as in `find_statement`
             # Raises if the row is out of date: its proof may name facts that are gone.
             _current(kb, relations, library, rules[name])
@@ -310,7 +312,7 @@ def current_rules(kb: KnowledgeBase, library: Library) -> list[Rule]:
         return []
     found = {name: item for name, item in relations.derivations().items() if not item.stale}
     rules = [rule for rule in library.rules if rule.name in found]
-    return [rule for rule in rules if found[rule.name].fingerprint == _fingerprint(kb, library, rule)]
+    return [rule for rule in rules if found[rule.name].fingerprint == rule_fingerprint(kb, library, rule)]
 
 
 def _records(
@@ -474,30 +476,11 @@ def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Ru
     found = relations.derivations().get(rule.name)
     if found is None:
         raise HapaxError(f"{kb.place}: no statements of rule {rule.name} are stored. Run `hapax derive` first.")
-    if found.stale or not relations.is_up_to_date or found.fingerprint != _fingerprint(kb, library, rule):
+    if found.stale or not relations.is_up_to_date or found.fingerprint != rule_fingerprint(kb, library, rule):
         raise HapaxError(
             f"{kb.place}: facts or rules have changed since rule {rule.name} was derived. Run `hapax derive` again."
         )
     return found
-
-
-def _fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
-    """A hash of everything but facts that decides a rule's statements."""
-    part = relevant_library(library, rule)
-    meaning = [*_meaning(part)]
-    # A denial comes with no fact, so that the facts do not tell that the statements are out of date.
-    negated = {literal.atom.indicator for literal in literals_of([rule, *part.rules]) if literal.negated}
-    for indicator in sorted(filter(library.is_open, negated)):
-        meaning += [f"open {indicator}", *sorted(denial.id for denial in kb.denials(indicator))]
-    return content_id("derivation", str(rule), *meaning)
-
-
-def _meaning(library: Library) -> Iterator[str]:
-    """Texts of everything in a library that decides truth; templates, for example, do not."""
-    yield from map(str, (*library.rules, *library.facts))
-    yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
-    yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)
-    yield from sorted(str(item) for item in library.declarations if isinstance(item, ClosedDeclaration))
 
 
 def _columns(rule: Rule) -> list[str]:
@@ -663,7 +646,7 @@ class _CompiledLibrary:
                 raise NotMaintained(f"{indicator} was derived anew" + _because(self.anew[indicator]))
 
     def _fingerprint(self, members: Sequence[str]) -> str:
-        return content_id("derived", *members, *_meaning(relevant_library(self.library, goals=members)))
+        return atoms_fingerprint(self.library, members)
 
     def materialise(self) -> dict[str, int]:
         """Compute the derived predicates, lower layers first, and return how many atoms each has.
@@ -934,7 +917,7 @@ class _RuleDeriver:
             stored is None
             or stored.stale
             or _open_variables(rule)
-            or stored.fingerprint != _fingerprint(self.kb, self.library, rule)
+            or stored.fingerprint != rule_fingerprint(self.kb, self.library, rule)
         ):
             return
         # Statements of Prolog name no rows that could be followed.
@@ -954,6 +937,9 @@ class _RuleDeriver:
             self.anew[rule.name] = str(reason)
         else:
             self.maintained[rule.name] = DerivedRule(rule.name, count, stored.engine, time.perf_counter() - began)
+
+    def _fingerprint(self, rule: Rule) -> str:
+        return rule_fingerprint(self.kb, self.library, rule)
 
     def _lacks_values(self, rule: Rule, stored: StoredDerivation) -> bool:
         empty = " OR ".join(f"{column} IS NULL" for column in _columns(rule))
@@ -978,7 +964,9 @@ class _RuleDeriver:
             return self.maintained[rule.name]
         if names := _open_variables(rule):
             # Without a row, in place of those that an earlier version stored with empty slots.
-            self.relations.new_instances(rule.name, "sql", _fingerprint(self.kb, self.library, rule), _columns(rule))
+            self.relations.new_instances(
+                rule.name, "sql", rule_fingerprint(self.kb, self.library, rule), _columns(rule)
+            )
             return DerivedRule(rule.name, 0, "sql", 0.0, left_out=_left_out(rule, names))
         self.deadline.begin_rule()
         began = time.perf_counter()
@@ -1004,7 +992,9 @@ class _RuleDeriver:
         body = compiled.body(rule)
         compiled.prepare(rule)
         columns = [*_columns(rule), *_premises(body)]
-        derivation = self.relations.new_instances(rule.name, "sql", _fingerprint(self.kb, self.library, rule), columns)
+        derivation = self.relations.new_instances(
+            rule.name, "sql", rule_fingerprint(self.kb, self.library, rule), columns
+        )
         # SQLite numbers the instances where the id is NULL.
         count = self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
         self.relations.index_premises(derivation, len(body.tables))
@@ -1029,7 +1019,7 @@ class _RuleDeriver:
         rows = sorted((row[1:] for row in answers.rows), key=repr)
         values = [tuple(map(_stored, row)) for row in rows]
         derivation = self.relations.new_instances(
-            rule.name, "prolog", _fingerprint(self.kb, self.library, rule), _columns(rule)
+            rule.name, "prolog", rule_fingerprint(self.kb, self.library, rule), _columns(rule)
         )
         # Rows that differ only in values that are left out are one statement.
         return self.relations.fill_rows(derivation, dict.fromkeys(values))

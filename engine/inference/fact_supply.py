@@ -6,6 +6,7 @@ about a few facts costs the same however many are stored, and its answers are th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
@@ -21,6 +22,9 @@ from hapax.kb.records import FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
 _ROWS_PER_LIST = 500
+
+MOST_CALLS = 500
+"""Calls of a predicate that are answered one by one. After them all its facts are read at once, which is faster."""
 
 
 def index_facts(kb: KnowledgeBase, patterns: CallPatterns) -> None:
@@ -55,25 +59,31 @@ class FactSupply:
         self._kb, self._predicates, self._library, self._given = kb, frozenset(predicates), library, given
         self._stated = [(atom.predicate, tuple(_values(atom))) for atom in stated if atom.indicator in self._predicates]
         self._sent: set[tuple[str, tuple[Value, ...]]] = set()
+        self._calls: Counter[str] = Counter()
         self._refs: set[int] = set()
 
     def begin(self) -> None:
         # The program has clauses for these; supplied again they would be there twice.
         self._sent = set(self._stated)
+        self._calls.clear()
 
     def rows(self, call: AnswerRow) -> str:
         name, *arguments = call
+        is_whole = False
         if name == TYPES:
             found = self._types(arguments[0])
         elif name == VALUES:
             found = self._values_under(arguments[0])
         else:
-            found = self._matching(str(name), arguments)
-        # Prolog reads a list at a time, until the line `end.`
+            indicator = f"{name}/{len(arguments)}"
+            self._calls[indicator] += 1
+            is_whole = self._calls[indicator] > MOST_CALLS
+            found = self._matching(str(name), [_FREE] * len(arguments) if is_whole else arguments)
+        # Prolog reads a list at a time, until the line `end.`, or `all.` after which it calls no more.
         lists: list[str] = []
         while batch := list(islice(found, _ROWS_PER_LIST)):
             lists.append(f"[{', '.join(batch)}].\n")
-        return "".join(lists) + "end.\n"
+        return "".join(lists) + ("all.\n" if is_whole else "end.\n")
 
     def _types(self, value: Value | PrologTerm) -> Iterator[str]:
         """The types under which the facts accept a value, as Prolog terms."""
@@ -116,6 +126,9 @@ class FactSupply:
             if is_sayable(cells) and (name, cells) not in self._sent:
                 self._sent.add((name, cells))
                 yield f"{row_name(name)}({', '.join(map(prolog_value, cells))})"
+
+
+_FREE = PrologTerm("_")
 
 
 def _values(atom: Atom) -> Iterator[Value]:

@@ -255,9 +255,10 @@ fetch(Name, Arguments) :-
     (   fetched(Pattern, Name, Fetched)
     ->  true
     ;   emit_row(Out, [Name|Arguments]), put_char(Out, '.'), flush_output(Out),
-        assert_facts(In),
-        compound_name_arguments(Key, Name, Pattern),
-        trie_insert(Fetched, Key, true)
+        assert_facts(In, Last),
+        ( Last == all -> maplist(freed, Pattern, Known) ; Known = Pattern ),
+        compound_name_arguments(Key, Name, Known),
+        ignore(trie_insert(Fetched, Key, true))
     ).
 
 % The pattern itself, a pattern with only one of its bound arguments, or the whole predicate was fetched.
@@ -274,14 +275,16 @@ freed(_, free).
 
 was_fetched(Pattern, Name, Fetched) :- compound_name_arguments(Key, Name, Pattern), trie_lookup(Fetched, Key, _).
 
-assert_facts(In) :-
+%!  assert_facts(+In, -Last)
+%   Last is `all` if all facts of the predicate came, or else `end`.
+assert_facts(In, Last) :-
     nb_getval(hapax_module, Module),
     repeat,
     read_term(In, Facts, [module(Module)]),
     (   is_list(Facts)
     ->  forall(member(Fact, Facts), assertz(Module:Fact)), fail
-    ;   Facts == end
-    ->  !
+    ;   memberchk(Facts, [all, end])
+    ->  !, Last = Facts
     ;   throw(error(system_error(no_facts), _))
     ).
 

@@ -73,14 +73,16 @@ def build_program(
     state: DemandState | None = None,
     denied: Iterable[DenialRecord] = (),
     supply: Supply | None = None,
+    concluded: Iterable[tuple[str, tuple[Value, ...]]] = (),
 ) -> str:
     """The text of the program. Facts of unknown predicates are left out: no rule or goal can name them.
 
     `assumed` atoms count as facts and are stored nowhere. `denied`: atoms of which a critic said a sure no, which a
     negation of an open predicate needs. `state`: the program also finds the questions that a goal needs, beyond those
-    of this state; None: it derives only. `supply`: predicates whose facts are fetched when they are called. Raises
-    HapaxError for an assumed atom that is not ground or whose predicate is unknown, and for a predicate that depends on
-    its own negation.
+    of this state; None: it derives only. `supply`: predicates whose facts are fetched when they are called.
+    `concluded`: atoms, by name and values, that stand in place of the rules that conclude them. Raises HapaxError for
+    an assumed atom that is not ground or whose predicate is unknown, and for a predicate that depends on its own
+    negation.
     """
     refuse_negative_cycles(library)
     known = list(facts)
@@ -88,7 +90,7 @@ def build_program(
     writer = _Writer(library, state is not None, supply or Supply())
     lines = [
         *writer.declarations(),
-        *writer.facts(known, _checked(assumed, library)),
+        *writer.facts(known, _checked(assumed, library), concluded),
         *writer.fetches(),
         *writer.denials(denied),
         *writer.rules(),
@@ -204,11 +206,17 @@ class _Writer:
                 cells = ", ".join(map(self.value, record.arguments))
                 yield f"{prolog_atom(denial_name(record.predicate))}({cells})."
 
-    def facts(self, known: Sequence[FactRecord], assumed: Sequence[Atom]) -> Iterator[str]:
+    def facts(
+        self,
+        known: Sequence[FactRecord],
+        assumed: Sequence[Atom],
+        concluded: Iterable[tuple[str, tuple[Value, ...]]],
+    ) -> Iterator[str]:
         given = [(atom.predicate, _values(atom)) for atom in (*self.library.facts, *assumed)]
         # The same fact may be stored, stated in a rule file and assumed at once; a dictionary keeps the first.
         # Stated facts come first, as they do where stored ones are fetched, so that answers have one order.
         every = dict.fromkeys(given) | {(f.predicate, f.arguments): None for f in known if is_sayable(f.arguments)}
+        every |= dict.fromkeys(concluded)
         lines: dict[str, list[str]] = {}
         for predicate, arguments in every:
             indicator = f"{predicate}/{len(arguments)}"

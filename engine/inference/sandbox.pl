@@ -4,13 +4,21 @@
 
 :- module(hapax_sandbox, [safe_goal/3]).
 
+:- use_module(library(solution_sequences)).
+
 %!  safe_goal(+Goal, +Module, -Safe)
 %   Safe is Goal with every call qualified by the module that defines it. Throws refused(Name/Arity).
+%   A predicate of rules, and a disjunction, gives each answer once, however many proofs it has: findall/3, bagof/3 and
+%   aggregate_all/3 then collect answers.
 %   The order of the clauses matters: a rule may define a predicate that is called like a built-in one, such as length/2.
 safe_goal(Goal, _, _) :- var(Goal), !, throw(refused(variable/0)).
 safe_goal(_:_, _, _) :- !, throw(refused((:)/2)).
+safe_goal((A ; B), Module, Safe) :- !,
+    safe_goals([A, B], Module, [C, D]),
+    ( A = (_ -> _) -> Safe = (C ; D) ; Safe = solution_sequences:distinct((C ; D)) ).
 safe_goal(Goal, Module, Safe) :- control(Goal, Parts, Safe, SafeParts), !, safe_goals(Parts, Module, SafeParts).
-safe_goal(Goal, Module, Module:Goal) :- callable(Goal), defined_by_program(Goal, Module), !.
+safe_goal(Goal, Module, Safe) :- callable(Goal), defined_by_program(Goal, Module), !,
+    ( is_set(Goal, Module) -> Safe = Module:Goal ; Safe = solution_sequences:distinct(Module:Goal) ).
 safe_goal(Goal, Module, Safe) :- meta(Goal, Inner, Safe, SafeInner), !, safe_inner(Inner, Module, SafeInner).
 safe_goal(Goal, _, Home:Goal) :- callable(Goal), functor(Goal, Name, Arity), builtin(Home, Name/Arity), !.
 safe_goal(Goal, _, _) :- callable(Goal), !, functor(Goal, Name, Arity), throw(refused(Name/Arity)).
@@ -23,7 +31,6 @@ control(true, [], true, []).
 control(fail, [], fail, []).
 control(false, [], false, []).
 control((A, B), [A, B], (C, D), [C, D]).
-control((A ; B), [A, B], (C ; D), [C, D]).
 control((A -> B), [A, B], (C -> D), [C, D]).
 control(\+ A, [A], \+ B, [B]).
 control(once(A), [A], once(B), [B]).
@@ -50,6 +57,10 @@ defined_by_program(Goal, Module) :-
     '$c_current_predicate'(_, Module:Goal),  % predicate_property/2 would look for a library to load
     \+ sub_atom(Name, 0, _, _, 'hapax_'),
     \+ sub_atom(Name, 0, _, _, '$').
+
+% Facts are written once each, and tables have no duplicates.
+is_set(Goal, Module) :- predicate_property(Module:Goal, number_of_rules(0)), !.
+is_set(Goal, Module) :- predicate_property(Module:Goal, tabled).
 
 builtin(system, Name/2) :-
     memberchk(Name, [(<), (=<), (>), (>=), (=:=), (=\=), is, (=), (\=), (==), (\==), (@<), (@>), (@=<), (@>=), dif]).

@@ -43,6 +43,9 @@ MAX_GOAL_CHARACTERS = 1_000_000
 GRACE_SECONDS = 5.0
 """Seconds after a goal's time limit in which the worker may report it, before it is killed and replaced."""
 
+MOST_WAITING = 10
+"""A goal's time limit is processor time; this many times as long it may take by the clock, on a busy machine."""
+
 MAX_NUMBER_DIGITS = 4300
 """Digits of a number in an answer: Python's own default limit for converting integers to and from text."""
 
@@ -58,7 +61,10 @@ ALLOWED = (
 @checked
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """Limits of a goal. `answers` truncates the answers; each of the others ends the goal with `LimitExceeded`."""
+    """Limits of a goal. `answers` truncates the answers; each of the others ends the goal with `LimitExceeded`.
+
+    `seconds` are of processor time.
+    """
 
     seconds: float = 10.0
     inferences: int = 50_000_000
@@ -201,13 +207,14 @@ class PrologSession:
             "options": f"options({'trusted' if trusted else 'walked'}, {int(limits.answers)}, {int(limits.inferences)},"
             f" {'true' if distinct else 'false'})",
             "seconds": float(limits.seconds),
+            "most_seconds": MOST_WAITING * float(limits.seconds),
             "memory_mb": int(limits.memory_mb),
             "feed": self._feed is not None,
         }
         with self._lock:
             if self._feed is not None:
                 self._feed.begin()
-            text, reply = self._request(request, None, limits.seconds + GRACE_SECONDS)
+            text, reply = self._request(request, None, MOST_WAITING * limits.seconds + GRACE_SECONDS)
         return _answers(text, reply, limits)
 
     def close(self) -> None:
@@ -360,8 +367,8 @@ def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> GoalAns
         raise _exceeded(reply["kind"], limits)
     rows, end = _decoded(text)
     if reply["kind"] == "cancelled" or end is None:
-        # The kernel's limit of processor time ended it.
-        if reply.get("signal") == signal.SIGXCPU:
+        # The limit of processor time ended it.
+        if reply.get("signal") in (signal.SIGPROF, signal.SIGXCPU):
             raise _exceeded("seconds", limits)
         # Prolog aborts when an allocation fails outside its stacks, and where it finds a fault of its own.
         if reply.get("signal") == signal.SIGABRT:

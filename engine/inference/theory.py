@@ -13,6 +13,7 @@ from hapax.engine.inference.fact_supply import FactSupply, index_facts, supplied
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.program import Supply, build_program
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.stored_atoms import AtomRow, StoredAtoms
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text
 from hapax.grammar.parser import parse_goal
@@ -140,6 +141,20 @@ class Theory:
         part = relevant_library(self.library, *rules, goals=goals)
         return replace(self, library=part, assume=tuple(atom for atom in self.assumed if part.knows(atom.indicator)))
 
+    def without_stored(self, goal: Goal) -> tuple[Theory, StoredAtoms | None]:
+        """The theory without what a goal can read from stored atoms, and these atoms, if there are any."""
+        if self.known is not None:
+            return self, None
+        library = self.library.with_closure()
+        stored = StoredAtoms.below(self.kb, library, self.assumed, called_indicators(goal, library))
+        return (self, None) if stored is None else (replace(self, library=stored.part), stored)
+
+    def called_by(self, goal: Goal) -> CallPatterns:
+        """The call patterns of the theory's rules below a goal."""
+        patterns = self.patterns()
+        patterns.add_goal(goal)
+        return patterns
+
     def patterns(self, *, proofs: bool = False) -> CallPatterns:
         """Call patterns of the theory's rules, to which goals are added. `proofs`: for a search for proofs."""
         return CallPatterns(self.library.with_closure(), proofs)
@@ -149,19 +164,32 @@ class Theory:
         if self.known is None:
             index_facts(self.kb, patterns)
 
-    def load(self, session: PrologSession, patterns: CallPatterns, clauses: str = "") -> LoadedFacts:
+    def load(
+        self,
+        session: PrologSession,
+        patterns: CallPatterns,
+        clauses: str = "",
+        *,
+        stored: Collection[str] = (),
+        concluded: Iterable[AtomRow] = (),
+    ) -> LoadedFacts:
         """Load the theory, and further clauses, for goals that call predicates with these patterns.
 
         The facts of a large predicate that is always called with an argument bound are read when it is called.
+        `concluded`: the atoms of `stored` predicates, whose rules the theory lacks.
         """
         library, assumed = patterns.library, self.assumed
         supplied = supplied_predicates(self.kb, patterns) if self.known is None else frozenset()
+        supplied = supplied.difference(stored)
         facts = list(self.facts(supplied))
         # Only where facts are fetched does the order of a premise depend on the call.
         bound = (
             {number: patterns.bound_variables(rule) for number, rule in enumerate(library.rules)} if supplied else {}
         )
-        program = build_program(library, facts, assumed=assumed, denied=self.denied(), supply=Supply(supplied, bound))
+        supply = Supply(supplied, bound)
+        program = build_program(
+            library, facts, assumed=assumed, denied=self.denied(), supply=supply, concluded=concluded
+        )
         feed = FactSupply(self.kb, supplied, (*library.facts, *assumed)) if supplied else None
         session.load(program + clauses, feed)
         return LoadedFacts(facts, feed)
@@ -173,12 +201,17 @@ def run_query(
     """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
     goal = theory.goal(goal_text)
     # Only the part that the goal depends on: loading all facts may take seconds.
-    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    patterns = part.patterns()
-    patterns.add_goal(goal)
-    part.index(patterns)
+    whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    part, _ = whole.without_stored(goal)
+    part.index(part.called_by(goal))
     with one_state(theory.kb), open_session(session) as prolog:
-        part.load(prolog, patterns)
+        # Again, in the state that is read: another process may have changed facts since.
+        part, stored = whole.without_stored(goal)
+        patterns = part.called_by(goal)
+        if stored is None:
+            part.load(prolog, patterns)
+        else:
+            part.load(prolog, patterns, stored=stored.predicates, concluded=stored.rows(goal))
         return answer_goal(prolog, goal, limits)
 
 

@@ -1,0 +1,193 @@
+"""Atoms that `derive` has stored, by the same rules and from the facts as they are: a goal reads them as facts.
+
+So a goal about a derived predicate costs as much as its rows, however long the derivation took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from hapax.engine.inference.derive import relevant_library
+from hapax.grammar.declarations import ClosedDeclaration
+from hapax.grammar.dependencies import evaluation_layers
+from hapax.grammar.goals import Compound, Goal, calls
+from hapax.grammar.rule_checks import adds_nothing
+from hapax.grammar.rules import Library, Rule, literals_of
+from hapax.grammar.terms import Atom, Constant, Value
+from hapax.kb.loading import columns_of
+from hapax.kb.records import content_id
+from hapax.kb.relations import BATCH, Relations, StoredDerivation
+from hapax.kb.store import KnowledgeBase
+
+
+def rule_fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
+    """A hash of everything but facts that decides a rule's statements."""
+    part = relevant_library(library, rule)
+    meaning = [*_meaning(part)]
+    # A denial comes with no fact, so that the facts do not tell that the statements are out of date.
+    negated = {literal.atom.indicator for literal in literals_of([rule, *part.rules]) if literal.negated}
+    for indicator in sorted(filter(library.is_open, negated)):
+        meaning += [f"open {indicator}", *sorted(denial.id for denial in kb.denials(indicator))]
+    return content_id("derivation", str(rule), *meaning)
+
+
+def atoms_fingerprint(library: Library, members: Sequence[str]) -> str:
+    """A hash of everything but facts that decides the atoms of predicates that depend on each other."""
+    return content_id("derived", *members, *_meaning(relevant_library(library, goals=members)))
+
+
+def _meaning(library: Library) -> Iterator[str]:
+    """Texts of everything in a library that decides truth; templates, for example, do not."""
+    yield from map(str, (*library.rules, *library.facts))
+    yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
+    yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)
+    yield from sorted(str(item) for item in library.declarations if isinstance(item, ClosedDeclaration))
+
+
+AtomRow = tuple[str, tuple[Value, ...]]
+"""A predicate's name and the values of an atom."""
+
+
+@dataclass
+class StoredAtoms:
+    """The stored atoms of a knowledge base that follow from a library without its assumptions.
+
+    `assumed`: indicators of the assumptions, from which nothing stored follows. `part`: the library without the rules
+    that a goal need not prove, because it reads the atoms of `predicates`.
+    """
+
+    kb: KnowledgeBase
+    library: Library
+    assumed: frozenset[str]
+    part: Library = field(init=False)
+    predicates: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.part = self.library
+        self._relations = Relations(self.kb)
+        self._layers: dict[str, frozenset[str]] = {}
+        self._derivations: dict[str, StoredDerivation] = {}
+
+    @classmethod
+    def below(
+        cls, kb: KnowledgeBase, library: Library, assumed: Iterable[Atom], goals: Iterable[str]
+    ) -> StoredAtoms | None:
+        """The stored atoms that goals, by indicator, can read; None if there are none."""
+        found = cls(kb, library, frozenset(atom.indicator for atom in assumed))
+        return found if found._find(goals) else None
+
+    def _find(self, goals: Iterable[str]) -> bool:
+        """Find the stored predicates below goals, and the part that is left; False without any."""
+        if not self._relations.is_up_to_date:
+            return False
+        self._derivations = self._relations.derivations()
+        for layer in evaluation_layers(self.library):
+            self._layers |= dict.fromkeys(layer, layer)
+        stored, seen, waiting = set[str](), set[str](), [*goals]
+        while waiting:
+            indicator = waiting.pop()
+            if indicator in seen or indicator not in self.library.concluding:
+                continue
+            seen.add(indicator)
+            if self._is_stored(indicator):
+                stored.add(indicator)
+            else:
+                waiting += [literal.atom.indicator for literal in literals_of(self.library.concluding[indicator])]
+        if stored:
+            self.predicates = frozenset(stored)
+            rules = tuple(rule for rule in self.library.rules if rule.conclusion.atom.indicator not in stored)
+            self.part = relevant_library(replace(self.library, rules=rules), goals=goals)
+        return bool(stored)
+
+    def rows(self, goal: Goal) -> Iterator[AtomRow]:
+        """The stored atoms that a goal can need."""
+        in_rules = {literal.atom.indicator for literal in literals_of(self.part.rules)}
+        for indicator in sorted(self.predicates):
+            wanted = [{}] if indicator in in_rules else [_constants(call) for call in calls(goal, indicator)]
+            for table, cells in self._tables(indicator):
+                yield from self._read(indicator, table, cells, wanted)
+
+    def _is_stored(self, indicator: str) -> bool:
+        if self.library.signature(indicator).definition is not None:
+            return False
+        below = relevant_library(self.library, goals=[indicator])
+        if any(below.knows(name) for name in self.assumed):
+            return False
+        # Without its rules an oracle predicate would be open, and its negations would need denials.
+        rules = tuple(rule for rule in self.library.rules if rule.conclusion.atom.indicator != indicator)
+        if replace(self.library, rules=rules).is_open(indicator) != self.library.is_open(indicator):
+            return False
+        return self._table(indicator) is not None or all(map(self._is_derived, self.library.concluding[indicator]))
+
+    def _table(self, indicator: str) -> str | None:
+        """The table of all atoms of a predicate, if it is up to date."""
+        stated = {fact.indicator for fact in self.library.facts}
+        members = sorted(self._layers[indicator] & (self.library.derived | stated))
+        return self._relations.atoms(indicator, atoms_fingerprint(self.library, members))
+
+    def _is_derived(self, rule: Rule) -> bool:
+        """True if the stored statements of a rule, which are up to date, have all that it concludes."""
+        if adds_nothing(rule, self.library):
+            return True
+        found = self._derivations.get(rule.name)
+        names = {variable.name for variable in rule.searched}
+        return (
+            found is not None
+            and not found.stale
+            and not rule.generic
+            and not rule.by_declaration
+            and {variable.name for variable in rule.conclusion.variables} <= names
+            and found.fingerprint == rule_fingerprint(self.kb, self.library, rule)
+            and not self._lacks_values(rule, found)
+        )
+
+    def _lacks_values(self, rule: Rule, found: StoredDerivation) -> bool:
+        """True if a number was too large to be stored."""
+        empty = " OR ".join(f"v{number} IS NULL" for number in range(1, len(rule.searched) + 1))
+        return bool(list(self._relations.rows(f"SELECT 1 FROM {found.table} WHERE {empty} LIMIT 1")))  # noqa: S608  ours
+
+    def _tables(self, indicator: str) -> Iterator[tuple[str, Sequence[str | Value]]]:
+        """Tables with atoms of a predicate, each with the atom's cells: the name of a column, or a constant."""
+        table = self._table(indicator)
+        if table is not None:
+            yield table, [_Column(name) for name in columns_of(indicator)]
+            return
+        for rule in self.library.concluding[indicator]:
+            if not adds_nothing(rule, self.library):
+                places = {variable.name: f"v{number}" for number, variable in enumerate(rule.searched, 1)}
+                terms = rule.conclusion.atom.arguments
+                yield (
+                    self._derivations[rule.name].table,
+                    [term.value if isinstance(term, Constant) else _Column(places[term.name]) for term in terms],
+                )
+
+    def _read(
+        self, indicator: str, table: str, cells: Sequence[str | Value], wanted: Sequence[Mapping[int, Value]]
+    ) -> Iterator[AtomRow]:
+        symbols, name = self._relations.symbols, indicator.rpartition("/")[0]
+        columns = list(dict.fromkeys(cell for cell in cells if isinstance(cell, _Column)))
+        tests: list[str] = []
+        for bound in wanted:
+            found = {cells[place]: symbols.known_tag(value) for place, value in bound.items()}
+            terms = [f"{column} IS {tag}" for column, tag in found.items() if isinstance(column, _Column)]
+            tests.append(" AND ".join(terms).replace(" IS None", " IS NULL") or "1")
+        select = f"SELECT DISTINCT {', '.join(columns) or '1'} FROM {table} WHERE {' OR '.join(tests) or '0'}"  # noqa: S608
+        rows = iter(self._relations.rows(select))
+        while batch := list(islice(rows, BATCH)):
+            values = symbols.values(tag for row in batch for tag in row) if columns else {}
+            for row in batch:
+                found_values = dict(zip(columns, row, strict=False))
+                yield name, tuple(values[found_values[cell]] if isinstance(cell, _Column) else cell for cell in cells)
+
+
+class _Column(str):
+    """The name of a column, as opposed to a constant that is a text."""
+
+    __slots__ = ()
+
+
+def _constants(call: Compound) -> dict[int, Value]:
+    """The constants of a call by place."""
+    return {place: term.value for place, term in enumerate(call.arguments) if isinstance(term, Constant)}

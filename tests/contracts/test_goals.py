@@ -1,0 +1,184 @@
+"""Goals of `query`, by the command line, `import hapax` and the Prolog text of `compile`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke, run
+
+import hapax
+
+PLACES = """
+given lives_in(Person, City)
+given works_in(Person, City)
+given earns(Person, Number)
+@name a
+@generic none
+lives_in(Person X, City Y) -> is_at(Person X, City Y)
+@name b
+@generic none
+works_in(Person X, City Y) -> is_at(Person X, City Y)
+@name c
+@generic none
+is_at(Person X, City Y) & earns(Person X, Number K) -> pays_tax(Person X, Number K)
+@name d
+@generic none
+lives_in(Person X, City Y) -> lives(Person X)
+aggregate payers(Number N) := N = count(Person X: pays_tax(Person X, Number K))
+fact lives_in("ann", "rome")
+fact works_in("ann", "rome")
+fact lives_in("bob", "oslo")
+fact works_in("bob", "rome")
+fact lives_in("bob", "pisa")
+fact earns("ann", 100)
+fact earns("bob", 50)
+fact is_at("ann", "rome")
+fact lives("bob")
+"""
+
+
+def write(folder: Path, text: str, name: str = "my.rules") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(goal: str, rules: Path, database: Path, *options: str) -> list[list[Any]]:
+    """The answers of a goal by the command line."""
+    output = run("query", goal, "--rules", rules, "--db", database, "--json", *options).stdout
+    return [list(answer.values()) for answer in json.loads(output)["answers"]]
+
+
+def stored(folder: Path, table: str = "predicate,a1,a2\n") -> Path:
+    """A knowledge base with the facts of a table."""
+    database = folder / "kb.db"
+    with hapax.KnowledgeBase(database) as kb:
+        if table.count("\n") > 1:
+            hapax.import_facts(kb, write(folder, table, "facts.csv"))
+    return database
+
+
+@pytest.mark.parametrize(
+    ("goal", "expected"),
+    [
+        ("aggregate_all(count, is_at(X, Y), N)", [[4]]),
+        ("aggregate_all(count, lives(bob), N)", [[1]]),
+        ("aggregate_all(sum(K), pays_tax(X, K), S)", [[150]]),
+        ("aggregate_all(count, pays_tax(X, K), N)", [[2]]),
+        ("aggregate_all(max(K), pays_tax(X, K), S)", [[100]]),
+        ("aggregate_all(bag(X), is_at(X, rome), L)", [[["ann", "bob"]]]),
+        ("findall(X, is_at(X, rome), L), length(L, N)", [[["ann", "bob"], 2]]),
+        ("findall(K, pays_tax(X, K), L), sum_list(L, S), msort(L, M)", [[[100, 50], 150, [50, 100]]]),
+        ("bagof(X, is_at(X, rome), L), nth1(2, L, X2)", [[["ann", "bob"], "bob"]]),
+        ("setof(Y, is_at(bob, Y), L)", [[["oslo", "pisa", "rome"]]]),
+        ("aggregate_all(count, (lives_in(X, rome) ; works_in(X, rome)), N)", [[2]]),
+        ("aggregate_all(count, (is_at(X, Y), earns(X, K)), N)", [[4]]),
+        ("payers(N)", [[2]]),
+    ],
+)
+def test_goals_collect_answers(tmp_path: Path, goal: str, expected: list[list[Any]]) -> None:
+    """Counts, sums and lists in a goal have each atom once, however many rules and facts give it."""
+    assert rows(goal, write(tmp_path, PLACES), stored(tmp_path)) == expected
+
+
+def test_an_assumption_that_a_rule_concludes_already_changes_no_count(tmp_path: Path) -> None:
+    """Bob works in Rome, so that it is the same atom if he also lives there, or is assumed to be there."""
+    rules, database = write(tmp_path, PLACES), stored(tmp_path)
+    goal = "aggregate_all(count, is_at(X, Y), N)"
+
+    for assumed in ("lives_in(bob, rome)", "is_at(bob, rome)", "is_at(ann, rome)"):
+        assert rows(goal, rules, database, "--assume", assumed) == [[4]]
+
+
+def test_a_stored_fact_that_rules_state_and_conclude_is_counted_once(tmp_path: Path) -> None:
+    """A fact of the knowledge base, the same one in the rule file, and a rule's conclusion are one atom."""
+    database = stored(tmp_path, "predicate,a1,a2\nis_at,ann,rome\nlives_in,ann,rome\n")
+
+    assert rows("aggregate_all(count, is_at(X, Y), N)", write(tmp_path, PLACES), database) == [[4]]
+
+
+def test_facts_that_are_read_on_demand_are_counted_once(tmp_path: Path) -> None:
+    """Of a large table a goal reads only the facts that it needs: each once."""
+    lines = "".join(
+        f"lives_in,p{number},c{number % 50}\nworks_in,p{number},c{number % 50}\n" for number in range(3_000)
+    )
+    database = stored(tmp_path, "predicate,a1,a2\n" + lines)
+    rules = write(tmp_path, PLACES.partition("fact ")[0])
+
+    assert rows("aggregate_all(count, is_at(X, c7), N)", rules, database) == [[60]]
+    assert rows("aggregate_all(count, is_at(p7, X), N)", rules, database) == [[1]]
+    assert rows("aggregate_all(count, (lives_in(X, c7), is_at(X, Y)), N)", rules, database) == [[60]]
+    assert rows("aggregate_all(count, (lives_in(X, Y), works_in(X, Z), is_at(X, A)), N)", rules, database) == [[3_000]]
+
+
+@pytest.mark.skipif(shutil.which("swipl") is None, reason="needs the program swipl")
+def test_compiled_rules_have_the_same_answers_in_prolog_alone(tmp_path: Path) -> None:
+    """`compile` writes a program whose predicates give each answer once, also after a fact is added."""
+    program = write(tmp_path, run("compile", write(tmp_path, PLACES)).stdout, "program.pl")
+    goal = (
+        "forall(member(G, [is_at(_, _), lives(bob), pays_tax(_, _)]), "
+        "(aggregate_all(count, hapax:G, N), writeln(N))), assertz(hapax:lives_in(cleo, oslo)), "
+        "aggregate_all(count, hapax:is_at(_, _), M), writeln(M)"
+    )
+    output = subprocess.run(
+        ["swipl", "-q", "-g", goal, "-t", "halt", program], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+
+    assert output.split() == ["4", "1", "2", "5"]
+
+
+NAMES = """
+given Edge(Thing, Thing)
+given 2nd_of(Thing, Thing)
+given _own(Thing)
+given mod(Thing)
+@generic none
+Edge(Thing X, Thing Y) -> Reach(Thing X, Thing Y)
+fact Edge("a", "b")
+fact 2nd_of("a", "b")
+fact _own("a")
+fact mod("a")
+"""
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "'Reach'(X, b)",
+        "Reach(X, 'b')",
+        "aggregate_all(bag(Y), 'Reach'(Y, _), [X])",
+        "\\+ 'Reach'(b, a), X = a",
+        "'2nd_of'(X, b)",
+        "'_own'(X)",
+        "'mod'(X)",
+    ],
+)
+def test_every_predicate_of_rules_can_be_asked_for(tmp_path: Path, goal: str) -> None:
+    """A name that is no word with a small initial is quoted, as in Prolog."""
+    assert rows(goal, write(tmp_path, NAMES), stored(tmp_path)) == [["a"]]
+
+
+def test_a_suggested_predicate_can_be_asked_for(tmp_path: Path) -> None:
+    """The name of a suggestion is written as a goal takes it."""
+    rules, database = write(tmp_path, NAMES), stored(tmp_path)
+    refused = invoke("query", "reach(X, Y)", "--rules", rules, "--db", database).output
+
+    assert "'Reach'/2" in refused
+    assert rows("'Reach'(X, Y)", rules, database) == [["a", "b"]]
+
+
+def test_capitalised_atoms_can_be_assumed_and_explained(tmp_path: Path) -> None:
+    """An atom is understood as `why` prints it, and quoted."""
+    rules, database = write(tmp_path, NAMES), stored(tmp_path)
+
+    assert rows("'Reach'(c, X)", rules, database, "--assume", "'Edge'(c, d)") == [["d"]]
+    for atom in ('Reach("a", "b")', "'Reach'(a, b)"):
+        assert 'Edge("a", "b")' in run("why", atom, "--rules", rules, "--db", database).stdout
+    assert "does not hold" in run("why-not", "'Reach'(b, a)", "--rules", rules, "--db", database).stdout
+    with hapax.KnowledgeBase(database) as kb:
+        assert hapax.query("'Reach'(X, Y)", hapax.load_rules(rules), kb).rows == [("a", "b")]
