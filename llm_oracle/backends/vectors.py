@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
@@ -154,6 +154,9 @@ class VectorLikelihood:
         return next((form for form in forms if self._vectors.vector(form).any()), None)
 
 
+_Stream: TypeAlias = IO[bytes] | gzip.GzipFile
+
+
 def _read_vectors(path: Path) -> WordVectors:
     """The vectors of a file, in the format that its name tells. Raises ValueError for a file in another format."""
     import numpy as np
@@ -181,7 +184,7 @@ def _read_vectors(path: Path) -> WordVectors:
     return WordVectors(rows, matrix)
 
 
-def _text_words(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
+def _text_words(stream: _Stream) -> Iterator[tuple[str, Any]]:
     """Words of a text, a line each. word2vec's and fastText's files begin with the numbers of words and dimensions."""
     import numpy as np
 
@@ -198,7 +201,7 @@ def _text_words(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
     _check_count(count, header)
 
 
-def _binary_words(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
+def _binary_words(stream: _Stream) -> Iterator[tuple[str, Any]]:
     """Words of a binary file of word2vec: behind each word and a blank the bytes of its numbers."""
     import numpy as np
 
@@ -220,7 +223,7 @@ def _check_count(count: int, header: re.Match[bytes] | None) -> None:
         raise ValueError(f"{count} words, where the first line says {int(header[1])}")
 
 
-def _json_words(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
+def _json_words(stream: _Stream) -> Iterator[tuple[str, Any]]:
     """Words of a file with the members `words`, `dimensions` and `vectors`, the numbers of each word."""
     import numpy as np
 
