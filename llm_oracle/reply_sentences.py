@@ -85,10 +85,12 @@ def paragraphs(lines: Sequence[ReplyLine], question: ReplyQuestion, cut: bool) -
     """The parts of a reply in sentences: the values of the first line that states any, and of each template."""
     end = own_end(lines, question)
     parts: list[ReplyPart] = []
+    has_values = False
     for position, line in enumerate(lines[:end]):
         is_last = position + 1 == len(lines)
-        has_values = any(part.dropped is None for part in parts)
-        parts += sentence_parts(line.raw, question, cut and is_last, has_values)
+        further = sentence_parts(line.raw, question, cut and is_last, has_values)
+        has_values = has_values or any(part.dropped is None for part in further)
+        parts += further
     return [
         *with_subjects(parts, question),
         *(ReplyPart(line.raw, line.body, DropReason.REMARK) for line in lines[end:]),

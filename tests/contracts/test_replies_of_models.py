@@ -32,6 +32,8 @@ HOSTILE = {
     "points": "." * 160_000,
     "rows": "<tr>" * 40_000,
     "elements": "".join(f"<t{number}>a" for number in range(20_000)),
+    "lines": "\r\n" * 80_000 + "x",
+    "sentences": "The pizza is a dish.\n" * 8_000,
     "marks": "<|x|>" * 32_000,
     "brackets": "[" * 900 + '"a"' + "]" * 900,
 }
