@@ -64,7 +64,11 @@ def test_a_table_is_read_by_rows(rules: hapax.Library) -> None:
         assert facts_of(kb) == wanted
 
 
-@pytest.mark.parametrize("table", [OtherTable(), {"a": ["ann"], "b": ["bob"]}, [{"ann", "bob"}], ["ab"]], ids=str)
+@pytest.mark.parametrize(
+    "table",
+    [OtherTable(), {"a": ["ann"], "b": ["bob"]}, [{"ann", "bob"}], ["ab"]],
+    ids=["columns alone", "dict of columns", "sets", "texts"],
+)
 def test_an_object_without_rows_is_refused(rules: hapax.Library, table: Any) -> None:
     """Tables that do not say how they are read, dicts of columns, sets and texts as rows store nothing."""
     with hapax.KnowledgeBase() as kb:
