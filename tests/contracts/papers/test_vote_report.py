@@ -308,7 +308,7 @@ def test_votes_on_derived_statements_follow_changes_of_facts(roads: Path) -> Non
     """A judged statement that facts no longer support leaves the report, and comes back with its fact and its vote."""
     judge(roads, "ann", {}, "soundness", "--derived")
     counts = []
-    for command in (("retract", 'road("d", "e")', "--reason", "wrong"), ("restore", 'road("d", "e")')):
+    for command in (("retract", 'road("d", "e")', "--reason", "wrong"), ("retract", "--undo", 'road("d", "e")')):
         run(*command, "--db", roads, "--rules", roads.parent / "roads.rules")
         run("derive", roads.parent / "roads.rules", *STATED, "--db", roads)
         counts.append(sum(row["right"] for row in report(roads)["derived"]))
