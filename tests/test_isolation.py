@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 import lint_fixture
+import pytest
 import winograd_fixture
 
 from hapax import cli

@@ -108,9 +108,7 @@ def test_figures_are_those_of_search_and_stats(
     assert f"Run <code>{said['run']}</code>" in page[0]
 
 
-def test_every_role_is_told_with_its_calls(
-    searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
-) -> None:
+def test_every_role_is_told_with_its_calls(searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]) -> None:
     """The cost tables hold each role's calls, hits, tokens and money, of this run and of all."""
     database, said = searched
     rows = [element for element in page[1].iter("tr") if element.get("data-role")]
@@ -119,7 +117,9 @@ def test_every_role_is_told_with_its_calls(
     of_run = [(role, *(str(counts[name]) for name in names)) for role, counts in said["calls"].items()]
 
     assert sorted(numbers[: len(of_run)]) == sorted(of_run)
-    assert {role: int(calls) for role, calls, *_ in numbers[len(of_run) :]} == told("stats", "--db", database)["calls_by_role"]
+    assert {role: int(calls) for role, calls, *_ in numbers[len(of_run) :]} == told("stats", "--db", database)[
+        "calls_by_role"
+    ]
 
 
 def test_the_table_of_rules_is_the_closing_table(
@@ -169,7 +169,9 @@ def test_a_circular_delta_is_marked_in_the_closing_line_and_on_the_page(own: Pat
     """The script ranks and judges itself, so its delta is no evidence; word frequency is an independent judge of it."""
     circular = search(own.parent / "other.db")
     command = ("search", own.parent / "money.rules", "-m", f"scripted:{own.parent / 'script.json'}")
-    said = run(*command, "--no-progress", "--ends", "overlapping", "--measure", "paper", "--db", own.parent / "third.db").stdout
+    said = run(
+        *command, "--no-progress", "--ends", "overlapping", "--measure", "paper", "--db", own.parent / "third.db"
+    ).stdout
 
     assert circular["circular"] is True
     assert "no evidence" in page[0]
@@ -286,7 +288,10 @@ def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]]
     assert [words(row[0]) for row in tree.iter("tr") if row.get("data-rule")] == ["currency"]
     assert "1 of the 2 rules of this run are shown." in text
     assert len(of_class(tree, "statement")) == 2
-    assert f"{head - 1} more: <code>hapax report --db {own} --run {said['run']} --rule currency --statements {head}" in text
+    assert (
+        f"{head - 1} more: <code>hapax report --db {own} --run {said['run']} --rule currency --statements {head}"
+        in text
+    )
 
 
 def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:

@@ -306,12 +306,17 @@ def test_derived_statements_out_of_date_or_on_other_sheets_are_refused(roads: Pa
 
 def test_votes_on_derived_statements_follow_changes_of_facts(roads: Path) -> None:
     """A judged statement that facts no longer support leaves the report, and comes back with its fact and its vote."""
-    judge(roads, "ann", {}, "soundness", "--derived")
+    asked = judge(roads, "ann", {}, "soundness", "--derived")
+    ids = {row["item"].partition(":")[2]: row["text"] for row in asked}
     counts = []
     for command in (("retract", 'road("d", "e")', "--reason", "wrong"), ("retract", "--undo", 'road("d", "e")')):
         run(*command, "--db", roads, "--rules", roads.parent / "roads.rules")
         run("derive", roads.parent / "roads.rules", *STATED, "--db", roads)
         counts.append(sum(row["right"] for row in report(roads)["derived"]))
+        rules = ("--rules", roads.parent / "roads.rules", "--db", roads)
+        found = {identity for identity in ids if invoke("why", identity, *rules).exit_code == 0}
+        assert len(found) == counts[-1]
+        assert all("e can be reached" not in ids[identity] for identity in found) == (counts[-1] == 6)
 
     assert counts == [6, 10]
 
