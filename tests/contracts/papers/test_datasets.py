@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import json
 import os
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from cli_fixture import invoke, run
-from papers_fixture import KITCHEN, bring, eats, fault, flat, judge, lines, search, sent, statements, told
+from papers_fixture import KITCHEN, bring, eats, fault, judge, lines, search, sent, statements, told
 from pyarrow import parquet
 
 import hapax
@@ -449,12 +448,6 @@ def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: py
     assert "P,A,B" not in (tmp_path / "csv_lint" / "lint" / "allergy_value_cache.csv_head").read_text("utf-8")
 
 
-def test_lint_cells_are_values_in_the_rules_order(whole: Path) -> None:
-    """A column for each variable, the generic one as statements call it."""
-    with (whole / "lint" / "before_value_cache.csv_longtail").open(encoding="utf-8", newline="") as stream:
-        assert list(csv.reader(stream)) == [["X", "A", "B", "Y"], ["PersonX", "1876", "sushi burrito", "2005.5"]]
-
-
 def test_a_rule_whose_name_is_no_file_is_left_out_of_lint(tmp_path: Path) -> None:
     """Nothing is written outside the folder, and the command says so."""
     rules = KITCHEN.replace("@name allergy", '@name "../../escaped"')
@@ -615,16 +608,6 @@ def test_json_prints_the_metadata_and_python_writes_the_same(searched: Path, tmp
     assert said["runs"][0]["settings"]["models"]
     assert files(tmp_path / "python") == files(tmp_path / "out")
     assert sent(database, "evaluator")
-
-
-def test_the_page_describes_every_format(whole: Path) -> None:
-    """docs/dataset.md has a row for each choice of --format, and without one the command writes them all."""
-    page = (ROOT / "docs" / "dataset.md").read_text("utf-8")
-    choices = re.search(r"--format \[([a-z|-]+)\]", flat(run("dataset", "--help").output))
-
-    assert choices is not None
-    assert [name for name in choices[1].split("|") if f"| `{name}` |" not in page] == []
-    assert set(metadata(whole)["formats"]) == set(choices[1].split("|"))
 
 
 # As others read it

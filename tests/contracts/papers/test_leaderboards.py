@@ -109,14 +109,3 @@ def test_a_folder_without_a_dataset_and_an_unknown_model_are_refused(frozen: Pat
     if (frozen.parent / "answers.db").exists():
         with hapax.KnowledgeBase(frozen.parent / "answers.db", read_only=True) as kb:
             assert kb.call_counts() == {}
-
-
-@pytest.mark.smollm2
-@pytest.mark.timeout(900)
-def test_three_models_are_compared_on_one_dataset(frozen: Path) -> None:
-    """The embedded model, SmolLM2 and a script answer all questions about all statements, and each two are compared."""
-    models = ("embedded", "smollm2", script(frozen.parent / "yes.json"))
-    figures = board(frozen, *models)
-
-    assert {score["model"]: score["statements"] for score in figures["models"]} == dict.fromkeys(models, 5)
-    assert len(figures["comparisons"]) == 6

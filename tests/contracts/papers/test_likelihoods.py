@@ -90,17 +90,13 @@ def test_delta_is_the_difference_of_the_means(database: Path) -> None:
     allergy = next(delta for delta in report["deltas"] if delta["rule"] == "allergy")
 
     assert deltas(report) == {"allergy": 2.0, "currency": -0.5}
+    assert deltas(told(*LIKELIHOOD, database, "--rule", "currency")) == {"currency": -0.5}
+    assert " x" in fault(*LIKELIHOOD, database, "--rule", "x")
     assert mean["delta"]["value"] == 0.75
     assert (allergy["head"], allergy["long_tail"]) == (3, 3)
     assert allergy["delta"]["low"] < 2.0 < allergy["delta"]["high"]
     assert len(sent(database, "evaluator")) == before
     assert "2.000 (" in run(*LIKELIHOOD, database).stdout
-
-
-def test_only_the_named_rules_are_measured(database: Path) -> None:
-    """--rule leaves the others out; one without statements is refused by name."""
-    assert deltas(told(*LIKELIHOOD, database, "--rule", "currency")) == {"currency": -0.5}
-    assert "x" in fault(*LIKELIHOOD, database, "--rule", "x")
 
 
 def test_without_statements_scores_or_knowledge_base_the_remedy_is_named(tmp_path: Path) -> None:
@@ -222,11 +218,7 @@ def test_a_figure_that_lacks_data_says_what_brings_it(database: Path, number: in
 
     assert f"Figure {number} " in said
     assert remedy in said
-
-
-def test_a_figure_needs_a_folder(database: Path) -> None:
-    """--figure without --out is wrong usage."""
-    assert "--out" in fault(*LIKELIHOOD, database, "--figure", 3, code=2)
+    assert "--out" in fault(*LIKELIHOOD, database, "--figure", number, code=2)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_fixture import run
 from lint_fixture import FILES, RULES
-from papers_fixture import fault, lines, notes, sent, statements, told
+from papers_fixture import fault, lines, notes, statements, told
 
 import hapax
 
@@ -44,15 +44,6 @@ def test_csvs_become_statements(folder: Path) -> None:
     }
     assert dict(theremin.substitution) == {"P": "PersonX", "B": "Hittite Empire", "A": "theremin", "Y": 1920}
     assert "1 repeated row and 1 row with an empty cell; people flipped 1 label" in said
-
-
-def test_delta_is_measured_of_all_that_a_statement_says(folder: Path) -> None:
-    """The evaluator gets premises and conclusion of the rule in one sentence, as LINK ranks them."""
-    run(*IMPORT)
-
-    assert "If PersonX was born in Hittite Empire, then PersonX could not use theremin." in {
-        request["text"] for request in sent(folder / "lint.db", "evaluator")
-    }
 
 
 def test_import_counts_as_table_16_and_measures_delta(folder: Path) -> None:
@@ -110,19 +101,14 @@ def test_imported_statements_are_probed_with_turned_labels_and_explained(folder:
 def test_faulty_files_are_told_and_nothing_is_stored(
     folder: Path, name: str, text: str, words: tuple[str, ...]
 ) -> None:
-    """Place and fact; the knowledge base stays as it was."""
+    """Place and fact; the knowledge base stays as it was. So does a folder that holds none of LINT's files."""
     (folder / "lint" / name).write_text(text, "utf-8")
     said = fault(*IMPORT)
+    (folder / "empty").mkdir(exist_ok=True)
 
+    assert "rule2_value_cache.csv_head" in fault("evaluate", "lint", "empty", *IMPORT[3:])
     assert [word for word in words if word not in said] == []
     assert statements(folder / "lint.db") == {}
-
-
-def test_folder_without_lint_is_told(folder: Path) -> None:
-    """A folder that holds none of LINT's files is an error that names one."""
-    (folder / "empty").mkdir()
-
-    assert "rule2_value_cache.csv_head" in fault("evaluate", "lint", "empty", "--rules", "rules.json", "--db", "x.db")
 
 
 def test_another_methods_labels_can_be_taken(folder: Path) -> None:

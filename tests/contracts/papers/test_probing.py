@@ -86,26 +86,6 @@ def test_the_13_questions_and_labels_are_table_12s_byte_for_byte(fondue: Path) -
     assert [request["claim"] for request in sent(fondue, "probe")] == [row["question"] for row in found]
 
 
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
-def test_templates_stand_in_the_papers_text(fondue: Path) -> None:
-    """Every template but the one whose label depends stands in the paper's own text as a line, with number and label."""
-    printed = PAPER.read_text("utf-8").splitlines()
-    words = {
-        P: "premise",
-        C: "conclusion",
-        N: "conclusion_negation",
-        "is PersonX able to eat fondue": "conclusion_question",
-    }
-    templates = []
-    for number, filled in enumerate(TABLE_12, start=1):
-        line = filled
-        for text, name in words.items():
-            line = line.replace(text, name)
-        templates.append(f"{number} {re.sub(' No$', ' Depends', line) if number == 7 else line}")
-
-    assert [line for line in templates if line not in printed] == []
-
-
 def test_labels_follow_the_polarity(tmp_path: Path) -> None:
     """A positive conclusion has 7 positive and 6 negative labels, a denying one 6 and 7; the note compares with LINK."""
     database = bring(tmp_path / "kb.db", {**FONDUE, ("cook", "head"): [("milk", "raclette")]})
@@ -259,18 +239,6 @@ def test_votes_turn_labels_and_leave_statements_out(four: Path) -> None:
     assert {question for question in after if after[question] != before[question]} == {q for q in before if "naan" in q}
     said = notes(run("evaluate", "probe", "--db", four, "-m", f"scripted:{four.parent / 's.json'}", "--sample", 0))
     assert re.search("flipped 1 labels? and excluded 1 statement", said)
-
-
-def test_larger_samples_hold_the_smaller(tmp_path: Path) -> None:
-    """A sample is drawn for each distribution by a seed, and only grows."""
-    values = {("allergy", end): [("milk", f"{end} {n}") for n in range(6)] for end in ("head", "longtail")}
-    database, drawn = bring(tmp_path / "kb.db", values), []
-    for options in (("--sample", 2), ("--sample", 4), ("--sample", 2, "--seed", 1)):
-        drawn.append({row["statement"] for row in answers(database, *options)})
-
-    assert drawn[0] < drawn[1]
-    assert [len(ids) for ids in drawn] == [4, 8, 4]
-    assert drawn[0] != drawn[2]
 
 
 def test_probing_goes_on_after_its_budget(four: Path) -> None:

@@ -294,19 +294,6 @@ def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]]
     )
 
 
-def test_an_import_with_votes_has_a_page(tmp_path: Path) -> None:
-    """An import has no gates and no cost; votes are counted, in all and by statement."""
-    database = bring(tmp_path / "kb.db", {("allergy", "head"): [("milk", "tea")]})
-    for voter, answer in (("ann", "no"), ("bob", "no"), ("eve", "yes")):
-        judge(database, voter, {("tea", "entailment"): answer})
-    text, tree = reported(database)
-
-    assert figures(tree)["head"] == "1"
-    assert "by majority 0 true, 1 false, 0 undecided" in text
-    assert ["entailment", "no", "2"] in table(tree, "votes")
-    assert ["entailment", "yes", "1"] in table(tree, "votes")
-
-
 # Sections of other packages
 
 SECTIONS = """
