@@ -25,6 +25,14 @@ search: {beam: 10, calls: 1, values: 10}
 baseline: {count: 10, values: 10, calls: 2}
 evaluator: simulated:3
 """
+SMALL = """
+files: [test.rules]
+models: [{name: LINK, knowledge: "simulated:1"}]
+temperatures: [0.7]
+search: {beam: 10, calls: 1, values: 10}
+baseline: false
+evaluator: simulated:3
+"""
 MODEL = "models: [{name: a, knowledge: embedded}]\n"
 PRINTED: Mapping[str, Any] = {
     "8": ["w/o", "critic", "52.58", "52.08", "33.00"],
@@ -136,13 +144,12 @@ def test_the_critic_is_what_makes_statements_true(whole: tuple[Path, Any]) -> No
 def test_the_papers_figures_stand_apart_and_a_whole_grid_asks_nothing(whole: tuple[Path, Any]) -> None:
     """Each of its tables follows ours under its own name; the same command again sends no call."""
     folder, first = whole
-    result = run(*grid(folder))
-    again = told(*grid(folder))
+    shown, again = run(*grid(folder)).stdout, told(*grid(folder))
     with hapax.KnowledgeBase(folder / "grid.db", read_only=True) as kb:
         assert kb.facts() == []
 
     for number, printed in PRINTED.items():
-        _, _, theirs = result.stdout.partition(f"LINK's paper, table {number}")
+        _, _, theirs = shown.partition(f"LINK's paper, table {number}")
         assert printed in [line.split() for line in theirs.partition("\n\n")[0].splitlines()]
         assert printed[-1] not in json.dumps(first["tables"])
     assert sum(cell["calls"] for cell in again["cells"]) == 0
@@ -150,9 +157,10 @@ def test_the_papers_figures_stand_apart_and_a_whole_grid_asks_nothing(whole: tup
     assert statements(folder / "grid.db")
 
 
-def test_a_grid_goes_on_where_it_was_stopped(whole: tuple[Path, Any], folder: Path) -> None:
+def test_a_grid_goes_on_where_it_was_stopped(folder: Path) -> None:
     """A budget ends it with exit code 3 and no half figure; the same command asks only for what is missing."""
-    wanted = whole[1]
+    (folder / "grid.yaml").write_text(SMALL, "utf-8")
+    wanted = told("evaluate", "grid", folder / "grid.yaml", "--db", folder / "whole.db")
     allowed = wanted["cells"][0]["calls"] + 20
     cut = invoke(*grid(folder), "--json", "--max-calls", allowed)
     stopped, rest = json.loads(cut.stdout), told(*grid(folder))
@@ -167,9 +175,7 @@ def test_a_grid_goes_on_where_it_was_stopped(whole: tuple[Path, Any], folder: Pa
 
 def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(folder: Path) -> None:
     """An unknown model fails in its own cells; the rest is filled, and the exit code is 1."""
-    broken = GRID.replace('"simulated:2"', '"scripted:missing.json"').replace(
-        "baseline: {count: 10, values: 10, calls: 2}", "baseline: false"
-    )
+    broken = SMALL.replace("models: [", 'models: [{name: LINK with another, knowledge: "scripted:missing.json"}, ')
     (folder / "grid.yaml").write_text(broken, "utf-8")
     result = invoke(*grid(folder), "--json")
     report = json.loads(result.stdout)
@@ -180,4 +186,4 @@ def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(folder: Path) -> N
     assert "missing.json" in failed[0]["failed"]
     assert "missing.json" in notes(result)
     assert all(cell["outcome"] == "done" for cell in report["cells"] if cell not in failed)
-    assert [row[""] for row in report["tables"]["10"]] == ["LINK", "LINK with another"]
+    assert [row[""] for row in report["tables"]["10"]] == ["LINK with another", "LINK"]

@@ -32,6 +32,18 @@ def voted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database
 
 
+@pytest.fixture(scope="module")
+def counted(voted: Path) -> Any:
+    """The report on these votes as JSON."""
+    return report(voted)
+
+
+@pytest.fixture(scope="module")
+def shown(voted: Path) -> str:
+    """The same as people read it."""
+    return run("votes", "report", "--db", voted).stdout
+
+
 @pytest.fixture
 def four(tmp_path: Path) -> Path:
     return bring(tmp_path / "kb.db", FOUR)
@@ -45,22 +57,22 @@ def shares(row: dict[str, Any]) -> list[tuple[float | None, int]]:
     return [(row[name]["value"], row[name]["count"]) for name in ("data_type", "factuality", "overall")]
 
 
-def test_accuracy_counts_majorities_and_no_ties(voted: Path) -> None:
+def test_accuracy_counts_majorities_and_no_ties(counted: Any) -> None:
     """Tables 3 and 17: a tie is in neither share, and a statement is right if types and entailment are."""
-    head, tail, both = report(voted)["table_3"]
-    domains = {row["group"]: row for row in report(voted)["table_17"]}
+    head, tail, both = counted["table_3"]
+    domains = {row["group"]: row for row in counted["table_17"]}
 
     assert shares(head) == [(pytest.approx(2 / 3), 3), (pytest.approx(2 / 3), 3), (pytest.approx(1 / 3), 3)]
     assert shares(tail) == [(1, 1), (None, 0), (None, 0)]
     assert shares(both) == [(0.75, 4), (pytest.approx(2 / 3), 3), (pytest.approx(1 / 3), 3)]
     assert list(domains) == ["temporal", "outcomes and effects", "total"]
     assert shares(domains["total"]) == shares(both)
-    assert [tie["questions"] for tie in report(voted)["ties"]] == [["entailment"]]
+    assert [tie["questions"] for tie in counted["ties"]] == [["entailment"]]
 
 
-def test_agreement_is_told_for_types_entailment_and_both(voted: Path) -> None:
+def test_agreement_is_told_for_types_entailment_and_both(counted: Any) -> None:
     """Table 19 by hand: 7 1/3 of 8 pairs agree on types, 2 1/3 of 4 on entailment; alpha 1 - (n - 1) o / e."""
-    found = report(voted)["table_19"]
+    found = counted["table_19"]
 
     assert {name: row["questions"] for name, row in found.items()} == {"data type": 8, "factuality": 4, "overall": 12}
     assert found["data type"]["percent"]["value"] == pytest.approx((7 + 1 / 3) / 8)
@@ -70,10 +82,9 @@ def test_agreement_is_told_for_types_entailment_and_both(voted: Path) -> None:
     assert found["factuality"]["unanimous"]["value"] == 0.5
 
 
-def test_failures_join_rule_values_votes_and_proof(voted: Path) -> None:
+def test_failures_join_rule_values_votes_and_proof(counted: Any, shown: str) -> None:
     """Table 20: what a majority denied, in the words that people were asked in."""
-    shown = run("votes", "report", "--db", voted).stdout
-    toast = next(row for row in report(voted)["failures"] if "toast" in row["conclusion"])
+    toast = next(row for row in counted["failures"] if "toast" in row["conclusion"])
 
     assert (toast["rule"], toast["domain"], toast["distribution"]) == ("allergy", "outcomes and effects", "head")
     assert toast["values"] == {"X": "PersonX", "A": "milk", "B": "toast"}
@@ -84,13 +95,12 @@ def test_failures_join_rule_values_votes_and_proof(voted: Path) -> None:
         'is_made_from("toast", "milk")  [given]',
     ):
         assert line in shown
-    assert report(voted)["statements"]["found_wrong"] == len(report(voted)["failures"]) == 2
+    assert counted["statements"]["found_wrong"] == len(counted["failures"]) == 2
 
 
-def test_the_papers_tables_stand_apart(voted: Path) -> None:
+def test_the_papers_tables_stand_apart(counted: Any, shown: str) -> None:
     """Every table of ours is followed by the paper's own, which says so; its overall agreement is a mean of three."""
-    shown = run("votes", "report", "--db", voted).stdout
-    link = report(voted)["link"]
+    link = counted["link"]
 
     titles = [line.partition(" ")[0] for line in shown.splitlines() if "table" in line]
     assert titles == ["Ours,", "LINK's"] * 3
@@ -104,9 +114,9 @@ def test_the_papers_tables_stand_apart(voted: Path) -> None:
 
 
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
-def test_the_papers_figures_are_the_printed_ones(voted: Path) -> None:
+def test_the_papers_figures_are_the_printed_ones(counted: Any) -> None:
     """Tables 3, 6, 17 and 19 stand in the paper's text as they are printed here."""
-    text, link = PAPER.read_text("utf-8").replace(" And ", " and "), report(voted)["link"]
+    text, link = PAPER.read_text("utf-8").replace(" And ", " and "), counted["link"]
     rows = [row for table in ("table_3", "table_17", "table_19") for row in link[table].items()]
     printed = [
         f"{name.title()} {' '.join(f'{figure:.2f}' for figure in row)}".replace(" And ", " and ") for name, row in rows

@@ -25,7 +25,7 @@ from hapax.engine.search.certifying import stored_certificates
 from hapax.kb.records import CertificateRecord, DrawnItem, RunRecord
 from hapax.kb.store import KnowledgeBase
 
-WORLDS = 1000
+WORLDS = 400
 BROKEN_AT_MOST = int(stats.binom.ppf(0.999, WORLDS, 0.1))
 """Broken promises among the worlds that a method which breaks one in ten exceeds once in a thousand test runs."""
 
@@ -63,7 +63,7 @@ def test_forty_five_labels_without_a_fault_are_the_least() -> None:
     ("labels", "auc", "true_share"), [(60, 0.8, 0.94), (150, 0.507, 0.945), (300, 0.7, 0.9), (600, 0.95, 0.5)]
 )
 def test_the_promise_is_broken_in_one_world_of_ten_at_most(labels: int, auc: float, true_share: float) -> None:
-    """Of 1,000 worlds with a random labelled sample, at most a tenth accept more than 5 % false values."""
+    """Of 400 worlds with a random labelled sample, at most a tenth accept more than 5 % false values."""
     rng, promise, broken = np.random.default_rng(labels), Promise(0.95, 0.9), 0
     for _ in range(WORLDS):
         scores, truths = world(rng, 1000, auc, true_share)
