@@ -360,6 +360,17 @@ def test_parquet_and_jsonl_hold_the_same(searched: Path, tmp_path: Path, table: 
         assert found == lines(folder / "jsonl" / f"{table if split == 'train' else f'{table}-{split}'}.jsonl") != []
 
 
+def test_a_large_dataset_holds_every_statement_once(tmp_path: Path) -> None:
+    """More statements than are read, or written into a group, at a time."""
+    database = bring(tmp_path / "kb.db", {("allergy", "head"): [("milk", f"dish {number}") for number in range(1_050)]})
+    folder = made(database, "--format", "jsonl", "--format", "parquet")
+    found = lines(folder / "jsonl" / "statements-head.jsonl")
+
+    assert {row["conclusion"].rpartition(" ")[2] for row in found} == {str(number) for number in range(1_050)}
+    assert len(found) == 1_050
+    assert [row["id"] for row in parquet.read_table(folder / "data").to_pylist()] == [row["id"] for row in found]
+
+
 def test_the_card_names_every_file_and_counts_every_row(whole: Path) -> None:
     """Each configuration's files are there and hold as many rows as its head says."""
     head = front_matter(whole)
