@@ -11,7 +11,7 @@ import anyio
 import pytest
 from cli_fixture import EVERY_END, invoke, run
 from mcp import Client, StdioServerParameters, stdio_client
-from test_evaluation_report import RULES, SCRIPT
+from papers_fixture import RULES, SCRIPT
 
 import hapax
 from hapax.api.agent_tools import AgentTools

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import lint_fixture
 import pytest
-import test_evaluation_lint
 import winograd_fixture
 
 from hapax import cli
@@ -218,8 +218,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "entailments.tsv": ENTAILMENT,
         "graphs/person#place_sim.txt": GRAPH,
         "pairs.txt": PAIRS,
-        "lint.json": json.dumps(test_evaluation_lint.RULES),
-        **{f"lint/{name}": text for name, text in test_evaluation_lint.FILES.items()},
+        "lint.json": json.dumps(lint_fixture.RULES),
+        **{f"lint/{name}": text for name, text in lint_fixture.FILES.items()},
     }
     for name, text in inputs.items():
         (folder / name).parent.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from money_fixture import SCRIPT
 from random_cases import cases
-from test_votes_derived import ROADS, road
+from roads_fixture import ROADS, road
 
 import hapax
 from hapax.engine.explain import refuse_withdrawn

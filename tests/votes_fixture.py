@@ -1,4 +1,4 @@
-"""A knowledge base with statements to judge, and people who fill in sheets."""
+"""People who fill in sheets of votes, as CSV files and as pages."""
 
 from __future__ import annotations
 
@@ -9,69 +9,24 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.votes.questions import WORDINGS
-from hapax.grammar.parser import parse_library
-from hapax.kb.records import Distribution, PredicateRecord, RuleRecord, RunRecord, StatementRecord
-from hapax.kb.store import KnowledgeBase
-
-RULES = """
-given is_allergic_to(Person, Allergen): "[1] is allergic to [2]"
-given cannot_eat(Person, Dish): "[1] cannot eat [2]" / "[1] can eat [2]" / "can [1] eat [2]?"
-oracle is_made_from(Dish, Ingredient): "[1] is made from [2]"
-oracle is_kind_of(Ingredient, Allergen): "[1] is a kind of [2]"
-
-@name allergy
-@domain outcomes and effects
-is_allergic_to(Person X, Allergen A) & is_made_from(Dish B, Ingredient C) & is_kind_of(Ingredient C, Allergen A) -> cannot_eat(Person X, Dish B).
-
-@name lodging
-@domain locational
-is_allergic_to(Person X, Allergen A) & is_made_from(Dish B, Allergen A) -> cannot_eat(Person X, Dish B).
-"""
-
 Answer = Callable[[dict[str, str]], str]
 """From a row's cells to what a person answers; the qualification answers itself."""
 
-
-def statement(
-    dish: str, distribution: Distribution = Distribution.HEAD, rule: str = "allergy", allergen: str = "milk"
-) -> StatementRecord:
-    values = (("A", allergen), ("B", dish), *([("C", "cream")] if rule == "allergy" else []))
-    proof = {"steps": [{"goal": {"predicate": "cannot_eat", "arguments": [dish]}, "by": "rule", "rule": rule}]}
-    return StatementRecord(
-        rule,
-        distribution,
-        "run",
-        values,
-        f"PersonX is allergic to {allergen}",
-        f"PersonX cannot eat {dish}",
-        "",
-        proof,
-    )
-
-
-def fill(kb: KnowledgeBase, *statements: StatementRecord) -> KnowledgeBase:
-    rules = parse_library([("kitchen.rules", RULES)])
-    kb.start_run(RunRecord("run", "evaluate lint", {"folder": "kitchen"}, "run", "2026-01-01"))
-    kb.add_predicates(map(PredicateRecord.of, rules.completed().signatures))
-    kb.add_rules(RuleRecord(rule.name, str(rule), rule.domain, rule.principle, rule.polarity) for rule in rules.rules)
-    kb.add_statements(statements)
-    return kb
-
-
-def right_answers() -> dict[tuple[str, str, str], str]:
-    """The qualification's answers by kind, item and question."""
-    return {
-        (kind.value, example.item.id, question.key): answer
-        for kind, wording in WORDINGS.items()
-        for example in wording.qualification
-        for question, answer in zip(example.item.questions, example.answers, strict=True)
-    }
+WRONG: dict[tuple[str, str], dict[str, str]] = {
+    ("statements", "qualification:2"): {"data type B": "no"},
+    ("statements", "qualification:3"): {"entailment": "no"},
+    ("predicates", "qualification:2"): {"audit Q3": "no", "audit Q4": "no"},
+    ("predicates", "qualification:3"): {"audit Q1": "no", "audit Q3": "no", "audit Q4": "no"},
+    ("baseline", "qualification:2"): {"baseline 5": "no"},
+    ("schemas", "qualification:1"): {"schema label 1": "first", "schema label 2": "second"},
+    ("soundness", "qualification:2"): {"soundness": "rule"},
+}
+"""Right answers of the qualification other than yes, by sheet and item."""
 
 
 def answered(row: dict[str, str], answer: Answer) -> str:
     if row["section"] == "qualification":
-        return right_answers()[row["kind"], row["item"], row["question"]]
+        return WRONG.get((row["kind"], row["item"]), {}).get(row["question"], "yes")
     return answer(row)
 
 

@@ -6,13 +6,12 @@ import random
 from collections import Counter
 
 import pytest
-from cli_fixture import invoke
 
-import hapax
 from hapax.engine.judgements import SOUNDNESS_QUESTION, judgements
 from hapax.engine.search.scored_facts import AUDIT_QUESTION, voted_truths
 from hapax.engine.voter_errors import Vote, weigh
 from hapax.kb.records import VoteRecord
+from hapax.kb.store import KnowledgeBase
 
 RATES = {"ann": (0.97, 0.95), "bob": (0.75, 0.7), "cem": (0.97, 0.25), "dee": (0.7, 0.75), "eve": (0.9, 0.5)}
 """Shares of right votes on true and on false items: one careful voter, two who tend to yes, two who hardly look."""
@@ -62,13 +61,6 @@ def test_probabilities_are_as_often_right_as_they_say() -> None:
     assert sum(is_true for _, is_true in between) / len(between) == pytest.approx(said, abs=0.08)
 
 
-def test_single_votes_stay_what_they_are() -> None:
-    """Where nobody judged the same item, a yes stays a yes and a no a no."""
-    found = weigh([Vote(str(number), f"voter {number}", bool(number % 2)) for number in range(10)])
-
-    assert all((found.probabilities[str(number)] > 0.5) == bool(number % 2) for number in range(10))
-
-
 def test_verdicts_on_statements_are_weighed_like_labels() -> None:
     """Five people on 300 statements: the weighed verdicts are right more often than those of the majority, with reasons."""
     truths, votes = simulated(1)
@@ -87,25 +79,8 @@ def test_verdicts_on_statements_are_weighed_like_labels() -> None:
     assert right > sum(majority[item] == truths[item] for item in truths)
 
 
-def store(kb: hapax.KnowledgeBase, votes: list[Vote]) -> None:
+def store(kb: KnowledgeBase, votes: list[Vote]) -> None:
     kb.add_votes(VoteRecord(vote.item, AUDIT_QUESTION, vote.voter, "yes" if vote.is_yes else "no") for vote in votes)
-
-
-def test_labels_of_votes_are_weighed_where_people_judged_the_same_facts(tmp_path: object) -> None:
-    """Five people on 300 facts are weighed, the report prints their rates; two people may tie."""
-    truths, votes = simulated(1)
-    with hapax.KnowledgeBase(f"{tmp_path}/kb.db") as kb:
-        store(kb, votes)
-        found = voted_truths(kb)
-    with hapax.KnowledgeBase() as few:
-        store(few, [Vote("a", "ann", True), Vote("a", "bob", False), Vote("b", "ann", True)])
-        assert voted_truths(few) == {"b": True}
-
-    assert sum(found[item] == truths[item] for item in truths) / len(truths) > 0.94
-    report = invoke("votes", "report", "--db", f"{tmp_path}/kb.db")
-    assert report.exit_code == 0, report.output
-    assert "Dawid and Skene" in report.output
-    assert "cem" in report.output
 
 
 def test_what_all_deny_is_no_label_of_a_true_fact() -> None:
@@ -116,7 +91,7 @@ def test_what_all_deny_is_no_label_of_a_true_fact() -> None:
         is_true = draw.random() < 0.95
         for voter in ("ann", "bob", "cem"):
             votes.append(Vote(f"item {number}", voter, is_true if draw.random() < 0.92 else not is_true))
-    with hapax.KnowledgeBase() as kb:
+    with KnowledgeBase() as kb:
         store(kb, votes)
         found = voted_truths(kb)
 

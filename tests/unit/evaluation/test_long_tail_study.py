@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
-from hapax import Distribution, evaluate_long_tail
-from hapax.api.evaluations import draw_long_tail
-from hapax.evaluation.link.longtail import LongTailStudy, is_circular, study
-from hapax.grammar.errors import HapaxError
-from hapax.kb.records import RunRecord, StatementRecord
+from hapax.evaluation.link.longtail import LongTailStudy, study
+from hapax.kb.records import Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
@@ -134,65 +129,3 @@ def test_a_circular_judge_is_marked(kb: KnowledgeBase) -> None:
     assert judged(found, "pupil", "stranger", "span") == (1.0, False)
     cells = next(row for row in found.to_result().tables[0].rows if row[:2] == ("pupil", "span"))
     assert cells[2:5] == ("1.00 (2/2)*", "1.00 (2/2)*", "1.00 (2/2)")
-
-
-def test_the_shipped_model_names_its_teacher() -> None:
-    """The embedded model says that word frequency taught it, so that frequency never judges it unmarked."""
-    from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
-    from hapax.llm_oracle.backends.identities import checkpoint_identity
-
-    embedded = checkpoint_identity(EMBEDDED_FOLDER, "embedded", "", "float32")
-    assert is_circular(ModelIdentity("frequency"), embedded)
-
-
-def test_the_figure_shows_every_judgement(kb: KnowledgeBase, tmp_path: Path) -> None:
-    """The figure has a cell for each split and judge, whose AUC is in the CSV, and is the same when drawn again."""
-    pupil = ByNumber("pupil", taught_by=("numbers",))
-    found = evaluate_long_tail(kb, [ByNumber(), pupil])
-    draw_long_tail(found, tmp_path / "first")
-    draw_long_tail(found, tmp_path / "second")
-
-    rows = list(csv.DictReader((tmp_path / "first" / "long-tail.csv").open(encoding="utf-8")))
-    judgements = [(split.ranker, split.judge, str(split.circular)) for split in found.value.judged]
-    assert [(row["ranked by"], row["judge"], row["circular"]) for row in rows] == judgements
-    drawn = (tmp_path / "first" / "long-tail.svg").read_text("utf-8")
-    assert all(f">{text}</text>" in drawn for text in ("numbers span", "pupil prior", "1.00"))
-    assert drawn == (tmp_path / "second" / "long-tail.svg").read_text("utf-8")
-
-
-def test_one_model_cannot_judge_itself(kb: KnowledgeBase) -> None:
-    """With a single model there is no judge, and the error says what to do."""
-    with pytest.raises(HapaxError, match="Name two models or more, by --judge"):
-        study(kb, [ByNumber()])
-
-
-def test_judges_of_one_name_are_told_apart(kb: KnowledgeBase) -> None:
-    """Two models of one name, such as counts of two folders `texts`, have columns of their own, with their revisions."""
-    first, second = ByNumber("texts"), ByNumber("texts", -1.0)
-    first.identity, second.identity = ModelIdentity("texts", "a1"), ModelIdentity("texts", "b2")
-    found = study(kb, [ByNumber(), first, second])
-
-    assert judged(found, "numbers", "texts@a1", "span") == (1.0, False)
-    assert judged(found, "numbers", "texts@b2", "span") == (0.0, False)
-    assert found.to_result().tables[0].columns[3:5] == ("texts@a1 span", "texts@b2 span")
-
-
-def test_a_judge_is_not_named_twice(kb: KnowledgeBase) -> None:
-    """One model by two names is refused before it is asked."""
-    with pytest.raises(HapaxError, match="numbers is named twice, in two ways"):
-        study(kb, [ByNumber(), ByNumber()])
-
-
-def test_without_statements_there_is_nothing_to_study() -> None:
-    """An empty knowledge base points to the search."""
-    with pytest.raises(HapaxError, match="Run `hapax search` first"):
-        study(KnowledgeBase(), [ByNumber(), ByNumber("twin")])
-
-
-def test_the_operation_gives_tables(kb: KnowledgeBase) -> None:
-    """The API returns the same figures as data frames and as JSON."""
-    evaluation = evaluate_long_tail(kb, [ByNumber(), ByNumber("twin")], only=["soup"])
-
-    assert evaluation.value.rules == 1
-    assert list(evaluation.tables[1].to_pandas().columns)[:3] == ["ranked by", "measure", "rules"]
-    assert evaluation.to_json()["statements"] == 9

@@ -1,0 +1,313 @@
+"""Likelihoods of finished statements: delta, reranking, agreement of evaluators, and LINK's figures as files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke, run
+from papers_fixture import bring, fault, notes, script, sent, statements, told
+
+import hapax
+
+RULES = """
+oracle is_made_from(Dish, Allergen): "[1] is made from [2]" / "?" / "?".
+@name allergy
+@domain "outcomes and effects"
+is_allergic_to(Person X, Allergen A) & is_made_from(Dish B, Allergen A) -> cannot_eat(Person X, Dish B).
+@name currency
+@domain locational
+lives_in(Person X, Place A) & is_made_from(Dish B, Place A) -> can_buy(Person X, Dish B).
+"""
+SCORES = {
+    ("allergy", "head"): (-1.0, -2.0, -3.0),
+    ("allergy", "longtail"): (-3.0, -4.0, -5.0),
+    ("currency", "head"): (-2.0, -2.0),
+    ("currency", "longtail"): (-1.0, -2.0, -1.5),
+}
+"""Mean token log-likelihoods: delta is 2 for the first rule and -0.5 for the second."""
+
+WORLD = """
+oracle is_ingredient_in(Ingredient, Dish): "[1] is an ingredient in [2]" / "?" / "?".
+oracle is_one_type_of(Ingredient, Allergen): "[1] is one type of [2]" / "?" / "?".
+@name allergy
+is_allergic_to(Person X, Allergen A) & is_ingredient_in(Ingredient Z, Dish B) & is_one_type_of(Ingredient Z, Allergen A)
+  -> cannot_eat(Person X, Dish B).
+"""
+SEARCH = ("--beam", "10", "--calls", "1", "--values", "10")
+
+
+def measured(database: Path) -> Path:
+    """Eleven imported statements and an evaluator that scored them."""
+    values = {
+        (rule, end): [("milk", f"{rule} {end} {place}") for place in range(len(scores))]
+        for (rule, end), scores in SCORES.items()
+    }
+    columns = dict.fromkeys(("allergy", "currency"), "X,A,B")
+    bring(database, values, rules=RULES, columns=columns)
+    places = {
+        f"{rule} {end} {place}": score for (rule, end), scores in SCORES.items() for place, score in enumerate(scores)
+    }
+    scores = {
+        text: [4 * next(score for name, score in places.items() if name in text), 4] for text in statements(database)
+    }
+    judge = script(database.parent / "judge.json", likelihood=scores)
+    run("evaluate", "likelihood", "--evaluator", judge, "--db", database)
+    return database
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return measured(tmp_path_factory.mktemp("likelihoods") / "kb.db")
+
+
+@pytest.fixture
+def database(stored: Path, tmp_path: Path) -> Path:
+    (tmp_path / "kb.db").write_bytes(stored.read_bytes())
+    return tmp_path / "kb.db"
+
+
+def cells(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def deltas(report: Mapping[str, Any]) -> dict[str, float]:
+    return {delta["rule"]: delta["delta"]["value"] for delta in report["deltas"]}
+
+
+LIKELIHOOD = ("evaluate", "likelihood", "--db")
+
+
+def test_delta_is_the_difference_of_the_means(database: Path) -> None:
+    """Delta by rule and their mean are exact on known log-likelihoods, with intervals, and nothing is asked."""
+    before = len(sent(database, "evaluator"))
+    report = told(*LIKELIHOOD, database)
+    (mean,) = report["mean_deltas"]
+    allergy = next(delta for delta in report["deltas"] if delta["rule"] == "allergy")
+
+    assert deltas(report) == {"allergy": 2.0, "currency": -0.5}
+    assert deltas(told(*LIKELIHOOD, database, "--rule", "currency")) == {"currency": -0.5}
+    assert " x" in fault(*LIKELIHOOD, database, "--rule", "x")
+    assert mean["delta"]["value"] == 0.75
+    assert (allergy["head"], allergy["long_tail"]) == (3, 3)
+    assert allergy["delta"]["low"] < 2.0 < allergy["delta"]["high"]
+    assert len(sent(database, "evaluator")) == before
+    assert "2.000 (" in run(*LIKELIHOOD, database).stdout
+
+
+def test_without_statements_scores_or_knowledge_base_the_remedy_is_named(tmp_path: Path) -> None:
+    """A search, an evaluator; a mistyped --db leaves no file."""
+    hapax.KnowledgeBase(tmp_path / "empty.db").close()
+    bring(tmp_path / "unscored.db", {("before", "longtail"): [("1876", "sushi", "2005")]})
+
+    assert "hapax search" in fault(*LIKELIHOOD, tmp_path / "empty.db")
+    assert "--evaluator frequency" in fault(*LIKELIHOOD, tmp_path / "unscored.db")
+    assert "no such knowledge base" in fault(*LIKELIHOOD, tmp_path / "typo.db", "--evaluator", "frequency")
+    assert not (tmp_path / "typo.db").exists()
+    result = run(*LIKELIHOOD, tmp_path / "unscored.db", "--evaluator", "frequency")
+    assert "0 of 0" in result.stdout
+
+
+def test_a_second_evaluator_is_asked_once_and_compared(database: Path) -> None:
+    """Missing scores are asked for and stored; the table of agreement has ranks within rules and signs of delta."""
+    before = len(sent(database, "evaluator"))
+    other = script(database.parent / "other.json", likelihood=dict.fromkeys(statements(database), -3.0))
+    first = run(*LIKELIHOOD, database, "--evaluator", other)
+    asked = len(sent(database, "evaluator"))
+    report = told(*LIKELIHOOD, database)
+    told(*LIKELIHOOD, database, "--evaluator", other)
+
+    assert asked == before + 11
+    assert len(sent(database, "evaluator")) == asked
+    assert "Agreement" not in first.stdout
+    assert len(report["evaluators"]) == 2
+    (agreement,) = report["agreements"]
+    assert agreement["signs"]["count"] == 2
+    assert agreement["statements"]["count"] == 11
+    assert "Agreement" in run(*LIKELIHOOD, database).stdout
+
+
+def test_a_budget_ends_the_asking_and_keeps_what_came(database: Path) -> None:
+    """Eleven statements and a limit of four calls: exit code 3, and the second time only the others are asked for."""
+    first = invoke(*LIKELIHOOD, database, "--evaluator", "frequency", "--max-calls", 4)
+    again = invoke(*LIKELIHOOD, database, "--evaluator", "frequency", "--max-calls", 11)
+
+    assert (first.exit_code, again.exit_code) == (3, 0)
+    assert "4" in notes(first)
+
+
+def test_instructions_are_reranked_and_the_papers_deltas_stand_apart(tmp_path: Path) -> None:
+    """The delta of the best three quarters is measured for what no likelihood ranked, beside LINK's means as a remark."""
+    (tmp_path / "world.rules").write_text(WORLD, "utf-8")
+    rows = {end: "\n".join(f"{n}. A=milk, B={end} {n}, Z=whey" for n in range(1, 5)) for end in ("head", "tail")}
+    model = script(
+        tmp_path / "s.json", generate={"Give me 50 values": rows["head"], "Z. Give me 50 values": rows["tail"]}
+    )
+    command = ("evaluate", "instruct", tmp_path / "world.rules", "-m", model, "--evaluator", model, "--calls", 1)
+    run(*command, "--db", tmp_path / "kb.db")
+    texts = {request["text"] for request in sent(tmp_path / "kb.db", "evaluator")}
+    # Of the head -1 to -4, of the long tail -2 to -5; four tokens each.
+    score = {text: -4.0 * (int(text.rstrip(".").split()[-1]) + ("tail" in text)) for text in texts}
+    judge = script(tmp_path / "judge.json", likelihood={text: [total, 4] for text, total in score.items()})
+    back = script(tmp_path / "back.json", likelihood={text: [-total - 30, 4] for text, total in score.items()})
+    plain = told(*LIKELIHOOD, tmp_path / "kb.db", "--evaluator", judge)
+    other = run(*LIKELIHOOD, tmp_path / "kb.db", "--evaluator", judge, "--rerank", back)
+
+    (reranking,) = [row for row in plain["rerankings"] if row["evaluator"].startswith("scripted/judge")]
+    assert (reranking["before"]["value"], reranking["after"]["value"]) == (1.0, 2.0)
+    assert "scripted/back.json" in other.stdout
+    assert "0.48" not in other.stdout
+    assert "mean delta 0.48 for LINK, -0.14 for ChatGPT and -0.02 for GPT-4" in notes(other)
+
+
+# Figures
+
+
+def test_figures_are_written_as_png_svg_and_csv_that_depend_on_the_data_alone(database: Path) -> None:
+    """All figures that can be drawn are no failure; each comes in three formats, the same bytes in a second run."""
+    folders = [database.parent / name for name in ("one", "two")]
+    report = told(*LIKELIHOOD, database, "--figure", "all", "--out", folders[0])
+    run(*LIKELIHOOD, database, "--figure", 3, "--out", folders[1])
+    written = {path.name: path.read_bytes() for path in folders[0].iterdir()}
+
+    assert sorted(report["figures"]) == ["3", "4", "9"]
+    assert sorted(report["lacking"], key=int) == ["5", "6", "7", "8", "10", "11", "12", "13"]
+    assert {f"figure-{number}.{form}" for number in (3, 4, 9) for form in ("png", "svg", "csv")} < set(written)
+    assert written["figure-3.png"].startswith(b"\x89PNG\r\n\x1a\n")
+    assert b"<svg" in written["figure-3.svg"]
+    again = {path.name: path.read_bytes() for path in folders[1].iterdir()}
+    assert again.items() <= written.items()
+    assert "figure-3.png" in again
+
+
+def test_the_tables_of_figures_hold_what_they_show(database: Path) -> None:
+    """Figure 3 has each rule's delta from the largest; 9 counts every statement once; 4 shows one rule."""
+    out = database.parent / "figures"
+    for number in (3, 9, 4):
+        run(*LIKELIHOOD, database, "--figure", number, "--out", out)
+
+    shown = [(row["rule"], float(row["delta"])) for row in cells(out / "figure-3.csv")]
+    assert shown == [("allergy", 2.0), ("currency", -0.5)]
+    for (rule, end), scores in SCORES.items():
+        distribution = {"head": "head", "longtail": "long_tail"}[end]
+        bins = [
+            row for row in cells(out / "figure-9.csv") if (row["rule"], row["distribution"]) == (rule, distribution)
+        ]
+        assert sum(int(row["statements"]) for row in bins) == len(scores)
+    assert {row["rule"] for row in cells(out / "figure-4.csv")} == {"allergy"}
+    run(*LIKELIHOOD, database, "--figure", 4, "--rule", "currency", "--out", out)
+    assert {row["rule"] for row in cells(out / "figure-4.csv")} == {"currency"}
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (5, "--temperature"),
+        (6, "--no-likelihood"),
+        (7, "--no-likelihood"),
+        (8, "--knowledge"),
+        (10, "--evaluator"),
+        (13, "--wording all"),
+    ],
+)
+def test_a_figure_that_lacks_data_says_what_brings_it(database: Path, number: int, remedy: str) -> None:
+    """A figure that is asked for by number and cannot be drawn fails with the command that helps."""
+    said = fault(*LIKELIHOOD, database, "--figure", number, "--out", database.parent / "figures")
+
+    assert f"Figure {number} " in said
+    assert remedy in said
+    assert "--out" in fault(*LIKELIHOOD, database, "--figure", number, code=2)
+
+
+@pytest.mark.slow
+def test_all_figures_come_of_searches_wordings_and_evaluators(tmp_path: Path) -> None:
+    """With searches of other temperature, model and ranker, all wordings and four evaluators, 3 to 13 are drawn."""
+    (tmp_path / "world.rules").write_text(WORLD, "utf-8")
+    database, common = (
+        tmp_path / "kb.db",
+        (*SEARCH, "--evaluator", "simulated:9", "--no-progress", "--ends", "overlapping"),
+    )
+    for options in (("-m", "simulated:1"), ("-m", "simulated:1", "--temperature", 0.5), ("-m", "simulated:2")):
+        run("search", tmp_path / "world.rules", *common, *options, "--db", database)
+    run("search", tmp_path / "world.rules", *common, "-m", "simulated:1", "--no-likelihood", "--db", database)
+    command = ("evaluate", "instruct", tmp_path / "world.rules", "-m", "simulated:1", "--evaluator", "simulated:9")
+    run(*command, "--wording", "all", "--count", 10, "--values", 10, "--calls", 2, "--db", database)
+    evaluators = [word for seed in (9, 3, 4, 5) for word in ("--evaluator", f"simulated:{seed}")]
+    report = told(*LIKELIHOOD, database, *evaluators, "--figure", "all", "--out", tmp_path / "figures")
+
+    assert sorted(report["figures"], key=int) == [str(number) for number in range(3, 14)]
+    methods = list(dict.fromkeys(row["method"] for row in cells(tmp_path / "figures" / "figure-13.csv")))
+    assert len(methods) == 11
+    assert "instruction" not in methods[0]
+
+
+# Ablation
+
+
+@pytest.fixture(scope="module")
+def ablation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("ablation")
+    (folder / "world.rules").write_text(WORLD, "utf-8")
+    command = ("evaluate", "ablation", folder / "world.rules", "-m", "simulated", *SEARCH, "--db", folder / "kb.db")
+    return folder, told(*command, "--out", folder / "figures")
+
+
+def test_an_ablation_draws_figure_6_of_all_its_statements(ablation: tuple[Path, dict[str, Any]]) -> None:
+    """The bins of each variant and distribution hold the log-likelihoods that the JSON has."""
+    folder, report = ablation
+    drawn = cells(folder / "figures" / "figure-6.csv")
+
+    assert {"full", "w/o critic", "w/o critic+likelihood"} <= set(report["log_likelihoods"])
+    for variant, by_distribution in report["log_likelihoods"].items():
+        for distribution, by_rule in by_distribution.items():
+            bins = [row for row in drawn if (row["row"], row["distribution"]) == (variant, distribution)]
+            assert sum(int(row["statements"]) for row in bins) == len(by_rule["allergy"]) > 0
+
+
+def test_a_budget_ends_an_ablation_which_switches_its_gates_itself(tmp_path: Path) -> None:
+    """The variants that it cut are named, and the exit code is 3; the switch that it varies is no option."""
+    (tmp_path / "world.rules").write_text(WORLD, "utf-8")
+    command = ("evaluate", "ablation", tmp_path / "world.rules", "-m", "simulated", "--db", tmp_path / "kb.db")
+    result = invoke(*command, "--max-calls", 3)
+
+    assert result.exit_code == 3
+    assert "full, w/o critic" in notes(result)
+    assert "--no-critic" in fault("evaluate", "ablation", "--no-critic", code=2)
+
+
+# The study of the long tail
+
+
+@pytest.fixture(scope="module")
+def studied(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "kb.db").write_bytes(stored.read_bytes())
+    judges = ("--judge", "simulated:1", "--judge", "frequency")
+    return folder, told("evaluate", "long-tail", "--db", folder / "kb.db", *judges, "--out", folder / "figure")
+
+
+def test_judges_measure_the_splits_of_others(studied: tuple[Path, Any]) -> None:
+    """Each ranker's split, and the stored one, is judged by each model; a model that judges itself is marked circular."""
+    folder, report = studied
+    judged = report["judged"]
+
+    assert report["statements"] == 11
+    assert all(split["circular"] == (split["ranker"] == split["judge"]) for split in judged)
+    assert {"as stored", "frequency"} <= {split["ranker"] for split in judged}
+    rows = cells(folder / "figure" / "long-tail.csv")
+    assert [(row["ranked by"], row["judge"]) for row in rows] == [(split["ranker"], split["judge"]) for split in judged]
+    assert (folder / "figure" / "long-tail.svg").exists()
+
+
+def test_a_study_needs_two_judges(database: Path) -> None:
+    """One model cannot judge itself, and without statements a search is named."""
+    study = ("evaluate", "long-tail", "--db", database)
+    hapax.KnowledgeBase(database.parent / "empty.db").close()
+    two = ("--judge", "frequency", "--judge", "simulated:1")
+
+    assert "--judge" in fault(*study, "--judge", "frequency")
+    assert "hapax search" in fault("evaluate", "long-tail", "--db", database.parent / "empty.db", *two)

@@ -1,0 +1,408 @@
+"""Entailment probing: LINK's 13 questions as the paper prints them and as its released code asks them, and the tables."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke, run
+from papers_fixture import bring, fault, judge, lines, notes, script, sent, told
+
+import hapax
+
+ROOT = Path(__file__).parents[3]
+PAPER = ROOT.parent / "shared" / "papers" / "link_lint.txt"
+P, C, N = "PersonX is allergic to milk", "PersonX is not able to eat fondue", "PersonX is able to eat fondue"
+TABLE_12 = f"""
+Is it true that if {P}, {C}. Yes
+Yes or no: if {P}, {C}. Yes
+True or false: if {P}, {C}. True
+Right or Wrong: if {P}, {C}. Right
+Premise: {P}. Conclusion: {C}. Does premise entail conclusion? Yes
+Premise: {P}. Conclusion: {N}. Does premise contradict the conclusion? Yes
+Answer the question with yes or no: if {P}, is PersonX able to eat fondue? No
+Is it true that if {P}, {N}. No
+Yes or no: if {P}, {N}. No
+True or false: if {P}, {N}. False
+Right or Wrong: if {P}, {N}. Wrong
+Premise: {P}. Conclusion: {N}. Does premise entail conclusion? No
+Premise: {P}. Conclusion: {C}. Does premise contradict the conclusion? No
+""".strip().splitlines()
+"""Table 12 about a statement whose conclusion denies, with the right answers."""
+
+PREFIX = "For the following question, please answer in a normal life scenario with no special consideration:"
+FONDUE = {("allergy", "head"): [("milk", "fondue")]}
+FOUR = {
+    ("allergy", "head"): [("milk", "fondue"), ("milk", "naan")],
+    ("allergy", "longtail"): [("milk", "matapa"), ("milk", "ayran")],
+}
+
+
+@pytest.fixture
+def fondue(tmp_path: Path) -> Path:
+    """A knowledge base with one statement."""
+    return bring(tmp_path / "kb.db", FONDUE)
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Path:
+    """Two statements of either distribution."""
+    return bring(tmp_path / "kb.db", FOUR)
+
+
+def probe(database: Path, *more: object, says: object = "Yes.", **content: object) -> Any:
+    """Probe all statements with a script; what the command prints as JSON."""
+    model = script(database.parent / "s.json", says=says, **content)
+    return told("evaluate", "probe", "--db", database, "-m", model, "--sample", 0, *more)
+
+
+def answers(database: Path, *more: object, **content: object) -> list[dict[str, Any]]:
+    """What the probing writes about each answer."""
+    path = database.with_suffix(".jsonl")
+    probe(database, "-o", path, *more, **content)
+    return lines(path)
+
+
+def prompts(database: Path) -> list[str]:
+    return [request["prompt"] for request in sent(database, "probe")]
+
+
+def cell(report: dict[str, Any], distribution: str, domain: str = "total") -> dict[str, Any]:
+    return next(row for row in report["table_4"] if (row["domain"], row["distribution"]) == (domain, distribution))
+
+
+# Questions
+
+
+def test_the_13_questions_and_labels_are_table_12s_byte_for_byte(fondue: Path) -> None:
+    """The critic is asked them as they stand, in their order; template 7 asks the positive side."""
+    found = answers(fondue)
+
+    assert [f"{row['question']} {row['label']}" for row in found] == TABLE_12
+    assert [request["claim"] for request in sent(fondue, "probe")] == [row["question"] for row in found]
+
+
+def test_labels_follow_the_polarity(tmp_path: Path) -> None:
+    """A positive conclusion has 7 positive and 6 negative labels, a denying one 6 and 7; the note compares with LINK."""
+    database = bring(tmp_path / "kb.db", {**FONDUE, ("cook", "head"): [("milk", "raclette")]})
+    found = answers(database)
+    said = notes(run("evaluate", "probe", "--db", database, "-m", f"scripted:{tmp_path / 's.json'}"))
+    positive = {
+        rule: sum(row["label"] in ("Yes", "True", "Right") for row in found if row["rule"] == rule)
+        for rule in ("allergy", "cook")
+    }
+
+    assert positive == {"allergy": 6, "cook": 7}
+    assert "50.00 % of 26 right answers are negative (LINK: 51.58 %)" in said
+    assert {row["question"] for row in found} >= {
+        "Answer the question with yes or no: if PersonX is allergic to milk, can PersonX cook raclette?"
+    }
+
+
+def test_text_is_asked_behind_the_papers_prefix(fondue: Path) -> None:
+    """The prompt is prefix and question; the reply is read by its question's own pair of answers."""
+    found = answers(fondue, "--ask", "text")
+
+    assert prompts(fondue)[1] == f"{PREFIX}\nYes or no: if {P}, {C}."
+    assert [row["template"] for row in found if row["violation"]] == [3, 4, 10, 11]
+
+
+def test_a_chain_of_thought_asks_twice_and_keeps_the_rationale(fondue: Path) -> None:
+    """Two worked examples, then the rationale, then the answer behind it; an answer inside the rationale is cut off."""
+    found = answers(fondue, "--ask", "cot", says="It has cheese.\nTherefore, the answer (yes or no) is: Yes")
+    first, second = prompts(fondue)[0], prompts(fondue)[13]
+    question = TABLE_12[0].removesuffix(" Yes")
+    labels = [re.findall(r"Therefore, the answer \(.*\) is: (\w+)", prompt) for prompt in prompts(fondue)[:13]]
+
+    assert first.startswith(f"{PREFIX}\n")
+    assert first.endswith(f"{question}\nLet's think step by step.\n")
+    assert second == f"{first}It has cheese.\nTherefore, the answer (yes or no) is:"
+    assert {row["rationale"] for row in found} == {"It has cheese."}
+    assert {tuple(sorted(word in ("Yes", "True", "Right") for word in pair)) for pair in labels} == {(False, True)}
+    assert {pair[0] in ("Yes", "True", "Right") for pair in labels} == {True, False}
+
+
+def test_a_model_writes_the_forms_that_grammar_cannot(tmp_path: Path) -> None:
+    """`--writer` has a model deny and ask, the run says so, and the forms are journaled, too."""
+    rules = """
+oracle is_made_from(Dish, Allergen): "[1] is made from [2]"
+given has_use_for(Person, Dish): "[1] has use for [2]"
+@name use
+is_allergic_to(Person X, Allergen A) & is_made_from(Dish B, Allergen A) -> has_use_for(Person X, Dish B).
+"""
+    values = {("use", "head"): [("milk", "fondue")]}
+    database = bring(tmp_path / "kb.db", values, rules=rules, columns={"use": "X,A,B"})
+    forms = {"Opposite:": "[1] has no use for [2]", "Question:": "has [1] any use for [2]?"}
+    writer = script(tmp_path / "writer.json", generate=forms)
+    first, second = (probe(database, "--writer", writer) for _ in range(2))
+
+    assert first["calls"] == {"sent": 13 + 2, "from_journal": 0}
+    assert second["calls"] == {"sent": 0, "from_journal": 13 + 2}
+    assert len(first["notes"]) == 2
+    assert "has no use for" in str([request.get("claim") for request in sent(database, "probe")])
+
+
+# Figures
+
+
+def test_a_statement_counts_if_all_its_questions_of_a_kind_are_right(four: Path) -> None:
+    """Table 4's cells, delta and shares off format, worked by hand: fondue misses template 5, naan none; both tails all."""
+    rows = answers(four)
+    critic = {row["question"]: 0.9 if row["label"] in ("Yes", "True", "Right") else 0.1 for row in rows}
+    wrong = {question: 1 - value for question, value in critic.items() if "matapa" in question or "ayran" in question}
+    broken = next(
+        question
+        for question in critic
+        if "fondue" in question and "not able" in question and "Does premise entail" in question
+    )
+    report = probe(four, critic=critic | wrong | {broken: 0.1})
+    head, tail = cell(report, "head"), cell(report, "long_tail")
+    change = next(row for row in report["change"] if row["domain"] == "total")
+
+    assert (head["positive"]["value"], head["negative"]["value"], head["every"]["value"]) == (0.5, 1.0, 0.5)
+    assert (tail["positive"]["value"], tail["negative"]["value"], tail["every"]["value"]) == (0.0, 0.0, 0.0)
+    assert head["accuracy"]["value"] == pytest.approx(25 / 26)
+    assert change["every"]["value"] == -1
+    assert head["every"]["low"] < 0.5 < head["every"]["high"]
+    fifth = next(row for row in report["templates"] if (row["template"], row["distribution"]) == (5, "head"))
+    assert fifth["accuracy"]["value"] == 0.5
+
+
+def test_domains_have_cells_in_the_papers_order_and_delta_of_nothing_is_not_available(tmp_path: Path) -> None:
+    """The total comes last; where the head has no statement right, delta is n/a and not 0."""
+    values = {("before", "head"): [("1876", "naan", "1900")], **FONDUE, ("cook", "head"): [("milk", "raclette")]}
+    database = bring(tmp_path / "kb.db", values)
+    report = probe(database)
+    shown = run("evaluate", "probe", "--db", database, "-m", f"scripted:{tmp_path / 's.json'}").stdout
+
+    assert list(dict.fromkeys(row["domain"] for row in report["table_4"])) == [
+        "natural properties",
+        "temporal",
+        "outcomes and effects",
+        "total",
+    ]
+    assert next(row for row in report["change"] if row["domain"] == "total")["every"]["value"] is None
+    assert "n/a" in next(line for line in shown.splitlines() if "delta" in line)
+
+
+def test_the_papers_tables_stand_apart_with_its_figures(four: Path) -> None:
+    """Tables 4 and 13 as printed follow ours; every printed delta is recomputed but those of a zero and one misprint."""
+    report = probe(four)
+    shown = run("evaluate", "probe", "--db", four, "-m", f"scripted:{four.parent / 's.json'}").stdout
+    printed = {(row["who"], row["domain"]): row for row in report["link"]["table_4"]}
+    defined = {key: row for key, row in printed.items() if row["head"][-1]}
+    unequal = {
+        key
+        for key, row in defined.items()
+        if f"{100 * (row['long_tail'][-1] - row['head'][-1]) / row['head'][-1]:.2f}" != f"{row['delta']:.2f}"
+    }
+
+    titles = [line.split(",")[0].split(" as ")[0] for line in shown.splitlines() if line.startswith(("Ours", "LINK"))]
+    assert titles == ["Ours", "Ours", "LINK's table 4", "LINK's table 13"]
+    assert (len(printed), len(defined)) == (20, 18)
+    assert unequal == {("Human", "outcomes and effects")}
+    assert "13.68 / 43.83 / 9.23" in shown
+    assert re.search(r"temporal +83\.14 +78\.97", shown)
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
+def test_printed_figures_are_the_papers(four: Path) -> None:
+    """Table 4 holds the figures of the paper's text, row by row."""
+    table = next(
+        line for line in PAPER.read_text("utf-8").splitlines() if line.startswith("Domain Distribution Llama2-70B")
+    )
+    rows = probe(four)["link"]["table_4"]
+
+    for word, end in (("Head", "head"), ("Long-tail", "long_tail")):
+        theirs = [
+            [float(one) for one in re.findall(r"[\d.]+", part)] for part in re.findall(rf"{word} ([\d. ]+)", table)
+        ]
+        ours = [
+            [figure for row in rows[start : start + 4] for figure in row[end] if figure is not None]
+            for start in range(0, 20, 4)
+        ]
+        assert theirs == ours
+    assert [float(one) for one in re.findall(r"(-?[\d.]+)%", table)] == [row["delta"] for row in rows]
+
+
+def test_votes_turn_labels_and_leave_statements_out(four: Path) -> None:
+    """A majority against the entailment turns all 13 labels; one against a data type drops the statement."""
+    before = {row["question"]: row["label"] for row in answers(four)}
+    judge(four, "ann", {("naan", "entailment"): "no", ("matapa", "data type B"): "no"})
+    after = {row["question"]: row["label"] for row in answers(four)}
+
+    assert {question for question in before if question not in after} == {q for q in before if "matapa" in q}
+    assert {question for question in after if after[question] != before[question]} == {q for q in before if "naan" in q}
+    said = notes(run("evaluate", "probe", "--db", four, "-m", f"scripted:{four.parent / 's.json'}", "--sample", 0))
+    assert re.search("flipped 1 labels? and excluded 1 statement", said)
+
+
+def test_probing_goes_on_after_its_budget(four: Path) -> None:
+    """A budget ends the run with exit code 3; the next run asks only what is missing."""
+    model = script(four.parent / "s.json")
+    words = ("evaluate", "probe", "--db", four, "-m", model, "--json")
+    stopped = invoke(*words, "--max-calls", 20)
+    report = told("evaluate", "probe", "--db", four, "-m", model)
+
+    assert stopped.exit_code == 3
+    assert report["calls"] == {"sent": 32, "from_journal": 20}
+    assert cell(report, "head")["statements"] == 2
+
+
+def test_nothing_to_probe_is_told_with_a_remedy(four: Path) -> None:
+    """An empty knowledge base and an unknown rule."""
+    hapax.KnowledgeBase(four.parent / "empty.db").close()
+
+    assert "hapax search" in fault("evaluate", "probe", "-m", "simulated", "--db", four.parent / "empty.db")
+    assert "nosuch" in fault("evaluate", "probe", "-m", "simulated", "--rule", "nosuch", "--db", four)
+
+
+def test_wrong_answers_are_shown_with_rationale_and_label(four: Path) -> None:
+    """What a person reads of a wrong answer: the question, the label, the answer or its lack, and the rationale."""
+    model = script(four.parent / "s.json", says="Cheese is made of milk.")
+    shown = run("evaluate", "probe", "--db", four, "-m", model, "--ask", "cot").stdout
+
+    assert "rationale: Cheese is made of milk." in shown
+    assert "label Yes, answer no answer: Cheese is made of milk." in shown
+
+
+# As LINK's released code asks
+
+RELEASED = f"""
+Is it true that if {P}, {C}? Answer yes or no:
+Yes or no: if {P}, {C}.
+True or false: if {P}, {C}.
+Right or Wrong: if {P}, {C}.
+Premise: {P}. Conclusion: {C}. Does premise entail conclusion? Answer yes or no:
+Premise: {P}. Conclusion: N. Does premise contradict the conclusion? Answer yes or no:
+Is it true that if {P}, N? Answer yes or no:
+Yes or no: if {P}, N.
+Answer the question with yes or no: if {P}, Q?
+True or false: if {P}, N.
+Right or Wrong: if {P}, N.
+Premise: {P}. Conclusion: N. Does premise entail conclusion? Answer yes or no:
+Premise: {P}. Conclusion: {C}. Does premise contradict the conclusion? Answer yes or no:
+""".strip().splitlines()
+"""The 13 questions of the released code, which a model denies as N and asks as Q?."""
+
+ANSWERS = ("Yes", "Yes", "True", "Right", "Yes", "Yes", "No", "No", "No", "False", "Wrong", "No", "No")
+FORMS = {"Convert the statement": " Q?\n", "Negate the statement": " N\n"}
+
+
+def explained(line: str) -> str:
+    """A question of the published run without a chain of thought, which asks for an explanation in three wordings."""
+    if "Answer yes or no:" in line:
+        return line.replace("Answer yes or no:", "Answer yes or no, and then give an explanation to your answer:")
+    if "with yes or no: if" in line:
+        return line.replace("with yes or no: if", "with yes or no, and then give an explanation to your answer: if")
+    return f"{line} Also give an explanation to the answer."
+
+
+def bare(line: str) -> str:
+    """A question before a chain of thought, which does not ask for yes or no."""
+    return line.replace(" Answer yes or no:", "").replace("the question with yes or no: if", "the question: if")
+
+
+@pytest.mark.parametrize(
+    ("options", "wording", "tokens"),
+    [((), explained, 256), (("--variant", "no-rationale"), lambda line: line, 16)],
+)
+def test_the_released_questions_byte_for_byte(
+    fondue: Path, options: tuple[str, ...], wording: Callable[[str], str], tokens: int
+) -> None:
+    """A model writes question and negation in 32 tokens at temperature .9; then prefix and question, in their order."""
+    found = answers(fondue, "--compat", "released", "--ask", "text", *options, generate=FORMS)
+    writer = [request for request in sent(fondue, "writer") if "minimal edits" in request["prompt"]]
+
+    assert [request["prompt"] for request in writer] == [
+        f"Convert the statement to a question with minimal edits: {C}.",
+        f"Negate the statement with minimal edits: {C}.",
+    ]
+    assert {(r["parameters"]["max_tokens"], r["parameters"]["temperature"]) for r in writer} == {(32, 0.9)}
+    assert prompts(fondue) == [f"{PREFIX}\n{wording(line)}" for line in RELEASED]
+    assert {(r["parameters"]["max_tokens"], r["parameters"]["temperature"]) for r in sent(fondue, "probe")} == {
+        (tokens, 0.9)
+    }
+    assert tuple(row["label"] for row in found) == ANSWERS
+
+
+def test_the_released_worked_examples_are_drawn_by_seed_42(fondue: Path) -> None:
+    """Python's own chance draws a polarity and two forms for each question of a chain of thought."""
+    thought = "It has milk.\nTherefore, the answer is yes."
+    probe(fondue, "--compat", "released", "--ask", "cot", generate={**FORMS, "step by step": thought}, says="Yes")
+    asked = [prompt for prompt in prompts(fondue) if prompt.endswith("step by step.\n")]
+    closings = [prompt for prompt in prompts(fondue) if prompt.endswith("is:")]
+    pairs = {"True": "true or false", "False": "true or false", "Right": "right or wrong", "Wrong": "right or wrong"}
+
+    def example(place: int, premise: str, conclusion: str, reason: str) -> str:
+        line = bare(RELEASED[place]).replace(P, premise).replace(C, conclusion)
+        pair = pairs.get(ANSWERS[place], "yes or no")
+        return f"{line}\nLet's think step by step.\n{reason}\nTherefore, the answer ({pair}) is: {ANSWERS[place]}\n"
+
+    chance = random.Random(42)
+    for place, prompt in enumerate(asked):
+        negative = chance.sample([0, 1], 1)[0]
+        first = chance.sample(range(13)[6:] if negative else range(13)[:6], 1)[0]
+        second = chance.sample(range(13)[:6] if negative else range(13)[6:], 1)[0]
+        tractor = example(
+            first,
+            "PersonX was born in Roman Republic",
+            "PersonX was not able to use tractor",
+            "The Roman Republic existed around 509-27 BC. Tractor was invented in 1892. The Roman Republic was long before "
+            "when tractor was invented.",
+        )
+        mango = example(
+            second,
+            "PersonX is allergic to mango",
+            "PersonX is not able to eat mango rice pudding",
+            "Mango is an ingredient in mango rice pudding.",
+        )
+        question = f"{bare(RELEASED[place])}\nLet's think step by step.\n"
+        assert prompt == f"{PREFIX}\n{tractor}{mango}{question}"
+    assert len(asked) == 13
+    assert closings[1] == f"{asked[1]}\nIt has milk.\nTherefore, the answer (yes or no) is:"
+
+
+def test_a_released_chain_of_thought_without_examples(fondue: Path) -> None:
+    """The prefix stands before the question, and the thought stays whole."""
+    options = ("--compat", "released", "--ask", "cot", "--variant", "no-examples")
+    found = answers(fondue, *options, generate={**FORMS, "step by step": "It has milk.\nTherefore, no."}, says="Yes")
+
+    assert prompts(fondue)[1] == f"{PREFIX}\n{RELEASED[1]}\nLet's think step by step.\n"
+    assert {row["rationale"] for row in found} == {"It has milk.\nTherefore, no."}
+
+
+def test_the_release_asks_positive_conclusions_in_the_negative_form_unless_told(tmp_path: Path) -> None:
+    """As it does by mistake: six positive labels; in the intended form the question is the third of seven."""
+    database = bring(tmp_path / "kb.db", {("cook", "head"): [("milk", "raclette")]})
+    published, intended = (
+        [row["label"] for row in answers(database, "--compat", "released", "--ask", "text", *more, generate=FORMS)]
+        for more in ((), ("--variant", "positive-form"))
+    )
+
+    assert sum(label in ("Yes", "True", "Right") for label in published) == 6
+    assert sum(label in ("Yes", "True", "Right") for label in intended) == 7
+
+
+def test_the_release_counts_a_reply_off_format_as_wrong(fondue: Path) -> None:
+    """Only the first word counts; a statement that people flipped counts one less its accuracy."""
+    options = ("--compat", "released", "--ask", "text")
+    chatty = probe(fondue, *options, generate=FORMS, says="Well, it depends.")
+    judge(fondue, "ann", {("fondue", "entailment"): "no"})
+    flipped = probe(fondue, *options, generate=FORMS, says="Well, it depends.")
+
+    assert cell(chatty, "head")["accuracy"]["value"] == 0
+    assert cell(flipped, "head")["accuracy"]["value"] == 1
+
+
+def test_options_of_the_release_need_it(fondue: Path) -> None:
+    """A critic, a temperature or a variant that does not fit is refused with what to add."""
+    words = ("evaluate", "probe", "--db", fondue, "-m", "frequency")
+
+    assert "--ask text" in fault(*words, "--compat", "released", "--ask", "critic")
+    assert "--compat released" in fault(*words, "--variant", "no-examples")
+    assert "temperature" in fault(*words, "--compat", "released", "--ask", "text", "--temperature", 0.3)

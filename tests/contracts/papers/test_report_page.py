@@ -1,0 +1,384 @@
+"""`report`: one HTML page of a run, with every figure as the other commands tell it and everything hostile escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import html5lib
+import pytest
+from cli_fixture import invoke, run
+from papers_fixture import RULES, SCRIPT, bring, fault, judge, search, told
+
+import hapax
+
+ROOT = Path(__file__).parents[3]
+HOSTILE = "<script>alert(1)</script>'&amp;</style></td>\u202etxt.exe"
+LONG = "long " * 2_000
+UNHIDDEN = "hidden-character"
+PLOTS = (ROOT / "evaluation" / "report" / "observable-plot.js").read_text("utf-8")
+"""The plot library, which names the namespaces of SVG and XML; no browser opens them."""
+
+
+def parsed(text: str) -> Element:
+    """The page's tree; raises at the first thing that HTML does not allow."""
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
+
+
+def words(element: Element) -> str:
+    return "".join(element.itertext())
+
+
+def of_class(tree: Element, name: str, tag: str = "*") -> list[Element]:
+    return [
+        element for element in tree.iter() if name in element.get("class", "").split() and tag in ("*", element.tag)
+    ]
+
+
+def figures(tree: Element) -> dict[str, str]:
+    """The summary's figures by name, as programs read them."""
+    data = of_class(tree, "value", "data")
+    return {element.get("id", "").removeprefix("figure-"): element.get("value", "") for element in data}
+
+
+def table(tree: Element, heading: str) -> list[list[str]]:
+    """The body of the table under the heading of this id."""
+    section = next(element for element in tree.iter("section") if element.get("aria-labelledby") == heading)
+    return [[words(cell) for cell in row] for row in next(section.iter("tbody")).iter("tr")]
+
+
+def story_lines(statement: Element) -> Iterator[str]:
+    """The lines of a story, in full where they are cut."""
+    for line in next(iter(of_class(statement, "story"))).iter():
+        if line.get("class", "") == "line":
+            cut = [part for part in line.iter("span") if part.get("title") and UNHIDDEN not in part.get("class", "")]
+            yield cut[0].get("title", "") if cut else words(line)
+
+
+def reported(database: Path, *options: object) -> tuple[str, Element]:
+    """The page that the command writes, and its tree."""
+    target = database.with_suffix(".html")
+    run("report", "-o", target, "--db", database, *options)
+    text = target.read_text("utf-8")
+    return text, parsed(text)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A search of two rules by a script that also evaluates, and what `search --json` said."""
+    database = tmp_path_factory.mktemp("searched") / "kb.db"
+    return database, search(database)
+
+
+@pytest.fixture(scope="module")
+def page(searched: tuple[Path, dict[str, Any]]) -> tuple[str, Element]:
+    return reported(searched[0], "--rules", searched[0].parent / "money.rules")
+
+
+@pytest.fixture
+def own(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
+    """A copy of the search's knowledge base."""
+    return Path(shutil.copy(searched[0], tmp_path / "kb.db"))
+
+
+def test_figures_are_those_of_search_and_stats(
+    searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
+) -> None:
+    """Statements, delta, facts, calls, tokens and money of the page are what the other commands print."""
+    database, said = searched
+    stats, shown, calls = told("stats", "--db", database), figures(page[1]), said["calls"]
+
+    assert {name: int(shown[name]) for name in said["statements"]} == said["statements"]
+    assert said["statements"]["head"] > 0
+    assert float(shown["mean_delta"]) == said["mean_delta"]
+    assert int(shown["facts"]) == stats["facts"]
+    assert int(shown["calls"]) == sum(counts["calls"] for counts in calls.values()) == stats["calls"]
+    assert int(shown["hits"]) == sum(counts["hits"] for counts in calls.values())
+    tokens = sum(counts["prompt_tokens"] + counts["completion_tokens"] for counts in calls.values())
+    assert int(shown["tokens"]) == tokens
+    assert float(shown["money"]) == sum(counts["cost"] for counts in calls.values())
+    assert f"Run <code>{said['run']}</code>" in page[0]
+
+
+def test_every_role_is_told_with_its_calls(searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]) -> None:
+    """The cost tables hold each role's calls, hits, tokens and money, of this run and of all."""
+    database, said = searched
+    rows = [element for element in page[1].iter("tr") if element.get("data-role")]
+    numbers = [(row.get("data-role"), *(cell.get("data-sort") for cell in of_class(row, "number"))) for row in rows]
+    names = ("calls", "hits", "prompt_tokens", "completion_tokens", "cost")
+    of_run = [(role, *(str(counts[name]) for name in names)) for role, counts in said["calls"].items()]
+
+    assert sorted(numbers[: len(of_run)]) == sorted(of_run)
+    assert {role: int(calls) for role, calls, *_ in numbers[len(of_run) :]} == told("stats", "--db", database)[
+        "calls_by_role"
+    ]
+
+
+def test_the_table_of_rules_is_the_closing_table(
+    searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
+) -> None:
+    """Each rule stands with its statements, delta, calls and hits, and the shares of its own gates."""
+    rows = {words(row[0]): row for row in page[1].iter("tr") if row.get("data-rule")}
+
+    assert list(rows) == ["currency", "neighbour"]
+    for line in searched[1]["rules"]:
+        cells = [cell.get("data-sort") or "" for cell in of_class(rows[line["rule"]], "number")]
+        critic, likelihood = line["gates"]["critic"], line["gates"]["likelihood"]
+        assert [int(cell) for cell in cells[:3]] == [line["head"], line["long_tail"], line["in_both"]]
+        assert float(cells[3]) == pytest.approx(line["delta"])
+        assert float(cells[4]) == critic["accepted"] / critic["judged"]
+        assert float(cells[5]) == likelihood["accepted"] / likelihood["judged"]
+        assert [int(cell) for cell in cells[6:]] == [line["calls"], line["hits"]]
+
+
+def test_a_statement_unfolds_to_what_why_tells(
+    searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
+) -> None:
+    """The lines under a statement are those of `hapax why`, down to prompt, P(yes) and threshold."""
+    database = searched[0]
+    shown = [list(story_lines(statement)) for statement in of_class(page[1], "statement")[:2]]
+
+    assert shown
+    for lines in shown:
+        found = re.search("statement ([0-9a-f]{32})", lines[0])
+        assert found is not None
+        story = run("why", found[1], "--rules", database.parent / "money.rules", "--db", database).stdout
+        assert lines == [line.strip() for line in story.splitlines()]
+        assert any("Give me" in line for line in lines)
+        assert any("critic gate: accepted, score 0.950, threshold 0.850" in line for line in lines)
+
+
+def test_rejected_values_come_with_score_threshold_and_reason(page: tuple[str, Element]) -> None:
+    """A value that the critic rejected stands with the question, P(yes) and the threshold."""
+    rows = [[words(cell) for cell in row] for row in page[1].iter("tr")]
+    (euro,) = [row for row in rows if row[0].endswith("euro.") and "0.100" in row]
+
+    assert euro[1:4] == ["Norway uses the [B], as Currency", "0.100", "0.850"]
+    assert "threshold" in euro[4]
+
+
+def test_a_circular_delta_is_marked_in_the_closing_line_and_on_the_page(own: Path, page: tuple[str, Element]) -> None:
+    """The script ranks and judges itself, so its delta is no evidence; word frequency is an independent judge of it."""
+    circular = search(own.parent / "other.db")
+    command = ("search", own.parent / "money.rules", "-m", f"scripted:{own.parent / 'script.json'}")
+    said = run(
+        *command, "--no-progress", "--ends", "overlapping", "--measure", "paper", "--db", own.parent / "third.db"
+    ).stdout
+
+    assert circular["circular"] is True
+    assert "no evidence" in page[0]
+    assert "by frequency" in said
+    assert "no evidence" not in reported(own.parent / "third.db")[0]
+
+
+def test_the_page_stands_alone(page: tuple[str, Element]) -> None:
+    """HTML without a fault, no address outside, and a policy that knows the page's own script and style alone."""
+    text, tree = page
+    policy = next(
+        element.get("content", "")
+        for element in tree.iter("meta")
+        if element.get("http-equiv") == "Content-Security-Policy"
+    )
+    parts = [(name, words(element)) for name in ("style", "script") for element in tree.iter(name)]
+    named = {element.get("id") for element in tree.iter() if element.get("id")}
+
+    assert policy.startswith("default-src 'none'; ")
+    for name, content in parts:
+        assert f"{name}-src 'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'" in policy
+    outside = set(re.findall(r"\w+://[^\s\"'<>)]+", text)) - set(re.findall(r"\w+://[^\s\"'<>)]+", PLOTS))
+    assert outside == set()
+    assert not [e.tag for e in tree.iter() if any(e.get(name) for name in ("src", "style", "onclick"))]
+    links = [element.get("href", "#") for element in tree.iter("a")]
+    assert all(link.startswith("#") and link[1:] in named for link in links)
+
+
+def test_the_page_can_be_used_without_eyes_and_without_script(page: tuple[str, Element]) -> None:
+    """Headers have a scope, plots a title and words, folded parts a summary, and tools that need the script are hidden."""
+    tree = page[1]
+
+    assert tree.find("head/..").get("lang") == "en"  # type: ignore[union-attr]
+    assert {element.get("scope") for element in tree.iter("th")} == {"col", "row"}
+    for figure in tree.iter("figure"):
+        assert figure.get("data-title")
+        assert figure.get("data-desc")
+        assert words(next(figure.iter("figcaption"))).strip()
+    assert all(element[0].tag == "summary" and words(element[0]).strip() for element in tree.iter("details"))
+    assert all(element.get("hidden") is not None for element in of_class(tree, "tools"))
+
+
+def test_the_same_knowledge_base_gives_the_same_bytes(own: Path) -> None:
+    """No clock and no order of sets is in the page."""
+    assert reported(own)[0] == reported(own)[0]
+
+
+def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
+    """Markup, quotes and turned lines of values, comments and rejected answers are shown and do nothing, cut where long."""
+    database = bring(tmp_path / "kb.db", {("allergy", "head"): [("milk", HOSTILE), ("milk", LONG.strip())]})
+    asked = judge(database, "ann", {(("alert"), "entailment"): "no"})
+    text, tree = reported(database)
+    script = {**SCRIPT, "generate": {**SCRIPT["generate"], "'Norway uses the [B]'": [HOSTILE]}}  # type: ignore[dict-item]
+    search(tmp_path / "other.db", {**script, "critic": {}, "defaults": {**script["defaults"], "critic": 0.3}})  # type: ignore[dict-item]
+    other, other_tree = reported(tmp_path / "other.db")
+
+    assert asked
+    for shown, parts in ((text, tree), (other, other_tree)):
+        assert len(list(parts.iter("script"))) == len(list(parts.iter("style"))) == 1
+        assert "\u202e" not in shown
+    assert "U+202E" in {words(element) for element in of_class(tree, UNHIDDEN)}
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert LONG.strip() in {words(element) for element in of_class(tree, "full")} or LONG.strip() in words(tree)
+    assert max(len(words(element)) for element in of_class(tree, "line")) < len(LONG)
+
+
+def test_runs_are_named_by_the_beginnings_of_their_ids(own: Path) -> None:
+    """An unknown run is an error that names those there, and writes no file; an ambiguous one, too."""
+    target = own.parent / "none.html"
+    with hapax.KnowledgeBase(own, read_only=True) as kb:
+        (run_id,) = [record.id for record in kb.runs()]
+    said = fault("report", "-o", target, "--db", own, "--run", "nobody")
+
+    assert run_id in said
+    assert not target.exists()
+    assert run_id in reported(own, "--run", run_id[:8])[0]
+    search(own, {**SCRIPT, "critic": {}}, "--beam", 3)
+    fault("report", "-o", target, "--db", own, "--run", "")
+    assert not target.exists()
+
+
+def test_without_runs_statements_or_rules_the_page_or_the_error_says_so(tmp_path: Path, own: Path) -> None:
+    """An empty knowledge base names the search; a search without statements has a page; an unknown rule is named."""
+    hapax.KnowledgeBase(tmp_path / "empty.db").close()
+    silent = {"defaults": {"critic": 0.0, "likelihood": -1.0, "generate": []}}
+    search(tmp_path / "silent.db", silent)
+    text, tree = reported(tmp_path / "silent.db")
+
+    assert "hapax search" in fault("report", "-o", tmp_path / "none.html", "--db", tmp_path / "empty.db")
+    assert (figures(tree)["head"], figures(tree)["mean_delta"]) == ("0", "")
+    assert text.count("No statement:") == 2
+    assert "nothing" in fault("report", "-o", "-", "--db", own, "--rule", "nothing")
+
+
+def test_a_run_that_a_budget_ended_says_so(tmp_path: Path) -> None:
+    """Its figures are counted from what is stored."""
+    (tmp_path / "money.rules").write_text(RULES, "utf-8")
+    (tmp_path / "script.json").write_text(json.dumps(SCRIPT), "utf-8")
+    model, database = f"scripted:{tmp_path / 'script.json'}", tmp_path / "kb.db"
+    command = ("search", tmp_path / "money.rules", "-m", model, "--evaluator", model, "--no-progress", "--db", database)
+    assert invoke(*command, "--max-calls", 10).exit_code == 3
+    text, tree = reported(database)
+
+    assert "budget" in text.lower()
+    assert int(figures(tree)["calls"]) == told("stats", "--db", database)["calls"] <= 10
+
+
+def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]], own: Path) -> None:
+    """--rule leaves the others out, --statements limits, and the page names the command for the rest."""
+    said = searched[1]
+    text, tree = reported(own, "--rule", "currency", "--statements", 1, "--rejected", 0)
+    head = next(rule["head"] for rule in said["rules"] if rule["rule"] == "currency")
+
+    assert [words(row[0]) for row in tree.iter("tr") if row.get("data-rule")] == ["currency"]
+    assert "1 of the 2 rules of this run are shown." in text
+    assert len(of_class(tree, "statement")) == 2
+    assert (
+        f"{head - 1} more: <code>hapax report --db {own} --run {said['run']} --rule currency --statements {head}"
+        in text
+    )
+
+
+# Sections of other packages
+
+SECTIONS = """
+from html import escape
+
+from hapax.evaluation.report.extensions import AddedSection
+
+
+def longest(source):
+    statements = source.kb.statements(run_id=source.run.id)
+    texts = sorted({record.text for record in statements}, key=len)
+    return AddedSection("Longest <statement>", ("characters", "statement"), [(len(texts[-1]), texts[-1])])
+
+
+def rules(source):
+    names = "".join(f"<li>{escape(rule.name)}</li>" for rule in source.library.rules)
+    return AddedSection("Names", html=f"<ul>{names}</ul>")
+
+
+def nothing(source):
+    return None
+
+
+def broken(source):
+    raise ZeroDivisionError("no sun")
+
+
+def wrong(source):
+    return "text"
+"""
+
+
+def install_sections(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str = SECTIONS, **functions: str) -> None:
+    """Install a package with these entry points, by hand: a module and its metadata on the import path."""
+    metadata = folder / "site" / "more_sections-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / "site" / "more_sections.py").write_text(code, "utf-8")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: more-sections\nVersion: 1.0\n", "utf-8")
+    lines = [f"{name} = more_sections:{function}" for name, function in functions.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[hapax.report_sections]", *lines]), "utf-8")
+    monkeypatch.syspath_prepend(folder / "site")
+    monkeypatch.delitem(sys.modules, "more_sections", raising=False)
+
+
+def test_another_package_adds_sections(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are escaped, HTML is kept, None adds nothing; sections stand in the order of their names."""
+    (own.parent / "money.rules").write_text(RULES, "utf-8")
+    install_sections(own.parent, monkeypatch, b_longest="longest", a_names="rules", c_nothing="nothing")
+    text, tree = reported(own, "--rules", own.parent / "money.rules")
+    ((length, statement),) = table(tree, "added-2")
+
+    assert [words(heading) for heading in tree.iter("h2")][-2:] == ["Names", "Longest <statement>"]
+    assert int(length) == len(statement)
+    assert "<ul><li>currency</li><li>neighbour</li></ul>" in text
+    assert "Longest &lt;statement&gt;" in text
+
+
+@pytest.mark.parametrize("function", ["broken", "wrong", "absent"])
+def test_a_broken_section_names_its_package(own: Path, monkeypatch: pytest.MonkeyPatch, function: str) -> None:
+    """The message says which package to update, and an older page is not overwritten."""
+    install_sections(own.parent, monkeypatch, mine=function)
+    target = own.parent / "page.html"
+    target.write_text("older", "utf-8")
+    said = fault("report", "-o", target, "--db", own)
+
+    assert f"'mine' of more-sections (more_sections:{function})" in said
+    assert "Update or uninstall" in said
+    assert target.read_text("utf-8") == "older"
+
+
+def test_the_example_of_the_page_is_a_section(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code in docs/report.md works as it is printed there."""
+    (code,) = re.findall("```python\n(.*?)```", (ROOT / "docs" / "report.md").read_text("utf-8"), re.DOTALL)
+    install_sections(own.parent, monkeypatch, code, mine="section")
+    _, tree = reported(own)
+
+    assert "Sources of facts" in [words(heading) for heading in tree.iter("h2")]
+    assert [row[0] for row in table(tree, "added-1")] == ["model"]
+
+
+def test_the_plot_library_evaluates_no_text_and_names_its_licences() -> None:
+    """It needs no `unsafe-eval`, can stand inside a script element, and begins with its version and its notices."""
+    notices, _, code = PLOTS.partition("*/")
+    locked = json.loads((ROOT / "tools" / "plots" / "package-lock.json").read_text("utf-8"))["packages"]
+
+    assert not re.search(r"\bnew Function\b|\beval\(|</script|<!--", code)
+    assert f"Observable Plot {locked['node_modules/@observablehq/plot']['version']} " in notices
+    assert "Permission to use, copy, modify" in notices

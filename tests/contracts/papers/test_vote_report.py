@@ -1,0 +1,383 @@
+"""Counts of people's votes: majorities, agreement, the audit of facts, the human baseline, and shares by rule."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke, run
+from papers_fixture import bring, fault, judge, notes, script, search, statements, told
+from votes_fixture import fill_csv
+
+import hapax
+
+PAPER = Path(__file__).parents[4] / "shared" / "papers" / "link_lint.txt"
+FOUR = {
+    ("allergy", "head"): [("milk", "fondue"), ("milk", "toast"), ("milk", "gravel")],
+    ("before", "longtail"): [("1876", "naan", "1900")],
+}
+
+
+@pytest.fixture(scope="module")
+def voted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two of three voters deny that toast follows and that gravel is a dish; of the long-tail one two disagree."""
+    database = bring(tmp_path_factory.mktemp("voted") / "kb.db", FOUR)
+    denied = {("toast", "entailment"): "no", ("gravel", "data type B"): "no"}
+    judge(database, "v0", denied)
+    judge(database, "v1", {**denied, ("naan", "entailment"): "no"})
+    judge(database, "v2", {}, "statements", "--rule", "allergy")
+    return database
+
+
+@pytest.fixture(scope="module")
+def counted(voted: Path) -> Any:
+    """The report on these votes as JSON."""
+    return report(voted)
+
+
+@pytest.fixture(scope="module")
+def shown(voted: Path) -> str:
+    """The same as people read it."""
+    return run("votes", "report", "--db", voted).stdout
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Path:
+    return bring(tmp_path / "kb.db", FOUR)
+
+
+def report(database: Path) -> Any:
+    return told("votes", "report", "--db", database)
+
+
+def shares(row: dict[str, Any]) -> list[tuple[float | None, int]]:
+    return [(row[name]["value"], row[name]["count"]) for name in ("data_type", "factuality", "overall")]
+
+
+def test_accuracy_counts_majorities_and_no_ties(counted: Any) -> None:
+    """Tables 3 and 17: a tie is in neither share, and a statement is right if types and entailment are."""
+    head, tail, both = counted["table_3"]
+    domains = {row["group"]: row for row in counted["table_17"]}
+
+    assert shares(head) == [(pytest.approx(2 / 3), 3), (pytest.approx(2 / 3), 3), (pytest.approx(1 / 3), 3)]
+    assert shares(tail) == [(1, 1), (None, 0), (None, 0)]
+    assert shares(both) == [(0.75, 4), (pytest.approx(2 / 3), 3), (pytest.approx(1 / 3), 3)]
+    assert list(domains) == ["temporal", "outcomes and effects", "total"]
+    assert shares(domains["total"]) == shares(both)
+    assert [tie["questions"] for tie in counted["ties"]] == [["entailment"]]
+
+
+def test_agreement_is_told_for_types_entailment_and_both(counted: Any) -> None:
+    """Table 19 by hand: 7 1/3 of 8 pairs agree on types, 2 1/3 of 4 on entailment; alpha 1 - (n - 1) o / e."""
+    found = counted["table_19"]
+
+    assert {name: row["questions"] for name, row in found.items()} == {"data type": 8, "factuality": 4, "overall": 12}
+    assert found["data type"]["percent"]["value"] == pytest.approx((7 + 1 / 3) / 8)
+    assert found["factuality"]["percent"]["value"] == pytest.approx((2 + 1 / 3) / 4)
+    # 8 yes and 3 no; of 22 ordered pairs within questions, weighted, 2 of toast and 2 of naan differ.
+    assert found["factuality"]["krippendorff"]["value"] == pytest.approx(1 - 10 * (2 + 2) / (2 * 8 * 3))
+    assert found["factuality"]["unanimous"]["value"] == 0.5
+
+
+def test_failures_join_rule_values_votes_and_proof(counted: Any, shown: str) -> None:
+    """Table 20: what a majority denied, in the words that people were asked in."""
+    toast = next(row for row in counted["failures"] if "toast" in row["conclusion"])
+
+    assert (toast["rule"], toast["domain"], toast["distribution"]) == ("allergy", "outcomes and effects", "head")
+    assert toast["values"] == {"X": "PersonX", "A": "milk", "B": "toast"}
+    for line in (
+        "Is milk an allergen? yes (3 yes, 0 no)",
+        "Is gravel a dish? no (1 yes, 2 no)",
+        "Does the premise entail the conclusion? no (1 yes, 2 no)",
+        'is_made_from("toast", "milk")  [given]',
+    ):
+        assert line in shown
+    assert counted["statements"]["found_wrong"] == len(counted["failures"]) == 2
+
+
+def test_the_papers_tables_stand_apart(counted: Any, shown: str) -> None:
+    """Every table of ours is followed by the paper's own, which says so; its overall agreement is a mean of three."""
+    link = counted["link"]
+
+    titles = [line.partition(" ")[0] for line in shown.splitlines() if "table" in line]
+    assert titles == ["Ours,", "LINK's"] * 3
+    assert link["table_3"] == {
+        "data type": [85.4, 91.8, 94.23],
+        "factuality": [67.5, 84.82, 88.71],
+        "overall": [56.44, 78.23, 83.95],
+    }
+    for types, entailed, together in zip(*link["table_19"].values(), strict=True):
+        assert (2 * types + entailed) / 3 == pytest.approx(together, abs=0.006)
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
+def test_the_papers_figures_are_the_printed_ones(counted: Any) -> None:
+    """Tables 3, 6, 17 and 19 stand in the paper's text as they are printed here."""
+    text, link = PAPER.read_text("utf-8").replace(" And ", " and "), counted["link"]
+    rows = [row for table in ("table_3", "table_17", "table_19") for row in link[table].items()]
+    printed = [
+        f"{name.title()} {' '.join(f'{figure:.2f}' for figure in row)}".replace(" And ", " and ") for name, row in rows
+    ]
+
+    assert [line for line in printed if line not in text] == []
+    assert f"Error Rate {' '.join('0' if not figure else f'{figure / 100:.4f}' for figure in link['table_6'])}" in text
+    assert all(f"{figure / 100:.4f}" in text for figure in link["audit_correct"])
+
+
+def test_the_audit_counts_errors_by_fact_and_rightness_by_statement(four: Path) -> None:
+    """Table 6: a statement is right if all questions about all its facts are; undecided ones have no say."""
+    judge(four, "ann", {("Toast", "audit Q3"): "no"}, "predicates", "--draw-rules", 0)
+    judge(four, "bob", {("Gravel", "audit Q1"): "no", ("Toast", "audit Q3"): "no"}, "predicates", "--draw-rules", 0)
+    audit = report(four)["table_6"]
+    errors = [(row["value"], row["count"]) for row in audit["errors"]]
+
+    assert (audit["facts"], audit["ties"]) == (4, 1)
+    assert errors == [(0, 3), (0, 4), (0.25, 4), (0, 4), (0, 4)]
+    assert (audit["correct"]["head"]["value"], audit["correct"]["head"]["count"]) == (0.5, 2)
+
+
+def test_people_are_measured_as_a_model_is(four: Path) -> None:
+    """Table 4's human baseline: the majority and the single person against the labels that people's judgement gives."""
+    judge(four, "ann", {("toast", "entailment"): "no", ("gravel", "data type B"): "no"})
+    templates = ("--template", 5)
+    for voter in ("bob", "cy", "dee"):
+        wrong = {("fondue", "baseline 5"): "no"} if voter == "dee" else {}
+        answers = {**wrong, ("toast", "baseline 5"): "no", ("naan", "baseline 5"): "no"}
+        asked = judge(four, voter, answers, "baseline", *templates)
+    found = report(four)["baseline"]
+    cells = {
+        (kind, row["distribution"]): row
+        for kind in ("majority", "one_person")
+        for row in found[kind]
+        if row["domain"] == "total"
+    }
+
+    assert {row["asked"] for row in asked if "naan" in row["asked"]} == {
+        "Premise: PersonX was in 1876. Conclusion: PersonX is not able to eat naan. Does premise entail conclusion?"
+    }
+    assert "gravel" not in str(asked)  # its type is wrong
+    assert (cells["majority", "head"]["statements"], cells["majority", "head"]["all"]["value"]) == (2, 1)
+    assert cells["majority", "long_tail"]["all"]["value"] == 0
+    assert cells["one_person", "head"]["accuracy"]["value"] == pytest.approx((2 / 3 + 1) / 2)
+
+
+def test_labels_that_link_turned_are_in_no_table(tmp_path: Path) -> None:
+    """Only the noes of LINK's annotators are known, so they would make every figure worse."""
+    (tmp_path / "lint").mkdir()
+    flips = {"LINK": {"allergy": {"head": [0], "longtail": []}}}
+    (tmp_path / "lint" / "flip_label_data.json").write_text(json.dumps(flips), "utf-8")
+    database = bring(tmp_path / "kb.db", FOUR)
+    judge(database, "ann", {})
+    found = report(database)
+
+    assert shares(found["table_3"][0]) == [(1, 3)] * 3
+    assert any("LINK's annotators" in remark for remark in found["remarks"])
+
+
+def test_nothing_to_report_is_told_with_a_remedy(four: Path) -> None:
+    """A knowledge base without votes says where votes come from."""
+    assert "hapax votes export" in fault("votes", "report", "--db", four)
+
+
+def test_one_mark_of_harm_is_enough(four: Path) -> None:
+    """Whatever the others say, a marked statement is in no dataset and is counted."""
+    for voter, answer in (("ann", "no"), ("bob", "yes"), ("cy", "no")):
+        judge(four, voter, {("toast", "harmful"): answer})
+
+    assert report(four)["statements"]["harmful"] == [next(i for t, i in statements(four).items() if "toast" in t)]
+
+
+# Soundness
+
+
+def test_shares_of_true_statements_by_rule_mark_those_below_the_bar(tmp_path: Path) -> None:
+    """Answers on a sheet give shares by rule and over rules; `check` and the dataset's card name a rule below the bar."""
+    values = {
+        ("allergy", "head"): [("milk", f"dish {number}") for number in range(20)],
+        ("cook", "longtail"): [("milk", f"rare {number}") for number in range(4)],
+    }
+    database = bring(tmp_path / "kb.db", values)
+    judge(database, "ann", {("rare", "soundness"): "rule"}, "soundness")
+    found = told("evaluate", "soundness", "--db", database)
+    checked = invoke("check", tmp_path / "kitchen.rules", "--db", database)
+    run("dataset", tmp_path / "set", "--db", database, "--judged", "keep", "--format", "hf")
+    card = (tmp_path / "set" / "README.md").read_text("utf-8")
+
+    assert (found["rules"]["allergy"]["share"]["value"], found["rules"]["cook"]["share"]["value"]) == (1, 0)
+    assert found["rules"]["cook"]["counts"]["reasons"] == {"rule": 4}
+    assert "HPX416" in checked.output
+    assert "cook" in checked.output
+    assert "| cook | 0.00 (0.0 to 49.0) | 4 |" in card
+    assert "| allergy |" not in card.partition("## How many statements are right")[2]
+
+
+def test_a_draw_for_soundness_is_even_over_rules_and_grows(tmp_path: Path) -> None:
+    """A rule with few statements has as many on the sheet as a rule with many, and a larger draw holds the smaller."""
+    values = {
+        ("allergy", "head"): [("milk", f"dish {number}") for number in range(20)],
+        ("cook", "longtail"): [("milk", f"rare {number}") for number in range(4)],
+    }
+    database, drawn = bring(tmp_path / "kb.db", values), []
+    for size in (6, 8):
+        folder = tmp_path / f"sheets{size}"
+        run("evaluate", "soundness", "--out", folder, "--voter", "ann", "--sample", size, "--db", database)
+        text = (folder / "soundness-ann.csv").read_text("utf-8-sig")
+        drawn.append(set(re.findall("statement:[0-9a-f]+", text)))
+        assert len(set(re.findall("eat dish \\d+", text))) == len(set(re.findall("cook rare \\d+", text))) == size // 2
+
+    assert drawn[0] < drawn[1]
+
+
+def test_a_model_judges_and_is_not_asked_twice(tmp_path: Path) -> None:
+    """Answers of a model are stored as votes, which people outweigh; a budget ends it, and the next call goes on."""
+    database = bring(tmp_path / "kb.db", FOUR)
+    judging = ("evaluate", "soundness", "--db", database, "-m", script(tmp_path / "no.json", yes=0.1), "--json")
+    stopped, first, again = (invoke(*judging, *more) for more in (("--max-calls", 1), (), ("--max-calls", 0)))
+    judge(database, "ann", {}, "soundness")
+    after = told("evaluate", "soundness", "--db", database)
+
+    assert [result.exit_code for result in (stopped, first, again)] == [3, 0, 0]
+    assert json.loads(first.stdout)["rules"]["allergy"]["share"]["value"] == 0
+    assert again.stdout == first.stdout
+    assert after["rules"]["allergy"]["share"]["value"] == 1
+    assert "--out" in fault("evaluate", "soundness", "--out", tmp_path, "-m", "simulated", "--db", database, code=2)
+
+
+# Derived statements
+
+ROADS = """
+given road(Place, Place): "a road leads from [1] to [2]" / "no road leads from [1] to [2]" / "does a road lead there?"
+given reaches(Place, Place): "[2] can be reached from [1]" / "[2] cannot be reached from [1]" / "can it be reached?"
+@name step
+@generic none
+road(Place A, Place B) -> reaches(Place A, Place B)
+@name further
+@generic none
+road(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C)
+"""
+
+STATED = ("--rule", "step", "--rule", "further")
+
+
+@pytest.fixture
+def roads(tmp_path: Path) -> Path:
+    """Ten derived statements, and no search."""
+    (tmp_path / "roads.rules").write_text(ROADS, "utf-8")
+    (tmp_path / "roads.csv").write_text("".join(f"road,{a},{b}\n" for a, b in ("ab", "bc", "cd", "de")), "utf-8")
+    run("import", tmp_path / "roads.csv", "--rules", tmp_path / "roads.rules", "--db", tmp_path / "kb.db")
+    run("derive", tmp_path / "roads.rules", *STATED, "--db", tmp_path / "kb.db")
+    return tmp_path / "kb.db"
+
+
+def test_a_sheet_of_derived_statements_is_drawn_imported_and_counted(roads: Path) -> None:
+    """Derived statements are asked about with their facts in words, and the report counts votes by rule."""
+    asked = judge(roads, "ann", {("", "soundness"): "rule"}, "soundness", "--derived", "--rule", "step")
+    judge(roads, "ann", {}, "soundness", "--derived", "--rule", "further")
+    judged = {row["rule"]: (row["right"], row["wrong"]) for row in report(roads)["derived"]}
+
+    assert judged == {"step": (0, 4), "further": (6, 0)}
+    assert {
+        "Fact: A road leads from a to b." in row["text"] for row in asked if " b can be reached from a" in row["text"]
+    } == {True}
+
+
+def test_a_draw_of_derived_statements_grows_and_is_estimated(roads: Path) -> None:
+    """`votes next --derived` asks about other statements once some are judged, and estimates the share of true ones."""
+    drawn: list[set[str]] = []
+    for voter in ("ann", "bob"):
+        out = roads.parent / voter
+        command = ("votes", "next", 4, "statements", "--derived", "--db", roads, "--out", out, "--format", "csv")
+        run(*command, "--voter", voter)
+        sheet = out / f"soundness-{voter}.csv"
+        drawn.append(set(re.findall("statement:([0-9a-f]+)", sheet.read_text("utf-8-sig"))))
+        run("votes", "import", fill_csv(sheet, lambda _: "yes"), "--db", roads)
+    left = told("votes", "next", 4, "statements", "--derived", "--db", roads, "--out", roads.parent / "cem")
+
+    assert [len(items) for items in drawn] == [4, 4]
+    assert drawn[0].isdisjoint(drawn[1])
+    assert {key: left[key] for key in ("items", "pool", "judged")} == {"items": 2, "pool": 10, "judged": 8}
+    assert left["true"][0] == 1.0
+
+
+def test_derived_statements_out_of_date_or_on_other_sheets_are_refused(roads: Path) -> None:
+    """Facts and distributions are no part of a draw of derived statements; after a new fact `derive` comes first."""
+    export = ("votes", "export", "--db", roads, "--out", roads.parent / "out")
+
+    assert "soundness" in fault(*export, "predicates", "--derived", "--draw-rules", 0)
+    assert "distribution" in fault(*export, "statements", "--derived", "--head", 1, "--long-tail", 1)
+    assert "--derived" in fault(*export, "statements")
+    (roads.parent / "more.csv").write_text("road,e,f\n", "utf-8")
+    run("import", roads.parent / "more.csv", "--rules", roads.parent / "roads.rules", "--db", roads)
+    assert "hapax derive" in fault("votes", "next", 3, "statements", "--derived", "--db", roads)
+
+
+def test_votes_on_derived_statements_follow_changes_of_facts(roads: Path) -> None:
+    """A judged statement that facts no longer support leaves the report, and comes back with its fact and its vote."""
+    asked = judge(roads, "ann", {}, "soundness", "--derived")
+    ids = {row["item"].partition(":")[2]: row["text"] for row in asked}
+    counts = []
+    for command in (("retract", 'road("d", "e")', "--reason", "wrong"), ("retract", "--undo", 'road("d", "e")')):
+        run(*command, "--db", roads, "--rules", roads.parent / "roads.rules")
+        run("derive", roads.parent / "roads.rules", *STATED, "--db", roads)
+        counts.append(sum(row["right"] for row in report(roads)["derived"]))
+        rules = ("--rules", roads.parent / "roads.rules", "--db", roads)
+        found = {identity for identity in ids if invoke("why", identity, *rules).exit_code == 0}
+        assert len(found) == counts[-1]
+        assert all("e can be reached" not in ids[identity] for identity in found) == (counts[-1] == 6)
+
+    assert counts == [6, 10]
+
+
+# The next items to judge
+
+
+def test_next_items_come_on_a_sheet_and_are_not_asked_twice(tmp_path: Path) -> None:
+    """Facts or statements of a search come in the order of one draw; when all are judged one line says so."""
+    database = tmp_path / "kb.db"
+    search(database)
+    for kind, stem in (("statements", "soundness"), ("facts", "predicates")):
+        seen: set[str] = set()
+        for voter in ("ann", "bob", "cem"):
+            out = tmp_path / f"{kind}-{voter}"
+            said = told("votes", "next", 3, kind, "--db", database, "--voter", voter, "--out", out, "--format", "csv")
+            if not said["items"]:
+                break
+            text = (out / f"{stem}-{voter}.csv").read_text("utf-8-sig")
+            items = set(re.findall("(?:statement|fact):([0-9a-f]+)", text))
+            assert items.isdisjoint(seen)
+            seen |= items
+            run("votes", "import", fill_csv(out / f"{stem}-{voter}.csv", lambda _: "yes"), "--db", database)
+        rest = run("votes", "next", 100, kind, "--db", database, "--out", tmp_path / f"rest-{kind}", "--format", "csv")
+        for sheet in (tmp_path / f"rest-{kind}").glob("*.csv"):
+            run("votes", "import", fill_csv(sheet, lambda _: "yes"), "--db", database)
+            rest = run("votes", "next", 100, kind, "--db", database, "--out", tmp_path / "none")
+        assert f"{kind} of the draw are judged: 100.0" in notes(rest)
+        assert not (tmp_path / "none").exists()
+    run("report", "--db", database, "-o", tmp_path / "report.html")
+    assert "Of all facts of the draw by" in (tmp_path / "report.html").read_text("utf-8")
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        assert len({vote.statement_id for vote in kb.votes()}) > 3
+
+
+def test_facts_of_three_things_are_asked_about_like_those_of_two(tmp_path: Path) -> None:
+    """The sheet has a question about the reference and the type of each argument."""
+    rules = """
+oracle sells(Shop, Fruit, City): "[1] sells [2] in [3]" / "[1] does not sell [2] in [3]" / "does [1] sell [2] in [3]?"
+given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
+given can_get(Person, Fruit): "[1] can get [2]" / "[1] cannot get [2]" / "can [1] get [2]?"
+@name sales
+lives_in(Person X, City A) & sells("Ikea", Fruit B, City A) -> can_get(Person X, Fruit B)
+"""
+    generate = {"in Rome": ["pear", "plum"], "in [A]": ["Rome"], "in [B]": ["Rome"]}
+    defaults = {"critic": 0.9, "likelihood": -10.0, "generate": ["Rome"]}
+    search(tmp_path / "kb.db", {"generate": generate, "defaults": defaults}, rules=rules)
+    command = ("votes", "next", 5, "--db", tmp_path / "kb.db", "--voter", "ann", "--out", tmp_path / "sheets")
+    run(*command, "--format", "csv")
+    (sheet,) = (tmp_path / "sheets").glob("*.csv")
+
+    assert "in the Statement “Ikea sells" in sheet.read_text("utf-8-sig")
+    assert "audit reference 3" in sheet.read_text("utf-8-sig")
+    assert "audit type 3" in sheet.read_text("utf-8-sig")

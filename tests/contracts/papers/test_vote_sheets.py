@@ -1,0 +1,393 @@
+"""Sheets for people: what is drawn and asked, that nothing on them can hurt, and that every fault is found on return."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_fixture import run
+from papers_fixture import bring, fault, judge, lines, notes, script, statements, told
+from votes_fixture import Page, fill_csv, fill_page
+
+import hapax
+
+SIX = {
+    ("allergy", "head"): [("milk", f"dish {number}") for number in range(6)],
+    ("cook", "longtail"): [("milk", f"rare dish {number}") for number in range(6)],
+}
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    '=HYPERLINK("http://x")',
+    "@SUM(1)",
+    "abc\u202edef",
+    '" onmouseover="alert(1)',
+    "<!--<script>",
+    "{{ 7*7 }}{% raw %}",
+    "'=1+1",
+)
+
+
+@pytest.fixture(scope="module")
+def brought(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bring(tmp_path_factory.mktemp("sheets") / "kb.db", SIX)
+
+
+@pytest.fixture
+def database(brought: Path, tmp_path: Path) -> Path:
+    """Six statements of each distribution."""
+    shutil.copy(brought, tmp_path / "kb.db")
+    return tmp_path / "kb.db"
+
+
+def export(database: Path, *options: object, kind: str = "statements", out: str = "sheets", voter: str = "ann") -> Path:
+    """The folder of exported sheets; of all items unless the options say otherwise."""
+    sample = () if {"--head", "--sample"} & set(options) else ("--sample", 0)
+    folder = database.parent / out
+    run("votes", "export", kind, "--voter", voter, *sample, "--out", folder, "--db", database, *options)
+    return folder
+
+
+def sheet(database: Path, *options: object, **more: str) -> Path:
+    """Ann's sheet as CSV."""
+    (path,) = export(database, *options, **more).glob("*-ann.csv")
+    return path
+
+
+def cells(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def rewrite(path: Path, rows: list[dict[str, str]], **options: str) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), **options)  # type: ignore[arg-type]
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def items(path: Path) -> list[str]:
+    return list(dict.fromkeys(row["item"] for row in cells(path) if row["section"] == "item"))
+
+
+def yes(row: dict[str, str]) -> str:
+    return "" if row["question"] == "harmful" else "yes"
+
+
+def refused(database: Path, *paths: Path) -> str:
+    """The message of an import that stores nothing."""
+    said = fault("votes", "import", *paths, "--db", database)
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        assert kb.votes() == []
+    return said
+
+
+# What is drawn and asked
+
+
+def test_larger_samples_hold_the_smaller(database: Path) -> None:
+    """A uniform sample only grows, another seed draws others, and the same command writes the same bytes."""
+    drawn = [set(items(sheet(database, "--sample", size, out=f"s{size}"))) for size in (3, 7, 12)]
+    other = set(items(sheet(database, "--sample", 3, "--seed", 1, out="other")))
+
+    assert drawn[0] < drawn[1] < drawn[2]
+    assert [len(ids) for ids in drawn] == [3, 7, 12]
+    assert other != drawn[0]
+    assert sheet(database, out="again").read_bytes() == sheet(database, out="once").read_bytes()
+
+
+def test_fixed_numbers_of_both_ends_are_those_of_a_probing(database: Path) -> None:
+    """Head and long tail can be drawn apart; a probing with the same seed draws the same statements."""
+    drawn = items(sheet(database, "--head", 4, "--long-tail", 4))
+    model = script(database.parent / "s.json")
+    run("evaluate", "probe", "-m", model, "--sample", 4, "--db", database, "-o", database.parent / "answers.jsonl")
+
+    probed = {f"statement:{row['statement']}" for row in lines(database.parent / "answers.jsonl")}
+    assert set(drawn) == probed
+    assert len(drawn) == 8
+
+
+def test_statements_are_asked_about_as_in_figure_14(database: Path) -> None:
+    """Data types of the values that the statement names, entailment, and a mark of harm that may stay open."""
+    rows = [row for row in cells(sheet(database)) if "eat dish 3" in row["text"]]
+
+    assert {row["text"] for row in rows} == {
+        "Premise: PersonX is allergic to milk. Conclusion: PersonX is not able to eat dish 3."
+    }
+    assert [(row["question"], row["asked"]) for row in rows[:-1]] == [
+        ("data type A", "Is milk an allergen?"),
+        ("data type B", "Is dish 3 a dish?"),
+        ("entailment", "Does the premise entail the conclusion?"),
+    ]
+    assert rows[-1]["question"] == "harmful"
+
+
+def test_facts_are_asked_about_as_in_appendix_c(database: Path) -> None:
+    """Each fact between two searched values has Q1 to Q5; an audit draws rules before their statements."""
+    rows = cells(sheet(database, "--draw-rules", 0, kind="predicates"))
+    asked = [(row["question"], row["asked"]) for row in rows if row["text"] == "Statement: Dish 3 is made from milk."]
+    one_rule = cells(sheet(database, "--draw-rules", 1, kind="predicates", out="one"))
+
+    claim = "Dish 3 is made from milk."
+    assert asked == [
+        ("audit Q1", f"Does “dish 3” in the Statement “{claim}” have a clear reference?"),
+        ("audit Q2", f"Does “milk” in the Statement “{claim}” have a clear reference?"),
+        ("audit Q3", f"Is the Statement “{claim}” factually correct, with very high probability?"),
+        ("audit Q4", "Is the Statement “Dish 3 is a dish.” factually correct, with very high probability?"),
+        ("audit Q5", "Is the Statement “Milk is an allergen.” factually correct, with very high probability?"),
+    ]
+    assert len({row["item"] for row in one_rule if row["section"] == "item"}) == 6
+
+
+def test_a_baseline_asks_templates_of_what_people_judged(database: Path) -> None:
+    """Of judged statements those of right types, in the wordings and with the answers of the templates."""
+    judge(database, "ann", {("dish 2", "data type B"): "no"}, "statements", "--rule", "allergy")
+    rows = [
+        row
+        for row in cells(sheet(database, "--template", 3, "--template", 5, kind="baseline"))
+        if row["section"] == "item"
+    ]
+    premise, conclusion = "PersonX is allergic to milk", "PersonX is not able to eat dish 1"
+
+    assert len({row["item"] for row in rows}) == 5
+    assert [(row["question"], row["choices"], row["asked"]) for row in rows if "dish 1" in row["asked"]] == [
+        ("baseline 3", "true / false", f"True or false: if {premise}, {conclusion}."),
+        ("baseline 5", "yes / no", f"Premise: {premise}. Conclusion: {conclusion}. Does premise entail conclusion?"),
+    ]
+
+
+def test_new_sheets_can_leave_out_what_was_voted_on(database: Path) -> None:
+    """After the votes on a sample, the rest can be exported alone."""
+    path = sheet(database, "--sample", 5)
+    first = items(path)
+    run("votes", "import", fill_csv(path, yes), "--db", database)
+    rest = items(sheet(database, "--new", out="rest"))
+
+    assert len(rest) == 7
+    assert set(first).isdisjoint(rest)
+
+
+# Files
+
+
+def test_voters_have_the_same_items_in_orders_of_their_own(database: Path) -> None:
+    """No sheet has a word on rule or distribution; `--per-sheet` shares the items out."""
+    folder = export(database, "--voter", "bob", "--voter", "cy", "--format", "csv")
+    orders = [items(path) for path in sorted(folder.glob("*.csv"))]
+    parts = sorted(export(database, "--per-sheet", 5, "--format", "csv", out="parts").glob("*.csv"))
+
+    assert len({tuple(order) for order in orders}) == 3
+    assert len({frozenset(order) for order in orders}) == 1
+    assert not re.search("head|long.tail|allergy,|cook,", (folder / "statements-ann.csv").read_text("utf-8-sig"))
+    assert [path.name for path in parts] == [f"statements-part-{number}-ann.csv" for number in (1, 2, 3)]
+    assert sorted(item for path in parts for item in items(path)) == sorted(orders[0])
+
+
+def test_a_page_allows_nothing_but_its_own_script_and_style(database: Path) -> None:
+    """The policy names both by hash, nothing is loaded, and no right answer of the qualification is on the page."""
+    page = Page.of(export(database) / "statements-ann.html")
+    policy = page.attributes("meta", "http-equiv", "Content-Security-Policy")["content"] or ""
+    code = [data for tag, data in page.texts if tag == "script"][1]
+    style = next(data for tag, data in page.texts if tag == "style")
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (code, style)]
+    names = {name for _, attributes in page.tags for name in attributes}
+
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"script-src 'sha256-{hashes[0]}'",
+        f"style-src 'sha256-{hashes[1]}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert not {
+        name for name in names if name.startswith("on") or name in {"src", "href", "action", "style", "checked"}
+    }
+    assert {"answer", "answers"}.isdisjoint(page.island["rows"][0])
+
+
+def test_a_page_can_be_used_without_seeing_it(database: Path) -> None:
+    """Each question is a group with a legend, each text field has a label, and progress is told."""
+    page = Page.of(export(database) / "statements-ann.html")
+    labelled = {attributes["for"] for tag, attributes in page.tags if tag == "label" and "for" in attributes}
+    fields = {attributes["id"] for tag, attributes in page.tags if tag == "input" and attributes["type"] == "text"}
+
+    assert [sum(tag == name for tag, _ in page.tags) for name in ("fieldset", "legend")] == [
+        len(page.island["rows"])
+    ] * 2
+    assert fields == labelled
+    assert page.attributes("span", "id", "status")["role"] == "status"
+    assert page.tags[0] == ("html", {"lang": "en"})
+
+
+@pytest.mark.parametrize("fill", [fill_csv, fill_page])
+def test_hostile_texts_stay_texts_and_come_back(tmp_path: Path, fill: Callable[..., Path]) -> None:
+    """Formulas, markup and reversed text change nothing of sheet or page, and votes on them are those filled in."""
+    quoted = [("milk", text.replace('"', '""')) for text in HOSTILE]
+    database = bring(tmp_path / "kb.db", {("allergy", "head"): quoted})
+    plain = bring(
+        tmp_path / "plain.db", {("allergy", "head"): [("milk", f"d{n}") for n in range(len(HOSTILE))]}, lint="plain"
+    )
+    table = sheet(database)
+    shapes = [Page.of(path.parent / "statements-ann.html").shape for path in (table, sheet(plain, out="plain-sheets"))]
+    given: dict[str, str] = {}
+
+    def answer(row: dict[str, str]) -> str:
+        if row["question"] != "entailment":
+            return yes(row)
+        return given.setdefault(row["item"].partition(":")[2], "no" if len(given) % 2 else "yes")
+
+    assert shapes[0] == shapes[1]
+    assert not [cell for row in cells(table) for cell in row.values() if re.match(r"[=+\-@\t\r\n]", cell)]
+    assert "\u202e" not in table.read_text("utf-8-sig")
+    source = table if fill is fill_csv else table.with_suffix(".html")
+    run("votes", "import", fill(source, answer), "--db", database)
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        votes = {vote.statement_id: vote.answer for vote in kb.votes() if vote.question == "entailment"}
+    assert votes == given
+    assert len(votes) == len(HOSTILE)
+
+
+# Faults
+
+
+def test_all_faults_are_told_at_once_with_their_lines(database: Path) -> None:
+    """Strange and missing answers, changed rows and lost ones; nothing is stored."""
+    path = fill_csv(sheet(database), yes)
+    rows = cells(path)
+    first = next(place for place, row in enumerate(rows) if row["section"] == "item")
+    rows[first]["answer"] = "maybe"
+    rows[first + 1]["answer"] = " "
+    rows[first + 2]["asked"] += " Surely?"
+    del rows[first + 3]
+    said = refused(database, rewrite(path, rows))
+
+    assert f"statements-ann.csv:{first + 2}: 'maybe'" in said
+    assert f"statements-ann.csv:{first + 3}: " in said
+    assert "no answer" in said
+    assert f"statements-ann.csv:{first + 4}: " in said
+    assert "changed" in said
+    assert f"{rows[first]['sheet']} not found" in said
+    assert "--skip-faulty" in said
+
+
+def test_votes_on_what_is_not_there_are_refused(database: Path, tmp_path: Path) -> None:
+    """A sheet of another knowledge base, or a mistyped --db, is not counted for this one."""
+    path = fill_csv(sheet(database), yes)
+    other = bring(tmp_path / "other.db", {("allergy", "head"): [("milk", "naan")]}, lint="other")
+
+    assert "is not in this knowledge base" in refused(other, path)
+    assert "no such knowledge base" in fault("votes", "import", path, "--db", tmp_path / "typo.db")
+    assert not (tmp_path / "typo.db").exists()
+
+
+def test_who_fails_the_qualification_does_not_count(database: Path) -> None:
+    """One wrong answer refuses the sheet as a whole, and so do rows without it; --skip-faulty imports the others."""
+    folder = export(database, "--voter", "bob", "--format", "csv")
+    ann, bob = (fill_csv(folder / f"statements-{voter}.csv", yes) for voter in ("ann", "bob"))
+    whole = cells(ann)
+    rows = [dict(row) for row in whole]
+    next(row for row in rows if row["section"] == "qualification")["answer"] = "no"
+    assert "ann failed the qualification, by 1 of 9 questions" in refused(database, rewrite(ann, rows), bob)
+    whole[-2]["voter"] = "somebody"
+    assert "somebody has no rows of the qualification" in refused(database, rewrite(ann, whole), bob)
+    run("votes", "import", rewrite(ann, rows), bob, "--skip-faulty", "--db", database)
+
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        assert {vote.voter for vote in kb.votes()} == {"bob"}
+
+
+def test_one_vote_a_voter(database: Path) -> None:
+    """The same sheet as CSV and as JSON, or a voter without a name, is refused."""
+    table = fill_csv(sheet(database), yes)
+    saved = fill_page(table.with_suffix(".html"), yes)
+
+    assert "ann already answered" in refused(database, table, saved)
+    assert "names no voter" in refused(database, fill_csv(table, yes, voter=" "))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xff\xfe", "UTF-8"),
+        (b"a,b\n1,2\n", "column 'sheet'"),
+        (b"", "column 'sheet'"),
+        (b"<!doctype html>\n<html></html>", "page"),
+        (b'{"format": "other"}', "answers of a sheet"),
+        (b'{"format": "hapax votes 1", "rows": [1]}', "row"),
+        (b'{"format": "hapax votes 1", "rows": []}', "no rows"),
+        (b'{"format": "hapax votes 1", "rows": [{"rows": "9999999999", "row": [1]}]}', "changed"),
+        (b"{" * 50_000, "JSON"),
+    ],
+)
+def test_what_is_no_sheet_is_refused(content: bytes, words: str, database: Path) -> None:
+    """Other files are told by name, and never with a traceback."""
+    path = database.parent / "sheet.csv"
+    path.write_bytes(content)
+
+    assert words in refused(database, path)
+
+
+def test_spreadsheets_may_write_semicolons_and_capitals(database: Path) -> None:
+    """Another separator, YES for yes and empty rows at the end are no faults."""
+    path = fill_csv(sheet(database), lambda row: yes(row).upper())
+    rows = cells(path)
+    rewrite(path, [*rows, dict.fromkeys(rows[0], "")], delimiter=";")
+
+    assert told("votes", "import", path, "--db", database)["new"] == 36
+
+
+def test_importing_twice_changes_nothing_and_a_changed_vote_is_told(database: Path) -> None:
+    """A second import is all known; a voter's other answer replaces the first."""
+    path = fill_csv(sheet(database, "--sample", 2), yes)
+    first, again = (notes(run("votes", "import", path, "--db", database)) for _ in range(2))
+    changed = notes(run("votes", "import", fill_csv(path, lambda row: yes(row) and "no"), "--db", database))
+
+    assert "6 new, 0 known, 0 replaced" in first
+    assert "0 new, 6 known, 0 replaced" in again
+    assert "0 new, 0 known, 6 replaced" in changed
+    assert changed.count("ann changed yes to no") == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (("--head", 3), 2, "--long-tail"),
+        (("--head", 0, "--long-tail", 0), 1, "nothing to ask"),
+        (("--voter", "Ann"), 1, "same name"),
+        (("--voter", " "), 1, "name of a voter"),
+        (("--rule", "nosuch"), 1, "nosuch"),
+    ],
+)
+def test_exports_that_cannot_be_are_refused(options: tuple[object, ...], code: int, words: str, database: Path) -> None:
+    """Each with what is wrong."""
+    command = ("votes", "export", "statements", "--voter", "ann", *options, "--out", database.parent / "sheets")
+
+    assert words in fault(*command, "--db", database, code=code)
+
+
+def test_votes_merge(database: Path, tmp_path: Path) -> None:
+    """Votes that two people imported into two copies merge without a conflict."""
+    folder = export(database, "--voter", "bob", "--format", "csv")
+    copy = shutil.copy(database, tmp_path / "copy.db")
+    for voter, target in (("ann", database), ("bob", copy)):
+        run("votes", "import", fill_csv(folder / f"statements-{voter}.csv", yes), "--db", target)
+    run("merge", copy, "--db", database)
+
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        assert len(kb.votes()) == 72
+        assert {vote.statement_id for vote in kb.votes()} <= set(statements(database).values())
+
+
+def test_sheets_are_written_and_read_by_python_too(database: Path) -> None:
+    """`export_sheets` and `import_sheets` do what the commands do."""
+    with hapax.KnowledgeBase(database) as kb:
+        options = hapax.SheetExportOptions(hapax.SheetKind.STATEMENTS, hapax.SampleOptions(total=2), ("ann",))
+        paths = hapax.export_sheets(kb, options, database.parent / "python").paths
+        (table,) = [path for path in paths if path.suffix == ".csv"]
+        assert hapax.import_sheets(kb, [fill_csv(table, yes)]).added == 6

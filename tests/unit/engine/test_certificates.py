@@ -1,0 +1,258 @@
+"""Thresholds with a promise on precision, in simulated worlds whose truth is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hapax.engine.certificates import (
+    JudgedScore,
+    LabelDraw,
+    Promise,
+    ThresholdChoice,
+    binomial_tail,
+    choose_by_group,
+    choose_threshold,
+    least_labels,
+    upper_bound,
+)
+from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights
+from hapax.engine.search.certifying import stored_certificates
+from hapax.kb.records import CertificateRecord, DrawnItem, RunRecord
+from hapax.kb.store import KnowledgeBase
+
+WORLDS = 400
+BROKEN_AT_MOST = int(stats.binom.ppf(0.999, WORLDS, 0.1))
+"""Broken promises among the worlds that a method which breaks one in ten exceeds once in a thousand test runs."""
+
+
+def world(rng: np.random.Generator, size: int, auc: float, true_share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and truths of a pool in which true values score above false ones with probability `auc`."""
+    truths = rng.random(size) < true_share
+    distance = math.sqrt(2) * stats.norm.ppf(auc)
+    return stats.norm.cdf(rng.normal(size=size) + distance * truths), truths
+
+
+def labelled(rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int) -> list[JudgedScore]:
+    drawn = rng.choice(len(scores), count, replace=False)
+    return [JudgedScore(float(scores[place]), bool(truths[place])) for place in drawn]
+
+
+def is_broken(choice: ThresholdChoice, scores: np.ndarray, truths: np.ndarray, precision: float) -> bool:
+    return choice.threshold is not None and truths[scores >= choice.threshold].mean() < precision
+
+
+def test_the_bound_is_that_of_clopper_and_pearson() -> None:
+    """Tail and bound are those of the binomial distribution, as SciPy computes them."""
+    for false, count in ((0, 10), (3, 60), (40, 900), (7, 7)):
+        assert binomial_tail(false, count, 0.05) == pytest.approx(stats.binom.cdf(false, count, 0.05))
+        expected = stats.beta.ppf(0.9, false + 1, count - false) if false < count else 1.0
+        assert upper_bound(false, count, 0.9) == pytest.approx(expected)
+
+
+def test_forty_five_labels_without_a_fault_are_the_least() -> None:
+    """A precision of .95 with confidence .9 needs 45 labels that are all true: .95^45 is below .1, .95^44 is not."""
+    assert least_labels(0, 0.05, 0.1) == 45
+
+
+@pytest.mark.parametrize(
+    ("labels", "auc", "true_share"), [(60, 0.8, 0.94), (150, 0.507, 0.945), (300, 0.7, 0.9), (600, 0.95, 0.5)]
+)
+def test_the_promise_is_broken_in_one_world_of_ten_at_most(labels: int, auc: float, true_share: float) -> None:
+    """Of 400 worlds with a random labelled sample, at most a tenth accept more than 5 % false values."""
+    rng, promise, broken = np.random.default_rng(labels), Promise(0.95, 0.9), 0
+    for _ in range(WORLDS):
+        scores, truths = world(rng, 1000, auc, true_share)
+        choice = choose_threshold(labelled(rng, scores, truths, labels), scores.tolist(), promise)
+        broken += is_broken(choice, scores, truths, 0.95)
+
+    assert broken <= BROKEN_AT_MOST
+
+
+def test_all_groups_hold_at_once_where_each_has_its_own_shift() -> None:
+    """Head and long tail differ in truth and in the critic's skill; a world counts as broken if either end is."""
+    rng, promise, broken = np.random.default_rng(5), Promise(0.9, 0.9), 0
+    for _ in range(WORLDS):
+        ends = {"head": world(rng, 800, 0.9, 0.9), "long_tail": world(rng, 800, 0.7, 0.75)}
+        judged = {end: labelled(rng, *values, 300) for end, values in ends.items()}
+        pools = {end: scores.tolist() for end, (scores, _) in ends.items()}
+        choices = choose_by_group(judged, pools, promise)
+        broken += any(is_broken(choices[end], *values, 0.9) for end, values in ends.items())
+
+    assert broken <= BROKEN_AT_MOST
+
+
+def test_chance_faults_among_the_best_scores_refuse_no_promise_that_all_labels_keep() -> None:
+    """Three faults among the best hundred of 330 labels end one sequence of tests; the other one begins after them."""
+    scores = [1 - place / 330 for place in range(330)]
+    judged = [JudgedScore(score, place not in (10, 40, 70)) for place, score in enumerate(scores)]
+
+    choice = choose_threshold(judged, scores, Promise(0.95, 0.9))
+
+    assert choice.threshold == scores[-1]
+    assert (choice.labels, choice.false) == (330, 3)
+
+
+def test_too_few_labels_say_how_many_more() -> None:
+    """Thirty true labels promise nothing yet; the estimate of the lacking ones suffices when it is followed."""
+    scores = [number / 1000 for number in range(1000)]
+    judged = [JudgedScore(score, True) for score in scores[::33]]
+
+    few = choose_threshold(judged, scores, Promise())
+    assert few.threshold is None
+    assert few.more_labels is not None
+    more = [JudgedScore(scores[number * 617 % 1000], True) for number in range(2 * few.more_labels)]
+
+    assert choose_threshold([*judged, *more], scores, Promise()).threshold is not None
+
+
+def test_conformal_risk_control_keeps_the_expectation() -> None:
+    """Over many samples the share of false values of an average question is at most the risk."""
+    rng, promise, losses = np.random.default_rng(9), Promise(0.9, method="conformal"), []
+    for _ in range(200):
+        scores, truths = world(rng, 1200, 0.85, 0.85)
+        blocks = np.arange(1200) // 4  # questions with four values each
+        drawn = rng.choice(300, 120, replace=False)
+        judged = [
+            JudgedScore(float(scores[place]), bool(truths[place]), str(blocks[place]))
+            for place in np.flatnonzero(np.isin(blocks, drawn))
+        ]
+        choice = choose_threshold(judged, scores.tolist(), promise)
+        for block in range(300):
+            if block in drawn or choice.threshold is None:
+                continue
+            members = (blocks == block) & (scores >= choice.threshold)
+            losses.append(1 - truths[members].mean() if members.any() else 0.0)
+
+    assert float(np.mean(losses)) <= 0.1
+
+
+def test_questions_with_a_few_labelled_values_promise_nothing_by_conformal_risk_control() -> None:
+    """One label for each question says nothing of what it accepts: 300 of them do not count as 300 questions."""
+    rng, promise, losses = np.random.default_rng(10), Promise(0.95, method="conformal"), []
+    for _ in range(50):
+        scores = rng.random((400, 10))
+        truths = rng.random((400, 10)) < 0.5 + 0.35 * scores
+        judged = []
+        for question in rng.choice(400, 300, replace=False):
+            place = question, rng.integers(10)
+            judged.append(JudgedScore(float(scores[place]), bool(truths[place]), str(question), block_size=10))
+        choice = choose_threshold(judged, scores.ravel().tolist(), promise)
+        accepted = scores >= (2.0 if choice.threshold is None else choice.threshold)
+        losses.append(float(np.mean((accepted & ~truths).sum(axis=1) / np.maximum(accepted.sum(axis=1), 1))))
+
+    assert float(np.mean(losses)) <= 0.05
+
+
+def test_conformal_risk_control_counts_an_uneven_draw_as_an_even_one() -> None:
+    """Of a draw that prefers some values, only labels count that an even draw would have brought."""
+    scores = [number / 100 for number in range(100)]
+    judged = [JudgedScore(score, True, str(score), draw=0.9 if score < 0.5 else 0.1) for score in scores]
+    draw = LabelDraw(0.5, [1.0] * 100)
+
+    choice = choose_threshold([*judged], scores, Promise(0.99, method="conformal"), draw=draw)
+
+    assert choice.reason.startswith("50 questions with labels of all proposed values")
+
+
+# Labels of a draw that prefers some values
+
+DRAWN_WORLDS = 100
+DRAWN_BROKEN = int(stats.binom.ppf(0.999, DRAWN_WORLDS, 0.1))
+
+
+def calibrated_world(
+    rng: np.random.Generator, size: int, auc: float, true_share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Calibrated probabilities and truths."""
+    truths = rng.random(size) < true_share
+    distance = math.sqrt(2) * stats.norm.ppf(auc)
+    odds = (
+        true_share / (1 - true_share) * np.exp(distance * (rng.normal(size=size) + distance * truths) - distance**2 / 2)
+    )
+    return odds / (1 + odds), truths
+
+
+def drawn(rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int):
+    """The labels of a draw with the weights of `votes next`, and the draw."""
+    weights, _ = draw_weights(scores.tolist(), cut_of(scores.tolist(), 0.1))
+    draws = rng.random(len(scores))
+    order = np.argsort(draws / np.array(weights))
+    reach = float(draws[order[count]] / weights[order[count]])
+    judged = [JudgedScore(float(scores[n]), bool(truths[n]), "", float(draws[n])) for n in order[:count]]
+    rows = [(float(scores[n]), bool(truths[n]), min(1.0, reach * weights[n])) for n in order[:count]]
+    return judged, LabelDraw(reach, weights), rows
+
+
+def test_a_promise_by_labels_of_the_draw_is_kept() -> None:
+    """Labels that are drawn with weights break the promise in at most one world of ten, and certify more worlds."""
+    rng, promise, broken, made, even = np.random.default_rng(1), Promise(0.9, 0.9), 0, 0, 0
+    for _ in range(DRAWN_WORLDS):
+        scores, truths = calibrated_world(rng, 800, 0.75, 0.7)
+        judged, draw, _ = drawn(rng, scores, truths, 120)
+        choice = choose_threshold(judged, scores.tolist(), promise, draw=draw)
+        if choice.threshold is not None:
+            made += 1
+            broken += truths[scores >= choice.threshold].mean() < 0.9
+        chosen = rng.choice(len(scores), 120, replace=False)
+        labels = [JudgedScore(float(scores[n]), bool(truths[n])) for n in chosen]
+        even += choose_threshold(labels, scores.tolist(), promise).threshold is not None
+
+    assert broken <= DRAWN_BROKEN
+    assert made > even
+
+
+def test_a_promise_that_is_tested_again_and_again_is_kept() -> None:
+    """Who tests after every ten labels until it fits breaks a promise of `anytime` in at most one world of ten."""
+    rng, broken = np.random.default_rng(2), {"anytime": 0, "learn-then-test": 0}
+    for _ in range(DRAWN_WORLDS):
+        scores, truths = calibrated_world(rng, 600, 0.55, 0.88)  # somewhat too false for the promise
+        order = rng.permutation(600)
+        labels = [JudgedScore(float(scores[n]), bool(truths[n])) for n in order[:300]]
+        for method in ("anytime", "learn-then-test"):
+            for count in range(30, 301, 30):
+                choice = choose_threshold(labels[:count], scores.tolist(), Promise(0.9, 0.9, method))
+                if choice.threshold is not None:
+                    broken[method] += truths[scores >= choice.threshold].mean() < 0.9
+                    break
+
+    assert broken["anytime"] <= DRAWN_BROKEN
+    assert broken["anytime"] < broken["learn-then-test"]
+
+
+@pytest.mark.parametrize(
+    ("is_other", "found"),
+    [
+        (False, {"given out": (0.3, 2.0), "not given out": (None, 2.0), "elsewhere": (None, 1.0)}),
+        (True, {"given out": (NEVER, 1.0), "not given out": (None, 1.0), "elsewhere": (None, 1.0)}),
+    ],
+)
+def test_labels_drawn_by_the_scores_of_another_critic_are_no_sample(
+    is_other: bool, found: dict[str, tuple[float | None, float]]
+) -> None:
+    """A certificate thins the labels that its own critic's draw gave out, leaves out another one's, and counts the rest."""
+    draws = {"given out": 0.3, "not given out": 0.9}
+    items = {item_id: DrawnItem("s", item_id, 0.5, weight=2.0, draw=draw) for item_id, draw in draws.items()}
+    labels = DrawnLabels(reach=0.2, items=items, is_other=is_other)
+
+    assert {item_id: labels.of(item_id) for item_id in found} == found
+
+
+def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
+    """Of merged rows a run may be missing; without the last run before the test, the certificate's own counts."""
+    record = CertificateRecord(
+        fact_group="all facts", precision=0.95, confidence=0.9, method="learn-then-test", basis={"critic": "c@1"},
+        threshold=0.8, labels=60, false=1, bound=0.046, accepted=30, pool=40, sample="", shift=None, reason="", created="2026",
+    )  # fmt: skip
+    with KnowledgeBase() as kb:
+        kb.start_run(RunRecord.now("here", "search", {"models": ["m@1", "c@1", "m@1", "m@1"]}))
+        kb.start_run(RunRecord.now("later", "search", {"models": ["m@2", "c@2", "m@2", "m@2"]}))
+        for run, last in (("gone", None), ("gone", "here"), ("here", "gone"), ("here", "later")):
+            kb.add_certificates([replace(record, run_id=run, after_run=last, sample=f"{run} {last}")])
+        found = {item.record.sample for item in stored_certificates(kb, ["gone", "here"]) if not item.lapse}
+
+    assert found == {"here later"}

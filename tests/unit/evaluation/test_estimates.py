@@ -1,0 +1,179 @@
+"""Figures with intervals, tests of differences, and agreement: by hand, by published examples, and by SciPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from hapax.engine.judging_draw import cut_of, draw_weights
+from hapax.evaluation.shared.estimates import (
+    adjusted,
+    auc,
+    auc_estimate,
+    cohens_d,
+    difference_of_means,
+    mean,
+    mean_difference,
+    mean_share,
+    mended_share,
+    rank_correlation,
+    share,
+    signed_rank_test,
+    spearman,
+)
+from hapax.evaluation.votes.agreement import agreement
+
+WORLDS = 100
+
+
+def world(rng: np.random.Generator, size: int, auc: float, true_share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Calibrated probabilities and truths."""
+    truths = rng.random(size) < true_share
+    distance = math.sqrt(2) * stats.norm.ppf(auc)
+    shift = distance * (rng.normal(size=size) + distance * truths) - distance**2 / 2
+    odds = true_share / (1 - true_share) * np.exp(shift)
+    return odds / (1 + odds), truths
+
+
+def drawn(
+    rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int
+) -> list[tuple[float, bool, float]]:
+    """Labels of a draw with the weights of `votes next`, with the chance of each."""
+    weights, _ = draw_weights(scores.tolist(), cut_of(scores.tolist(), 0.1))
+    draws = rng.random(len(scores))
+    order = np.argsort(draws / np.array(weights))
+    reach = float(draws[order[count]] / weights[order[count]])
+    return [(float(scores[n]), bool(truths[n]), min(1.0, reach * weights[n])) for n in order[:count]]
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=20),
+    st.lists(st.integers(0, 5), min_size=1, max_size=20),
+)
+def test_area_is_mann_whitneys_share_of_pairs(positive: list[int], negative: list[int]) -> None:
+    """The area equals scipy's U over the number of pairs, ties included."""
+    expected = stats.mannwhitneyu(positive, negative).statistic / (len(positive) * len(negative))
+
+    assert auc(positive, negative) == pytest.approx(expected)
+
+
+def test_rank_correlation_by_hand() -> None:
+    """Same order is 1, reversed is -1, one swap of three is a half, and a constant has none."""
+    assert spearman([1, 2, 30], [2, 4, 5]) == pytest.approx(1)
+    assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert spearman([1, 2, 3], [1, 3, 2]) == pytest.approx(0.5)
+    assert math.isnan(spearman([1, 1, 1], [1, 2, 3]))
+
+
+def test_shares_have_wilsons_interval() -> None:
+    """Eight of ten: the interval that textbooks print."""
+    found = share([True] * 8 + [False] * 2)
+
+    assert (found.value, found.count) == (0.8, 10)
+    assert found.low == pytest.approx(0.490, abs=0.001)
+    assert found.high == pytest.approx(0.943, abs=0.001)
+
+
+def test_bootstrap_intervals_hold_the_figure_and_repeat() -> None:
+    """The same scores give the same interval, with the figure inside."""
+    first, second = [float(n) for n in range(30)], [float(n * n % 31) for n in range(30)]
+
+    for estimate in (lambda: mean(first), lambda: auc_estimate(first, second), lambda: rank_correlation(first, second)):
+        found = estimate()
+        assert found.low <= found.value <= found.high
+        assert found == estimate()
+
+
+def test_nothing_measured_is_no_number() -> None:
+    """Without cases there is no figure, and that is said in words."""
+    for found in (share([]), mean([]), auc_estimate([1.0], []), rank_correlation([], [])):
+        assert math.isnan(found.value)
+        assert str(found) == "none"
+
+
+def test_rounding_is_no_difference() -> None:
+    """Values that differ by rounding alone are ties: no small p-value, no sign, no effect; small scores keep theirs."""
+    first, second = [0.1 + 0.2] * 10, [0.3] * 10
+    assert first[0] > second[0]
+
+    assert signed_rank_test(first, second) == 1.0
+    assert mean_difference(first, second) == difference_of_means(first, second).value == 0.0
+    assert math.isnan(cohens_d([0.1] * 3, [0.3] * 3))
+    small, smaller = [2e-20 * n for n in range(1, 11)], [1e-20 * n for n in range(1, 11)]
+    assert signed_rank_test(small, smaller) == pytest.approx(2 / 2**10)
+    assert mean_difference(small, smaller) > 0
+    assert cohens_d(small, smaller) == pytest.approx(cohens_d(np.multiply(small, 1e20), np.multiply(smaller, 1e20)))
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_shares_that_are_all_alike_have_the_interval_of_single_cases(end: float) -> None:
+    """Ten shares of 1, and an AUC of 1 by ten cases, are no proof that there is nothing else: Wilson's interval."""
+    wilson = share([bool(end)] * 10)
+    assert wilson.high - wilson.low == pytest.approx(0.278, abs=0.001)
+
+    assert mean_share([end] * 10) == wilson
+    assert mean_share([0.0, 1.0]) == mean([0.0, 1.0])
+    area = auc_estimate([end] * 10, [1 - end] * 20)
+    assert (area.value, area.low, area.high, area.count) == (end, wilson.low, wilson.high, 30)
+
+
+def test_signed_rank_tests_by_hand() -> None:
+    """Six differences of one sign have p = 2 / 2**6; equal pairs differ in nothing; adjusted p-values keep their order."""
+    assert signed_rank_test([1, 2, 3, 4, 5, 6], [0] * 6) == pytest.approx(2 / 2**6)
+    assert signed_rank_test([0, 0], [0, 0]) == 1
+    assert math.isnan(signed_rank_test([], []))
+    assert adjusted([0.04, float("nan"), 0.01]) == pytest.approx([0.04, float("nan"), 0.02], nan_ok=True)
+
+
+def test_an_estimate_from_a_biased_sample_is_mended() -> None:
+    """The interval of the share of true values holds it in 95 of 100 worlds, although the sample prefers some values."""
+    rng, inside, naive = np.random.default_rng(3), 0, 0
+    for _ in range(WORLDS):
+        scores, truths = world(rng, 1000, 0.8, 0.6)
+        rows = drawn(rng, scores, truths, 300)
+        share = mended_share(scores.tolist(), rows)
+        inside += share.low <= truths.mean() <= share.high
+        naive += abs(np.mean([is_true for _, is_true, _ in rows]) - truths.mean()) < (share.high - share.low) / 2
+
+    assert inside >= stats.binom.ppf(0.001, WORLDS, 0.95)
+    assert naive < WORLDS / 2
+
+
+def test_the_interval_by_few_labels_knows_what_they_may_have_missed() -> None:
+    """A sure critic that is wrong about 1 fact in 20: the interval by 20 labels holds the truth as often as it says."""
+    rng, inside, size, count = np.random.default_rng(4), 0, 1000, 20
+    for _ in range(WORLDS):
+        truths = rng.random(size) < 0.95
+        rows = [(0.97, bool(truths[n]), count / size) for n in rng.choice(size, count, replace=False)]
+        share = mended_share([0.97] * size, rows)
+        inside += share.low <= truths.mean() <= share.high
+
+    assert inside >= stats.binom.ppf(0.001, WORLDS, 0.95)
+
+
+def test_nothing_is_uncertain_once_all_is_judged() -> None:
+    """Labels of the whole pool give its share without an interval to speak of."""
+    share = mended_share([0.9] * 4, [(0.9, True, 1.0), (0.9, True, 1.0), (0.9, True, 1.0), (0.9, False, 1.0)])
+
+    assert (share.value, share.low, share.high) == pytest.approx((0.75, 0.75, 0.75))
+
+
+def test_agreement_by_hand_and_by_krippendorffs_example() -> None:
+    """Votes 3:0, 2:1 and 0:3: percent (1 + 1/3 + 1)/3, alpha 1 - 8 x 1/(5 x 4). Two observers of ten units: .095."""
+    found = agreement([[(3, 0)], [(2, 1)], [(0, 3)]])
+    first, second = (0, 1, 0, 0, 0, 0, 0, 0, 1, 0), (1, 1, 1, 0, 0, 1, 0, 0, 0, 0)
+    pairs = [
+        [((first_ == 0) + (second_ == 0), first_ + second_)] for first_, second_ in zip(first, second, strict=True)
+    ]
+    same, alone = agreement([[(3, 0), (3, 0)]]), agreement([[(1, 0)], [(0, 1)]])
+
+    assert (found.percent.value, found.unanimous.value) == (pytest.approx(7 / 9), pytest.approx(2 / 3))
+    assert (found.fleiss.value, found.krippendorff.value) == (pytest.approx(0.55), pytest.approx(0.6))
+    assert agreement(pairs).krippendorff.value == pytest.approx(0.095, abs=5e-4)
+    assert (same.percent.value, math.isnan(same.krippendorff.value)) == (1, True)
+    assert (alone.questions, alone.percent.count) == (0, 0)

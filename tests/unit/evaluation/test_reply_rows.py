@@ -1,0 +1,129 @@
+"""Replies of models to instructions and probing questions: what is an answer, and what is dropped with its reason."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hapax.evaluation.link.baselines.rows import Drop, GeneratedRow, RowVariable, parse_rows
+from hapax.evaluation.link.probing.reading import ParsedReply, parse_reply
+from hapax.evaluation.link.probing.released import first_word
+from hapax.evaluation.link.probing.templates import AnswerPair
+from hapax.llm_oracle.prompts import InstructionParts, instruction_prompt, read_instruction
+
+ABZ = (RowVariable("A", "Food Allergen"), RowVariable("B", "Dish"), RowVariable("Z", "Ingredient"))
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("1. A=milk, B=paneer, Z=butter", ("milk", "paneer", "butter")),
+        ("12) A = milk; B = paneer; Z = butter.", ("milk", "paneer", "butter")),
+        ("- **A**=milk, **B**=paneer, **Z**=butter", ("milk", "paneer", "butter")),
+        ("Z=butter, A=milk, B=paneer", ("milk", "paneer", "butter")),
+        ("1. A: milk, B: paneer, Z: butter", ("milk", "paneer", "butter")),
+        ('1. A="milk", B=“paneer”, Z=butter (clarified)', ("milk", "paneer", "butter")),
+        ("1. A=milk, B=Paris, France, Z=butter", ("milk", "Paris", "butter")),
+    ],
+)
+def test_rows_are_read(line: str, values: tuple[str, ...]) -> None:
+    """Spellings of a row that say the same are read the same; values are cleaned as a search cleans them."""
+    assert [one.values for one in parse_rows(line, ABZ)] == [values]
+
+
+@pytest.mark.parametrize(
+    ("line", "drop", "reason"),
+    [
+        ("Sure! Here are 50 values:", Drop.NO_ROW, "has no A="),
+        ("1. milk, paneer, butter", Drop.NO_ROW, "has no A="),
+        ("1. A=milk, B=paneer", Drop.INCOMPLETE, "has no value for Z"),
+        ("1. A=, B=paneer, Z=butter", Drop.INCOMPLETE, "has no value for A"),
+        ("1. A=..., B=paneer, Z=butter", Drop.INCOMPLETE, "has no value for A"),
+        ("1. A=milk, A=egg, B=paneer, Z=butter", Drop.INCOMPLETE, "has A twice"),
+        ("1. A=[A], B=[B], Z=[Z]", Drop.UNUSABLE, "A names the variable A"),
+        ("1. A=milk, B=dish, Z=butter", Drop.UNUSABLE, "B repeats the data type Dish"),
+        ("1. A=milk/egg, B=paneer, Z=butter", Drop.UNUSABLE, "A names alternatives with a slash"),
+        ("1. A=milk\u202e, B=paneer, Z=butter", Drop.UNUSABLE, "A holds a control character"),
+        (f"1. A={'x' * 65}, B=paneer, Z=butter", Drop.UNUSABLE, "A has 65 characters, more than 64"),
+        ("A=" * 5000, Drop.UNUSABLE, "A has 1002 characters, more than 64"),
+    ],
+)
+def test_hostile_and_faulty_rows_are_dropped_with_a_reason(line: str, drop: Drop, reason: str) -> None:
+    """No line raises, and none is half a statement."""
+    (row,) = parse_rows(line, ABZ)
+
+    assert (row.values, row.dropped, row.reason) == ((), drop, reason)
+
+
+def test_a_number_is_asked_of_numeric_types() -> None:
+    """A year that is no number drops its row; one that is comes as a number, also the list's own first one."""
+    year = (RowVariable("A", "Dish"), RowVariable("Y", "Year", numeric=True))
+
+    found = parse_rows("1. A=naan, Y=soon\n2. A=naan, Y=1\n3. A=naan, Y=1,200", year)
+
+    assert [row.values for row in found] == [(), ("naan", 1), ("naan", 1200)]
+
+
+def test_the_last_line_of_a_reply_that_was_cut_is_no_row() -> None:
+    """Where the token limit ended a reply, its last value may be half a word."""
+    reply = "1. A=milk, B=paneer, Z=butter\n2. A=egg, B=omelette, Z=yol"
+
+    assert [one.dropped for one in parse_rows(reply, ABZ, cut=True)] == [None, Drop.CUT]
+    assert [one.dropped for one in parse_rows(f"{reply}\n", ABZ, cut=True)] == [None, None]
+
+
+@given(st.text(), st.booleans())
+def test_no_reply_raises(text: str, cut: bool) -> None:
+    """Any text at all becomes rows and drops."""
+    found = parse_rows(text, ABZ, cut)
+
+    assert all(isinstance(row, GeneratedRow) and bool(row.values) == (row.dropped is None) for row in found)
+
+
+@pytest.mark.parametrize(
+    ("reply", "pair", "positive", "violation"),
+    [
+        ("Yes", AnswerPair.YES_NO, True, None),
+        (" no, because", AnswerPair.YES_NO, False, None),
+        ("**True.** It is so.", AnswerPair.TRUE_FALSE, True, None),
+        ("'Wrong'", AnswerPair.RIGHT_WRONG, False, None),
+        ("The answer is: Yes.", AnswerPair.YES_NO, True, None),
+        ("Therefore, the answer (true or false) is: false", AnswerPair.TRUE_FALSE, False, None),
+        ("Answer: no", AnswerPair.YES_NO, False, None),
+        ("Yes", AnswerPair.TRUE_FALSE, None, "Yes where true or false was asked"),
+        ("", AnswerPair.YES_NO, None, "empty reply"),
+        ("Yes or no: if PersonX", AnswerPair.YES_NO, None, "repeats the question: Yes or no: if PersonX"),
+        ("It depends; yes and no.", AnswerPair.YES_NO, None, "no answer: It depends; yes and no."),
+        ("Yesterday", AnswerPair.YES_NO, None, "no answer: Yesterday"),
+        ("42", AnswerPair.YES_NO, None, "no answer: 42"),
+    ],
+)
+def test_replies_are_read(reply: str, pair: AnswerPair, positive: bool | None, violation: str | None) -> None:
+    """Only the question's own pair of answers, said first, is an answer; all else is a violation with its reason."""
+    assert parse_reply(reply, pair) == ParsedReply(positive, violation)
+
+
+@pytest.mark.parametrize(
+    ("reply", "word"),
+    [("Yes", "Yes"), (" yes, because", "yes"), ("Yes.\n\nMilk", "Yes"), ('"Yes"', '"'), ("", ""), ("Yes-no", "Yes-no")],
+)
+def test_the_first_word_counts(reply: str, word: str) -> None:
+    """It ends before its punctuation; a reply that begins with a sign begins with no answer."""
+    assert first_word(reply) == word
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ABCZ"), st.sampled_from(["Dish", "Food Allergen"])), min_size=1, unique=True),
+    st.text(max_size=50),
+    st.integers(1, 999),
+    st.one_of(st.none(), st.integers(1, 10)),
+    st.booleans(),
+)
+def test_an_instruction_is_read_back(
+    variables: list[tuple[str, str]], words: str, count: int, wording: int | None, released: bool
+) -> None:
+    """Whatever stands in the sentence, the parts of an instruction are found again."""
+    parts = InstructionParts(tuple(variables), words, count, wording, released)
+
+    assert read_instruction(instruction_prompt(parts)) == parts
