@@ -24,6 +24,11 @@ LEVY_HOLT = [DATA / "levyholt" / f"{name}.txt" for name in ("train", "dev")]
 SHERLIIC = DATA / "sherliic" / "dev.txt"
 needs_levy_holt = pytest.mark.skipif(not LEVY_HOLT[0].exists(), reason="needs LevyHolt's published train and dev files")
 needs_sherliic = pytest.mark.skipif(not SHERLIIC.exists(), reason="needs SherLIiC's published dev split")
+SHERLIIC_COLUMNS = (
+    "sample_id,prem_type,prem_rel,hypo_type,hypo_rel,prem_argleft,prem_middle,prem_argright,prem_end,hypo_argleft,"
+    "hypo_middle,hypo_argright,hypo_end,is_prem_reversed,is_hypo_reversed,examples_A,examples_B,gold_label,"
+    "rel_score,sign_score,esr_score,num_disagr\n"
+)
 GROUPS = ("DirTrue", "DirFalse", "Paraphrases", "Unrelated")
 
 
@@ -182,23 +187,18 @@ def test_the_releases_pairings_look_at_predicates_alone(tmp_path: Path) -> None:
 
 def test_sherliic_rows_are_read(tmp_path: Path) -> None:
     """Example entities stand for the types, swapped where a relation is reversed; the file's end of a relation stays."""
-    header = (
-        "sample_id,prem_type,prem_rel,hypo_type,hypo_rel,prem_argleft,prem_middle,prem_argright,prem_end,hypo_argleft,"
-        "hypo_middle,hypo_argright,hypo_end,is_prem_reversed,is_hypo_reversed,examples_A,examples_B,gold_label,"
-        "rel_score,sign_score,esr_score,num_disagr\n"
-    )
     row = (
         "1,1,2,1,3,person[A],is granting to,organization[B],,organization[B],is given,person[A],"
         '"by x",False,True,"Ann / Bo",ACME / Foo,yes,1.0,0.5,0.2,0\n'
     )
     path = tmp_path / "dev.csv"
-    path.write_text(header + row + row.replace(",yes,", ",no,"), "utf-8")
+    path.write_text(SHERLIIC_COLUMNS + row + row.replace(",yes,", ",no,"), "utf-8")
     first, second = pairs_of(path)
 
     assert (first.premise.sentence, first.hypothesis.sentence) == ("Ann is granting to ACME", "ACME is given Ann by x")
     assert (first.entailed, second.entailed) == (True, False)
     for faulty in ("1,2\n", ",".join("x" * 22) + "\n", '"1'):
-        path.write_text(header + faulty, "utf-8")
+        path.write_text(SHERLIIC_COLUMNS + faulty, "utf-8")
         with pytest.raises(hapax.HapaxError, match=r"dev\.csv"):
             hapax.split_entailments(path)
 
@@ -265,14 +265,9 @@ def test_symmetric_prompts_are_the_same_both_ways_round(tmp_path: Path) -> None:
 
 def test_original_prompts_negate_what_sherliic_needs(tmp_path: Path) -> None:
     """In two patterns premise and hypothesis are negated, in one antipattern the hypothesis, of SherLIiC's relations."""
-    header = (
-        "sample_id,prem_type,prem_rel,hypo_type,hypo_rel,prem_argleft,prem_middle,prem_argright,prem_end,hypo_argleft,"
-        "hypo_middle,hypo_argright,hypo_end,is_prem_reversed,is_hypo_reversed,examples_A,examples_B,gold_label,"
-        "rel_score,sign_score,esr_score,num_disagr\n"
-    )
     row = "1,1,2,1,3,p[A],is head of,o[B],,p[A],works for,o[B],,False,False,Ann,Acme,{},1.0,0.5,0.2,0\n"
     path, script = tmp_path / "dev.csv", tmp_path / "half.json"
-    path.write_text(header + row.format("yes") + row.format("no").replace("works", "pays"), "utf-8")
+    path.write_text(SHERLIIC_COLUMNS + row.format("yes") + row.format("no").replace("works", "pays"), "utf-8")
     script.write_text(json.dumps({"defaults": {"critic": 0.5}}), "utf-8")
     words = (
         "score",

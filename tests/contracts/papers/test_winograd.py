@@ -624,16 +624,6 @@ def test_sentences_with_different_options_are_answered_apart(tmp_path: Path) -> 
     assert [answer.strict for answer in stored.answers] == [0, 1]
 
 
-@needs_data
-def test_the_pronouns_of_the_annotated_file_are_where_it_says() -> None:
-    """The place of the pronoun comes from the file."""
-    with ANNOTATED.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    items = [item for item in hapax.read_schemas(ANNOTATED) if item.source == WSC273]
-
-    assert [item.pronoun_start for item in items] == [int(row["pronoun_loc"]) for row in rows]
-
-
 @pytest.mark.parametrize(("bonus", "separates"), [(4, True), (0, False)])
 def test_association_says_if_a_model_can_gate(tmp_path: Path, bonus: int, separates: bool) -> None:
     """A model that goes by association tells reversed pairs from their sources; of another it is said that it cannot."""
