@@ -16,9 +16,6 @@ from typing import Any
 import pytest
 import winograd_fixture as fixture
 from cli_fixture import invoke, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from random_cases import cases
 
 import hapax
 
@@ -158,27 +155,6 @@ def test_schemas_come_back_from_jsonl(tmp_path: Path) -> None:
     assert len(pairs_of(after)) == 4
 
 
-CELLS = st.one_of(st.text(max_size=12), st.sampled_from(['["a", "b"]', "0", "1", "he"]), st.integers(), st.none())
-COLUMNS = ("text", "pronoun", "options", "entity1", "entity2", "label", "mod", "mod_text", "use_tq", "pair", "family")
-
-
-@settings(max_examples=cases(12), deadline=None)
-@given(rows=st.lists(st.dictionaries(st.sampled_from(COLUMNS), CELLS), max_size=4), whole=st.booleans())
-def test_any_file_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], whole: bool
-) -> None:
-    """Cells of any kind, missing or not, give schemas or one fault that says what to do."""
-    filled = [{name: row.get(name, "") for name in COLUMNS} for row in rows] if whole else rows
-    path = tmp_path_factory.mktemp("any") / "any.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in filled), encoding="utf-8")
-    try:
-        items = hapax.read_schemas(path)
-    except hapax.HapaxError as fault:
-        assert "any.jsonl" in str(fault)  # noqa: PT017  # not every file is refused
-    else:
-        assert len(items) >= len(pairs_of(items))
-
-
 # Prompts
 
 
@@ -190,6 +166,11 @@ def expected_prompts() -> dict[str, str]:
 
 
 PROMPTS = expected_prompts()
+
+
+def example(name: str) -> str:
+    """The worked example of a prompt, without the question."""
+    return PROMPTS[name].rpartition("\n\n")[0]
 
 
 def sent(folder: Path, *words: object, reply: str = "1. The wrestler. 2. The ballet dancer") -> list[str]:
@@ -240,9 +221,8 @@ def test_analogy_prompts_are_sent_byte_for_byte(tmp_path: Path) -> None:
 def test_worked_examples_have_the_papers_words(name: str) -> None:
     """Each worked example stands in appendix B or C word for word."""
     printed = "".join(PAPER.read_text(encoding="utf-8").replace("**", "").split())
-    example, _, _ = PROMPTS[name].rpartition("\n\n")
 
-    assert "".join(example.split()) in printed
+    assert "".join(example(name).split()) in printed
 
 
 @needs_data
@@ -557,7 +537,7 @@ ENDINGS = {("van", "fast"): -4, ("bus", "fast"): -8, ("van", "slow"): -5, ("bus"
 """Of the words behind it: a van is likelier in both sentences, but less so where it is slow."""
 
 
-def vans(folder: Path, behind: tuple[str, str] = ("The van", "The bus")) -> tuple[Path, str]:
+def vans(folder: Path) -> tuple[Path, str]:
     """A pair about vans and buses, and a model that scores its texts."""
     scores: dict[str, float] = {"The van.": -2, "The bus.": -18}
     for name, beginning in BEGINNINGS.items():
@@ -569,10 +549,9 @@ def vans(folder: Path, behind: tuple[str, str] = ("The van", "The bus")) -> tupl
             asked = f'{HEAD}{quality}.\nQuestion: What does "it" refer to?\n1. {first}\n2. {second}\nAnswer: '
             # The model prefers the first position by 3 nats, and the right option by 1.
             scores |= {f"{asked}1": -7 + (first == right), f"{asked}2": -10 + (second == right)}
-    labels = (("fast", ("The van", "The bus"), 0), ("slow", behind, behind.index("The bus")))
     rows = [
-        {"text": f"{HEAD}{word}.", "pronoun": "it", "options": options, "label": label, "pair": "a"}
-        for word, options, label in labels
+        {"text": f"{HEAD}{word}.", "pronoun": "it", "options": ["The van", "The bus"], "label": label}
+        for label, word in enumerate(("fast", "slow"))
     ]
     path = folder / "vans.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -610,18 +589,6 @@ def test_the_sentences_of_a_pair_can_be_answered_together(tmp_path: Path) -> Non
     assert (single["strict"]["pair"]["value"], pair["strict"]["pair"]["value"]) == (0.0, 1.0)
     # 19 nats for the van where it is fast, 15.5 where it is slow.
     assert list(runs[1].margins.values()) == [pytest.approx(1.75)] * 2
-
-
-def test_sentences_with_different_options_are_answered_apart(tmp_path: Path) -> None:
-    """Rows without a common pair of options, as in PDP, are no schema, so neither answer depends on the other."""
-    path, model = vans(tmp_path, ("The bus", "The van"))
-    words = ("ask", path, "-m", model, "--db", tmp_path / "w.db", "--method", "likelihood", "--pair-consistent")
-    winograd(*words)
-    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
-        (stored,) = hapax.tabulate_schemas(kb).value
-
-    # The van is likelier in both sentences.
-    assert [answer.strict for answer in stored.answers] == [0, 1]
 
 
 @pytest.mark.parametrize(("bonus", "separates"), [(4, True), (0, False)])
@@ -666,18 +633,10 @@ def generate(folder: Path, *more: object, code: int = 0) -> dict[str, Any]:
             for quality, of_b in (("weak", True), ("heavy", False)):
                 goes = (entity == b) == of_b
                 likelihood[f"The {entity} was so {quality}."] = alone - (10 if goes is favoured else 12)
-    # Each of the paper's prompts ends alike; what is worked out before tells them apart.
-    ends = ("a similar relation", "truck", "pebble", "strong man", "lawyers", "pheasant")[1:]
-    replies: dict[str, Any] = {}
-    for word, proposal in zip(ends, (*PROPOSED, ""), strict=True):
-        stated = (
-            f"The property is strength. Therefore, analogous entities are:\n{proposal}" if proposal else "I cannot say."
-        )
-        replies[
-            next(
-                prompt for name, prompt in PROMPTS.items() if name.startswith("analogy") and word in prompt
-            ).rpartition("\n\n")[0]
-        ] = stated
+    replies: dict[str, Any] = {example("analogy 5"): "I cannot say."}
+    for number, proposal in enumerate(PROPOSED, start=1):
+        stated = f"The property is strength. Therefore, analogous entities are:\n{proposal}"
+        replies[example(f"analogy {number}")] = stated
     for (a, b), reply in BASE.items():
         made = tuple(text.format(a=a, b=b, q=quality) for quality in qualities)
         replies[fixture.questions((made[0], made[1]), pronoun, (f"The {a}", f"The {b}"))] = reply
