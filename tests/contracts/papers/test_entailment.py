@@ -87,7 +87,7 @@ def test_no_converse_crosses_the_new_splits(published: tuple[Any, Path], tmp_pat
 
     assert published[0].to_json()["leaks"] == 397
     assert hapax.split_entailments(*again).to_json()["leaks"] == 0
-    assert hapax.split_entailments(*LEVY_HOLT).value.splits == published[0].value.splits != other.value.splits
+    assert published[0].value.splits != other.value.splits
     assert unrelated == [3255, 831]
 
 
@@ -552,7 +552,7 @@ def leads(folder: Path, rows: Sequence[Pair], scores: Sequence[float]) -> Any:
 def test_a_lead_is_promised_where_directions_are_right(tmp_path: Path) -> None:
     """A scorer whose directions are right gets a lead; one at chance gets none, and the reason."""
     draw = random.Random(0)
-    rows = [side for number in range(300) for side in couple(f"k{number}", f"l{number}")]
+    rows = [side for number in range(150) for side in couple(f"k{number}", f"l{number}")]
     sure = leads(tmp_path, rows, [0.5 * row[2] + 0.6 * draw.random() for row in rows])
     chance = leads(tmp_path, rows, [draw.random() for _ in rows])
 
@@ -564,7 +564,7 @@ def test_a_lead_is_promised_where_directions_are_right(tmp_path: Path) -> None:
 def test_audited_pairs_become_entailments(tmp_path: Path) -> None:
     """`consistency --store` keeps probabilities, by which a goal is proved."""
     draw, lines = random.Random(1), []
-    for number in range(200):
+    for number in range(80):
         for premise, hypothesis, truth in (("murdered", "killed", 1), ("killed", "murdered", 0)):
             triples = {"premise": f"Ann,{premise},Bob {number}", "hypothesis": f"Ann,{hypothesis},Bob {number}"}
             lines.append(json.dumps({**triples, "preds": [0.3 * draw.random() + 0.6 * truth], "gold": bool(truth)}))
