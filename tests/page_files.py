@@ -12,10 +12,9 @@ from pathlib import Path
 
 from booqa_fixture import planted
 from cli_fixture import run
+from entailment_fixture import PEOPLE, PLACES, checkpoint
 from lint_fixture import FILES, RULES
 from openai_fake import FakeServer
-from test_entailment_graph_import import PEOPLE, PLACES
-from test_evaluation_entailment_tuning import checkpoint
 from test_oracle_openai_batch import answered
 from test_oracle_plug_ins import EXAMPLE, install
 from votes_fixture import fill_csv, fill_page

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_items
-from hapax.evaluation.winograd.prompts import question_block
 
 SCHEMAS = (
     ("The {a} couldn't push the {b} because he was so {q}.", "he", ("weak", "heavy")),
@@ -63,38 +58,34 @@ def annotated(path: Path) -> Path:
     return path
 
 
-def by_association(pair: Pair) -> str:
-    """The reply of a model that goes by association, and knows the plain schemas by heart."""
-    answers = []
-    for item in pair:
-        quality = item.text.rstrip(".").split()[-1]
-        names = [option.removeprefix("The ") for option in item.options]
-        drawn = [number for number, name in enumerate(names) if (name, quality) in ASSOCIATED]
-        answers.append(item.options[drawn[0] if drawn else item.answer])
-    return f"1. {answers[0]}. 2. {answers[1]}"
+def questions(sentences: tuple[str, str], pronoun: str, options: tuple[str, str]) -> str:
+    """The end of every prompt of the paper: two sentences with their questions, and the options."""
+    asked = f'What does "{pronoun}" refer to?'
+    return (
+        f"Q: Compare the two sentences and answer the questions\n1. {sentences[0]} {asked}\n2. {sentences[1]} {asked}\n"
+        f'Select from ["{options[0]}", "{options[1]}"]\n'
+    )
 
 
-def by_role(pair: Pair) -> str:
-    """The reply of a model that sees no entity but the roles."""
-    return " ".join(f"{number}. {ROLES[item.answer]}" for number, item in enumerate(pair, start=1))
-
-
-def script(paths: list[Path], direct: Callable[[Pair], str]) -> dict[str, Any]:
-    """A script for these files: `direct` to whatever asks at once; concepts, and answers about them, in stages."""
-    from hapax.evaluation.winograd.abstraction import abstract_pair
-
+def association(*sets: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """The script of a model that goes by association, knows the plain schemas by heart, and sees roles once it is
+    asked for concepts first."""
     replies = {}
-    for path in paths:
-        for pair in pairs_of(read_items(path)):
-            first, second = pair[0].options
-            block = question_block(pair)
-            replies[block] = direct(pair)
-            replies[f"{block}Conceptualization: "] = (
-                f"{first} can be conceptualized as a {ROLES[0]}, and {second} can be conceptualized as a {ROLES[1]}."
+    for entities in sets:
+        for (text, pronoun, qualities), pair in zip(SCHEMAS, entities, strict=True):
+            options = (f"The {pair[0]}", f"The {pair[1]}")
+            sentences = tuple(text.format(a=pair[0], b=pair[1], q=quality) for quality in qualities)
+            asked = questions((sentences[0], sentences[1]), pronoun, options)
+            drawn = [[place for place in (0, 1) if (pair[place], quality) in ASSOCIATED] for quality in qualities]
+            answers = [options[places[0] if places else number] for number, places in enumerate(drawn)]
+            replies[asked] = f"1. {answers[0]}. 2. {answers[1]}"
+            replies[f"{asked}Conceptualization: "] = (
+                f"{options[0]} can be conceptualized as a {ROLES[0]}, and "
+                f"{options[1]} can be conceptualized as a {ROLES[1]}."
             )
-            abstract = abstract_pair(pair, ROLES)
-            assert abstract is not None
-            replies[question_block(abstract)] = by_role(pair)
+            plain = text.replace("couldn't", "could not").replace("doesn't", "does not")
+            abstract = [plain.format(a=ROLES[0], b=ROLES[1], q=quality) for quality in qualities]
+            replies[questions((abstract[0], abstract[1]), pronoun, ROLES)] = f"1. {ROLES[0]} 2. {ROLES[1]}"
     return {"generate": replies}
 
 

@@ -75,6 +75,8 @@ def json_value(value: object) -> Any:
         return {key.value if isinstance(key, Enum) else key: json_value(member) for key, member in value.items()}
     if isinstance(value, str):
         return value
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, list | tuple):
         return [json_value(member) for member in value]
     # NaN and Infinity are no JSON, though Python writes and reads them.

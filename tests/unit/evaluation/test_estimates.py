@@ -26,7 +26,7 @@ from hapax.evaluation.shared.estimates import (
     signed_rank_test,
     spearman,
 )
-from hapax.evaluation.votes.agreement import agreement
+from hapax.evaluation.votes.agreement import agreement, krippendorff_alpha
 
 WORLDS = 100
 
@@ -161,6 +161,22 @@ def test_nothing_is_uncertain_once_all_is_judged() -> None:
     share = mended_share([0.9] * 4, [(0.9, True, 1.0), (0.9, True, 1.0), (0.9, True, 1.0), (0.9, False, 1.0)])
 
     assert (share.value, share.low, share.high) == pytest.approx((0.75, 0.75, 0.75))
+
+
+FOUR_OBSERVERS = (
+    *((3, 0, 0, 0, 0), (0, 3, 1, 0, 0), (0, 0, 4, 0, 0), (0, 0, 4, 0, 0), (0, 4, 0, 0, 0), (1, 1, 1, 1, 0)),
+    *((0, 0, 0, 4, 0), (3, 1, 0, 0, 0), (0, 4, 0, 0, 0), (0, 0, 0, 0, 3), (2, 0, 0, 0, 0), (0, 0, 1, 0, 0)),
+)
+"""Votes by unit and value in Krippendorff's example of four observers, with missing ones (2011)."""
+
+
+def test_krippendorffs_example_of_four_observers() -> None:
+    """Nominal alpha .743; units with a single vote change nothing."""
+    counts = np.array(FOUR_OBSERVERS)
+
+    assert krippendorff_alpha(counts) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(counts[:-1]) == krippendorff_alpha(counts)
+    assert math.isnan(krippendorff_alpha(counts[-1:]))
 
 
 def test_agreement_by_hand_and_by_krippendorffs_example() -> None:

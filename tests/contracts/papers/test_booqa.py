@@ -1,0 +1,623 @@
+"""BoOQA: questions built from a corpus with planted rows, in English and Chinese, and answered by every way of scoring."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from booqa_fixture import CORE, Planted, install, parsed, planted
+from cli_fixture import invoke, run
+from entailment_fixture import levy_holt
+
+import hapax
+
+PERSON, PLACE = "person", "location"
+SLICE = "2008_04-21_04-23"
+SHOP, GO, HOST, MARRY = "(shop.1,shop.in.2)", "(go.1,go.to.2)", "(host.1,host.2)", "(marry.1,marry.2)"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _wordnets(tmp_path_factory: pytest.TempPathFactory) -> None:
+    install(tmp_path_factory.mktemp("wn"))
+
+
+def triple(subject: str, predicate: str, place: str, number: object, **more: Any) -> dict[str, Any]:
+    """A line of a corpus, in a document of its own."""
+    line = {"subject": subject, "predicate": predicate, "object": place, "types": [PERSON, PLACE], "date": "2008-04-21"}
+    return {**line, "document": f"d{number}", "sentence": f"{subject} {predicate} {place} {number}.", **more}
+
+
+def written(path: Path, lines: Iterable[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    return path
+
+
+SMALL = ("--pair-from", 1, "--predicate-from", 1, "--no-frequency-map")
+"""Bounds under which every triple of a small corpus counts."""
+
+
+def build(corpus: Path, *more: object) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The questions that are built from a corpus, and the steps of the report by name."""
+    out = corpus.parent / f"built{len(list(corpus.parent.iterdir()))}"
+    run("evaluate", "booqa", "build", corpus, "--out", out, "--db", corpus.parent / "x.db", *more)
+    report = json.loads((out / "report.json").read_text("utf-8"))
+    lines = [line for path in sorted(out.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in lines], {step["name"]: step for step in report["steps"]}
+
+
+def parts(question: dict[str, Any]) -> tuple[str, str, str]:
+    """Predicate, subject and object of a question."""
+    relation, subject, place, *_ = question["r"][1:-1].split("::")
+    return relation, subject, place
+
+
+# The planted corpus
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Planted, Path, Path]:
+    """The planted corpus, its file, and what was built from it."""
+    folder, corpus = tmp_path_factory.mktemp("booqa"), planted()
+    path = corpus.write(folder / "triples.jsonl")
+    run("evaluate", "booqa", "build", path, "--out", folder / "built", "--db", folder / "x.db")
+    return corpus, path, folder / "built"
+
+
+def steps(folder: Path) -> dict[str, Any]:
+    return {step["name"]: step for step in json.loads((folder / "report.json").read_text("utf-8"))["steps"]}
+
+
+def questions(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_each_filter_drops_exactly_the_planted_rows(world: tuple[Planted, Path, Path]) -> None:
+    """Of some 2,000 triples just those go that were planted for a filter, and all else are positives."""
+    corpus, _, folder = world
+    outcome = steps(folder)
+    dropped = Counter(outcome["time slices"]["dropped"]) + Counter(outcome["entity pairs and predicates"]["dropped"])
+
+    assert len(corpus.lines) == 2009
+    assert dropped == corpus.dropped
+    assert outcome["entity pairs and predicates"]["kept"] == 90 * len(CORE) == 2009 - corpus.dropped.total()
+
+
+def test_negatives_of_the_planted_corpus(world: tuple[Planted, Path, Path]) -> None:
+    """Visits and help alone have hyponyms; five pairs are toured elsewhere, and five are helped by a synonym."""
+    outcome = steps(world[2])
+
+    assert (outcome["WordNet"]["kept"], outcome["WordNet"]["dropped"]) == (90 + 85, {"no negative found": 90 * 14 + 5})
+    assert outcome["replacements"]["kept"] == 85 * 2 + 5 + 85
+    assert sorted(outcome["replacements"]["dropped"].values()) == [10, 90]  # said of the pair, and too rare
+
+
+def test_what_is_built(world: tuple[Planted, Path, Path]) -> None:
+    """Positives are said of pairs that are asked about, negatives of the same pairs never; slices stay whole."""
+    corpus, _, folder = world
+    said = {(line["predicate"], line["subject"], line["object"]) for line in corpus.lines}
+    dev, test = questions(folder, "dev"), questions(folder, "test")
+
+    assert {parts(question)[1:] for question in dev + test} <= corpus.asked
+    assert all((parts(question) in said) is question["label"] for question in dev + test)
+    assert not {row["partition_key"] for row in dev} & {row["partition_key"] for row in test}
+    assert len(dev) <= len(dev + test) / 2
+    assert {row["posi_upred"] for row in dev + test if not row["label"]} == {parsed("visit"), parsed("help")}
+
+
+def test_records_have_the_releases_keys(world: tuple[Planted, Path, Path]) -> None:
+    """Each line has the six keys, a negative its positive's predicate too, and a proposition in words."""
+    rows = questions(world[2], "dev")
+    keys = ["r", "partition_key", "in_partition_sidx", "wn_synsets", "label", "proposition"]
+
+    assert [list(row)[:6] for row in rows] == [keys] * len(rows)
+    assert {"posi_upred" in row for row in rows if not row["label"]} == {True}
+    assert rows[0]["proposition"].startswith("Person ")
+    assert rows[0]["r"].endswith("::person::location)")
+
+
+def test_equal_corpora_give_equal_bytes(world: tuple[Planted, Path, Path], tmp_path: Path) -> None:
+    """The same seed builds the same files, another seed another sample."""
+    _, path, folder = world
+    for name, seed in (("same", 0), ("other", 1)):
+        words = ("--out", tmp_path / name, "--seed", seed, "--db", tmp_path / "x.db")
+        run("evaluate", "booqa", "build", path, *words)
+    names = ("dev.jsonl", "test.jsonl", "report.json")
+
+    same = [(tmp_path / "same" / name).read_bytes() for name in names]
+    assert same == [(folder / name).read_bytes() for name in names]
+    assert (tmp_path / "other" / "dev.jsonl").read_bytes() != same[0]
+
+
+def test_sample_and_negatives_bound_the_set(world: tuple[Planted, Path, Path], tmp_path: Path) -> None:
+    """Without the frequency map the sample is met exactly."""
+    words = ("build", world[1], "--out", tmp_path / "x", "--db", tmp_path / "x.db", "--sample", 40, "--negatives", 1)
+    printed = json.loads(run("evaluate", "booqa", *words, "--no-frequency-map", "--json").stdout)
+
+    for label in ("positives", "negatives"):
+        assert sum(figures[label] for figures in printed["sets"].values()) == 40
+    assert {step["name"]: step["dropped"] for step in printed["steps"]}["sample"] == {"beyond the sample": 135}
+
+
+# Reading and filters
+
+
+def test_dates_fall_into_slices(tmp_path: Path) -> None:
+    """ISO, the release's English and Chinese forms are read; each year begins anew, February has 29 days, and what is no
+    date is left out."""
+    dates = {
+        "2008-04-21": "2008_04-21_04-23",
+        "2008-04-23T10:00:00": "2008_04-21_04-23",
+        "Sep 29, 2014 12:00:00 AM": "2014_09-27_09-29",
+        "07-26 12:30": "07-26_07-28",
+        "2016年7月28日": "2016_07-26_07-28",
+        "2009-02-28": "2009_02-27_02-29",
+        "2009-03-01": "2009_03-01_03-03",
+        "2010-12-31": "2010_12-29_12-31",
+        "2009-02-30": None,
+        "yesterday": None,
+    }
+    lines = [triple(f"Ann {number}", parsed("visit"), "Paris", number, date=day) for number, day in enumerate(dates)]
+    found, outcome = build(written(tmp_path / "c.jsonl", [*lines, triple("Bob", parsed("tour"), "Rome", 99)]), *SMALL)
+
+    slices = {parts(row)[1]: row["partition_key"] for row in found}
+    assert [slices.get(f"Ann {number}") for number in range(len(dates))] == list(dates.values())
+    assert outcome["time slices"]["dropped"] == {"undated": 2}
+
+
+def test_sentences_of_the_release_are_read(tmp_path: Path) -> None:
+    """A line of the release is a sentence with its triples; repeated ones and those without a date are counted, and so
+    are sentences of a corpus that is left out."""
+    rels = [{"r": f"(({verb}.1,{verb}.2)::ann::paris::EE::0::1::person::location)"} for verb in ("visit", "like")]
+    line = {"s": "Ann visits Paris.", "date": "Apr 21, 2008 12:00:00 AM", "articleId": 7, "lineId": 1, "rels": rels}
+    lines = [line, line, {**line, "s": "x", "date": "?"}, {**line, "s": "Bob.", "articleId": 8}]
+    corpus = written(tmp_path / "nc.json", [*lines, triple("Cid", parsed("tour"), "Rome", 5)])
+    graph = written(tmp_path / "graph.jsonl", [{**line, "s": "Bob."}])
+    _, outcome = build(corpus, *SMALL, "--left-out", graph)
+
+    assert outcome["time slices"]["kept"] == 2 + 1
+    assert outcome["time slices"]["dropped"] == {
+        "sentence repeated": 2, "undated": 2, "sentence of a corpus left out": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("{", "x.jsonl:1:"),
+        ("[]", "JSON object"),
+        ("[" * 100_000, "x.jsonl:1:"),
+        ('{"subject": "a"}', "types"),
+        (
+            '{"subject": "a::b", "predicate": "p", "object": "b", "types": ["x", "y"], "date": "", "document": 1}',
+            "a::b",
+        ),
+        ('{"subject": "a", "predicate": "p", "object": "b", "types": ["x"], "date": "", "document": 1}', "x.jsonl:1:"),
+        ('{"s": "A.", "date": "", "articleId": 1, "rels": [{"r": "(a::b::c)"}]}', "(a::b::c)"),
+        ("", "no triple"),
+        (
+            '{"subject": "A", "predicate": "p", "object": "b", "types": ["x", "y"], "date": "?", "document": 1}',
+            "1 undated",
+        ),
+    ],
+)
+def test_faulty_corpora_are_named(tmp_path: Path, line: str, named: str) -> None:
+    """Place, fact and remedy, exit code 1, and no set is written."""
+    path = tmp_path / "x.jsonl"
+    path.write_text(line + "\n", "utf-8")
+    words = ("build", path, "--out", tmp_path / "out", "--lexicon", "toy-en", "--db", tmp_path / "x.db")
+    result = invoke("evaluate", "booqa", *words)
+
+    assert result.exit_code == 1
+    assert named in " ".join(result.stderr.split())
+    assert "x.jsonl" in result.stderr
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_pairs_from_fifteen_and_below_thirty(tmp_path: Path) -> None:
+    """The release's bounds: 15 documents of a pair count in, 30 do not; units are documents, sentences or triples."""
+    lines = [
+        triple(f"Ann {count}", CORE[number % 16], "Paris", f"{count}-{number}")
+        for count in (14, 15, 29, 30)
+        for number in range(count)
+    ]
+    both = {"document": "one", "sentence": "Bob says all."}
+    lines += [triple("Bob", verb, "Rome", 0, **both) for verb in CORE]
+    corpus = written(tmp_path / "c.jsonl", [*lines, triple("Cid", parsed("tour"), "Rome", 2)])
+    bounds = ("--predicate-from", 1, "--no-frequency-map")
+    dropped = {
+        unit: build(corpus, *bounds, "--unit", unit)[1]["entity pairs and predicates"]["dropped"]
+        for unit in ("document", "sentence", "triple")
+    }
+
+    assert dropped["document"] == dropped["sentence"] == {"too few mentions": 14 + 16 + 1, "too many mentions": 30}
+    assert dropped["triple"] == {"too few mentions": 14 + 1, "too many mentions": 30}
+
+
+def test_vague_predicates_ask_nothing(tmp_path: Path) -> None:
+    """Predicates of nothing but `be`, `have`, prepositions and their Chinese like are dropped, others are not."""
+    verbs = {"(be.1,be.in.2)": True, "has": True, "(be.1,be.born.2)": False, parsed("visit"): False}
+    chinese = {"是": True, "(有·X·的.1,有·X·的.2)": True, "(访问.1,访问.2)": False}
+    for language, relations, negative in (("EN", verbs, parsed("tour")), ("ZH", chinese, "(参观.1,参观.2)")):
+        lines = [triple("Ann", relation, "Paris", number) for number, relation in enumerate(relations)]
+        corpus = written(tmp_path / f"{language}.jsonl", [*lines, triple("Bob", negative, "Rome", 99)])
+        _, outcome = build(corpus, *SMALL, "--language", language)
+        assert outcome["entity pairs and predicates"]["dropped"] == {"vague predicate": sum(relations.values())}
+
+
+# Negatives
+
+
+def negatives(folder: Path, counts: dict[str, int], *more: object, positive: str = parsed("visit")) -> set[str]:
+    """Predicates of the negatives of what Ann does in Paris, in a corpus that has others so often."""
+    lines = [triple("Ann", positive, "Paris", 0)]
+    for relation, count in counts.items():
+        lines += [triple(f"Bob {number}", relation, "Rome", f"{relation} {number}") for number in range(count)]
+    words = ("--pair-from", 1, "--pair-below", 0, "--predicate-from", 1, "--no-frequency-map", "--negatives", 9, *more)
+    found, _ = build(written(folder / "c.jsonl", lines), *words)
+    return {parts(row)[0] for row in found if not row["label"] and parts(row)[1] == "Ann"}
+
+
+OTHERS = {parsed(word): 3 for word in ("tour", "inspect", "assist", "plague", "revisit", "courtesy.call")}
+
+
+def test_negatives_are_narrower(tmp_path: Path) -> None:
+    """Hyponyms of the first verb sense, not of nouns, nor what shares the lemma; words around stay, and inflected text
+    is compared by lemmas."""
+    assert negatives(tmp_path, OTHERS) == {parsed("tour"), parsed("inspect")}
+    assert negatives(tmp_path, {parsed("tour.with"): 1, **OTHERS}, positive="(visit.1,visit.with.2)") == {
+        "(tour.with.1,tour.with.2)"
+    }
+    assert negatives(tmp_path, {"toured": 2, "tours": 1}, positive="visited") == {"toured"}
+
+
+def test_senses_can_be_chosen(tmp_path: Path) -> None:
+    """All senses, those of a file, or the one that a critic prefers; a faulty file is named."""
+    path, script = tmp_path / "senses.jsonl", tmp_path / "s.json"
+    path.write_text('{"words": "visit", "synsets": ["toy-en-afflict-v"]}\n', "utf-8")
+    script.write_text(json.dumps({"defaults": {"critic": 0.5}}), "utf-8")
+
+    every = {parsed(word) for word in ("tour", "inspect", "plague", "courtesy.call")}
+    assert negatives(tmp_path, OTHERS, "--senses", "all") == every
+    assert negatives(tmp_path, OTHERS, "--senses", path) == {parsed("plague")}
+    assert negatives(tmp_path, OTHERS, "--senses", "critic", "-m", f"scripted:{script}") < every
+    path.write_text('{"words": "visit"}\n', "utf-8")
+    words = ("build", tmp_path / "c.jsonl", "--out", tmp_path / "o", "--senses", path, "--db", tmp_path / "x.db")
+    refused = invoke("evaluate", "booqa", *words)
+    assert (refused.exit_code, "senses.jsonl:1" in refused.stderr) == (1, True)
+
+
+def test_a_wordnet_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """With those that are installed, and how to get one; of a folder without WordNet's files the package is named."""
+    corpus = written(tmp_path / "c.jsonl", [triple("Ann", parsed("visit"), "Paris", 0)])
+
+    def refused(lexicon: object) -> str:
+        words = ("build", corpus, "--out", tmp_path / "x", "--db", tmp_path / "x.db", "--lexicon", lexicon)
+        return " ".join(run("evaluate", "booqa", *words, code=1).stderr.split())
+
+    missing = refused("oewn:2024")
+    assert "toy-en:1" in missing
+    assert "python -m wn download" in missing
+    assert "wordnet-base" in refused(tmp_path)
+
+
+def test_a_chinese_slice(tmp_path: Path) -> None:
+    """Dates without a year, predicates with the object's place, and negatives and propositions without blanks."""
+    types = {"types": ["人", "地点"], "date": "07-26 12:30"}
+    lines = [
+        triple(who, f"({verb}.1,{verb}.2)", "北京", f"{who}{verb}", **types)
+        for who in ("小明", "小红")
+        for verb in ("在·X·工作", "访问", "是", *(("参观",) if who == "小红" else ()))
+    ]
+    lines += [triple(f"老师{n}", "(在·X·任教.1,在·X·任教.2)", "北京", f"t{n}", **types) for n in range(2)]
+    words = ("--pair-from", 3, "--predicate-from", 1, "--no-frequency-map", "--language", "ZH")
+    found, _ = build(written(tmp_path / "zh.jsonl", lines), *words)
+
+    assert {row["partition_key"] for row in found} == {"07-26_07-28"}
+    assert sorted((row["proposition"], row["label"]) for row in found) == [
+        ("小明参观北京", False), ("小明在北京任教", False), ("小明在北京工作", True), ("小明访问北京", True),
+        ("小红在北京任教", False), ("小红在北京工作", True),
+    ]  # fmt: skip
+
+
+# Answers
+
+PLACES = """types: person#location, num preds: 4
+
+predicate: (shop.1,shop.in.2)#person#location
+num neighbors: 2
+
+local sims
+(go.1,go.to.2)#person#location 0.3
+(be.1,be.in.2)#person#location 0.2
+
+global sims
+(go.1,go.to.2)#person#location 0.8
+(see.2,see.by.1)#location#person 0.4
+a line that is no score
+
+predicate: (go.1,go.to.2)#person#location
+num neighbors: 1
+local sims
+(shop.1,shop.in.2)#person#location 0.1
+global sims
+
+predicate: (host.1,host.2)#location#person
+local sims
+global sims
+(go.1,go.to.2)#person#location 0.6
+"""
+PEOPLE = """person#person type propagation num preds: 2
+predicate: (shop.1,shop.in.2)#person_1#person_2
+global sims
+(go.1,go.to.2)#person_1#person_2 0.5
+predicate: (marry.1,marry.2)#person_2#person_1
+global sims
+(marry.1,marry.2)#person_1#person_2 0.9
+"""
+THINGS = """types: thing#location, num preds: 2
+predicate: (shop.1,shop.in.2)#thing#location
+global sims
+predicate: (go.1,go.to.2)#thing#location
+global sims
+"""
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> Path:
+    (tmp_path / "graphs").mkdir()
+    for name, text in (("person#location", PLACES), ("person#person", PEOPLE), ("thing#location", THINGS)):
+        (tmp_path / "graphs" / f"{name}_gsim.txt").write_text(text, "utf-8")
+    return tmp_path / "graphs"
+
+
+Asked = tuple[str, str, str, bool]
+"""Predicate, subject and object of a question, and its label."""
+
+
+def ask(folder: Path, corpus: Iterable[dict[str, Any]], asked: Sequence[Asked], **more: Any) -> Callable[..., Any]:
+    """Write a corpus and a set of questions; what comes back runs `score` on them with further words."""
+    (folder / "set").mkdir(exist_ok=True)
+    kinds, time = more.get("types", [(PERSON, PLACE)] * len(asked)), more.get("slice", SLICE)
+    rows = []
+    for (relation, subject, place, label), both in zip(asked, kinds, strict=True):
+        r = f"({relation}::{subject}::{place}::::0::0::{both[0]}::{both[1]})"
+        rows.append(
+            {
+                "r": r,
+                "partition_key": time,
+                "in_partition_sidx": more.get("sentence", 999),
+                "wn_synsets": {},
+                "label": label,
+            }
+        )
+    written(folder / "set" / "dev.jsonl", rows)
+    path = written(folder / "triples.jsonl", corpus)
+    fixed = ("evaluate", "booqa", "score", folder / "set", "--corpus", path, "--db", folder / "x.db")
+    return lambda *words: invoke(*fixed, *words)
+
+
+def scores(folder: Path, score: Callable[..., Any], *words: object) -> list[float]:
+    """The scores of the questions, as --out writes them."""
+    result = score(*words, "--out", folder / "answers")
+    assert result.exit_code == 0, result.output
+    (path,) = (folder / "answers").glob("scores-*.txt")
+    lines = path.read_text("utf-8").splitlines()
+    path.unlink()
+    return [float(line.split()[1]) for line in lines]
+
+
+def test_graphs_are_looked_up(tmp_path: Path, graphs: Path) -> None:
+    """Typed first, then the mean over all types; arguments in their places; by words where the parse is another."""
+    people, park = (PERSON, PERSON), (PERSON, "park")
+    lookups: list[tuple[str, str, tuple[str, str], bool, float]] = [
+        (SHOP, GO, (PERSON, PLACE), False, 0.8),
+        (GO, SHOP, (PERSON, PLACE), False, 0.0),
+        (HOST, GO, (PERSON, PLACE), True, 0.6),  # Paris hosts Ann: Ann goes to Paris
+        (HOST, GO, (PERSON, PLACE), False, 0.0),  # Ann hosts Paris
+        (SHOP, GO, people, False, 0.5),
+        ("(shop.in.1,shop.in.2)", GO, (PERSON, PLACE), False, 0.8),  # by its words
+        (SHOP, GO, park, False, (0.8 + 0.5 + 0.0) / 3),  # no such graph: the mean of all three
+        ("(fly.1,fly.to.2)", GO, (PERSON, PLACE), False, 0.0),
+    ]
+    corpus, asked = [], []
+    for number, (premise, hypothesis, kinds, turned, _) in enumerate(lookups):
+        who, where = f"Ann {number}", f"Town {number}"
+        corpus.append(triple(*((where, premise, who) if turned else (who, premise, where)), number))
+        corpus[-1]["types"] = list(kinds[::-1] if turned else kinds)
+        asked.append((hypothesis, who, where, number % 2 == 0))
+    score = ask(tmp_path, corpus, asked, types=[row[2] for row in lookups])
+
+    assert scores(tmp_path, score, "--scorer", f"graph:{graphs}") == pytest.approx([row[4] for row in lookups])
+    first = f"graph:{graphs}/person#location_gsim.txt@local"
+    assert scores(tmp_path, score, "--scorer", first)[0] == pytest.approx(0.3)
+
+
+SAID = [
+    triple("Ann", SHOP, "Paris", 0), triple("Ann", parsed("tour"), "Paris", 1), triple("Bob", HOST, "Rome", 2),
+    triple("Cid", parsed("frob"), "Rome, the city", 3), triple("Ann", parsed("visit"), "Paris", 4),
+    *(triple("Dan", GO, f"Town {number}", 5 + number) for number in range(3)), triple("Dan", parsed("inspect"), "Town 9", 9),
+]  # fmt: skip
+QUESTIONS: list[Asked] = [
+    (parsed("visit"), "Ann", "Paris", True), (parsed("inspect"), "Ann", "Paris", False), (GO, "Ann", "Paris", True),
+    (parsed("inspect"), "Bob", "Rome", False), (GO, "Cid", "Rome, the city", False),
+]  # fmt: skip
+
+
+@pytest.fixture
+def score(tmp_path: Path) -> Callable[..., Any]:
+    """A corpus in which Ann toured Paris, Bob merely hosted Rome, and each is asked about."""
+    return ask(tmp_path, SAID, QUESTIONS, sentence=4)
+
+
+def test_every_method_has_its_gold_answers(tmp_path: Path, graphs: Path, score: Callable[..., Any]) -> None:
+    """Frequency, null, WordNet, and graphs with and without stand-ins for what they do not hold."""
+    near, folder = tmp_path / "near.tsv", f"graph:{graphs}"
+    near.write_text("inspect\tgo to\t0.5\n", "utf-8")
+
+    assert scores(tmp_path, score, "--scorer", "frequency") == pytest.approx([0, 0, 2 / 3, 0, 2 / 3])
+    assert scores(tmp_path, score, "--scorer", "null") == [0] * 5
+    assert scores(tmp_path, score, "--scorer", "wordnet:toy-en") == pytest.approx([1 / 2, 0, 1 / 3, 0, 0])
+    assert scores(tmp_path, score, "--scorer", folder) == pytest.approx([0, 0, 0.8, 0, 0])
+    smoothed = ("--scorer", folder, "--smooth-hypothesis", f"lm:{near}")
+    assert scores(tmp_path, score, *smoothed) == pytest.approx([0, 0.4, 0.8, 0, 0])
+    near.write_text("a\tb\t2\n", "utf-8")
+    refused = score(*smoothed)
+    assert (refused.exit_code, "near.tsv:1" in refused.stderr) == (1, True)
+
+
+def test_models_answer_with_and_without_context(tmp_path: Path, score: Callable[..., Any]) -> None:
+    """A critic judges each premise once, as a triple or as the sentence that it is from; a budget ends with 3."""
+    yes = {"Ann tour Paris, which means that Ann visit Paris.": 0.9}
+    (tmp_path / "s.json").write_text(json.dumps({"critic": yes, "defaults": {"critic": 0.4}}), "utf-8")
+    critic = ("--scorer", "critic", "-m", f"scripted:{tmp_path / 's.json'}")
+
+    assert scores(tmp_path, score, *critic) == pytest.approx([0.5, 0, 0, 0, 0])
+    assert score(*critic, "--max-calls", 0).exit_code == 0
+    assert score(*critic, "--context", "sentence", "--max-calls", 1).exit_code == 3
+    assert score(*critic, "--context", "sentence").exit_code == 0
+    with hapax.KnowledgeBase(tmp_path / "x.db") as kb:
+        claims = [call.request["claim"] for call in kb.calls().values()]
+    assert [claim for claim in claims if SAID[1]["sentence"] in claim]
+
+
+def test_premises_are_of_the_same_two_in_the_slice(tmp_path: Path) -> None:
+    """In either order, by other words, and not from another slice; a question without premises has the lowest score of
+    all; sentences of similar documents are another kind of premise."""
+    corpus = [
+        triple("Ann", parsed("tour"), "Paris", 0), triple("PARIS", parsed("welcome"), "ann", 1, types=[PLACE, PERSON]),
+        triple("Ann", parsed("love"), "Paris", 2, date="2008-04-24"), triple("Bob", parsed("love"), "Paris", 3),
+    ]  # fmt: skip
+    score = ask(tmp_path, corpus, [(parsed("visit"), "Ann", "Paris", True), (parsed("help"), "Eve", "Rome", False)])
+    result = score("--pairs", tmp_path / "pairs", "--scorer", "null")
+    shown = {line.split("\t")[1] for line in (tmp_path / "pairs" / "pairs-dev.txt").read_text("utf-8").splitlines()}
+    similar = score("--context", "documents", "--pairs", tmp_path / "documents", "--scorer", "null")
+
+    assert shown == {"Ann,tour,Paris", "PARIS,welcome,ann"}
+    assert "1 of 2 have none" in result.stderr
+    assert similar.exit_code == 0
+
+
+def test_scores_from_elsewhere(tmp_path: Path, score: Callable[..., Any]) -> None:
+    """Premises are written as pairs, somebody scores these, and the best of each question counts."""
+    score("--pairs", tmp_path / "pairs", "--scorer", "null")
+    lines = [line.split("\t") for line in (tmp_path / "pairs" / "pairs-dev.txt").read_text("utf-8").splitlines()]
+    theirs = "".join(f"{int(line[2] == 'True')} {number / 10}\n" for number, line in enumerate(lines))
+    (tmp_path / "theirs.txt").write_text(theirs, "utf-8")
+    best = {line[0]: number / 10 for number, line in enumerate(lines)}
+
+    assert lines[-1][1] == "Cid,frob,Rome the city"
+    assert scores(tmp_path, score, "--scorer", f"scores:{tmp_path / 'theirs.txt'}") == pytest.approx(
+        list(best.values())
+    )
+
+
+def test_table_json_and_files(tmp_path: Path, score: Callable[..., Any]) -> None:
+    """AUC and its interval for each scorer and set; curves beside the scores."""
+    result = score("--scorer", "wordnet:toy-en", "--scorer", "null", "--out", tmp_path / "out", "--json")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+
+    figures = {row["scorer"]: row["auc_norm"] for row in json.loads(result.stdout)}
+    assert figures["wordnet"]["low"] <= figures["wordnet"]["value"] == 1.0
+    assert figures["null"]["value"] == 0.0
+    assert {"curves-dev.png", "curves-dev.csv", "wordnet-dev.tsv", "scores-wordnet-dev.txt"} <= names
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        (("--set", "test"), 2, "no set test"),
+        (("--scorer", "oracle"), 2, "oracle"),
+        (("--scorer", "graph:x", "--context", "sentence"), 2, "--context triple"),
+        (("--scorer", "graph:x", "--smooth-premise", "cousins"), 2, "cousins"),
+        (("--scorer", "scores:cli.py"), 1, "cli.py"),
+        (("--scorer", "prior"), 2, "--train"),
+    ],
+)
+def test_wrong_options_are_named(score: Callable[..., Any], words: tuple[str, ...], code: int, named: str) -> None:
+    """Options that conflict, are unknown or cannot be read."""
+    result = score(*words)
+
+    assert (result.exit_code, named in " ".join(result.stderr.split())) == (code, True)
+
+
+def test_sets_that_cannot_be_measured_are_refused(tmp_path: Path) -> None:
+    """A set of one label, a line that is no question, and a folder without a set are named."""
+    score = ask(tmp_path, SAID, QUESTIONS[:1])
+    alone = score()
+    (tmp_path / "set" / "dev.jsonl").write_text('{"r": "(a::b)", "label": 1}\n', "utf-8")
+    faulty = score()
+    (tmp_path / "set" / "dev.jsonl").unlink()
+
+    assert (alone.exit_code, alone.stdout, "dev" in alone.stderr) == (1, "", True)
+    assert (faulty.exit_code, "dev.jsonl:1" in faulty.stderr) == (1, True)
+    assert (score().exit_code, "hapax evaluate booqa build" in score().stderr) == (1, True)
+
+
+def test_the_releases_sets_are_read(tmp_path: Path) -> None:
+    """The release names its files otherwise, and its lines have further keys."""
+    line = {"r": "(visit.1::ann::paris::EE::0::1::person::location)", "partition_key": SLICE, "in_partition_sidx": 3}
+    more = {"wn_synsets": {"visit": ["visit%2:38:00::"]}, "negatives": []}
+    (tmp_path / "release").mkdir()
+    rows = [{**line, **more, "label": label} for label in (True, False)]
+    written(tmp_path / "release" / "nc_final_samples_dev.json", rows)
+    sets = hapax.read_questions(tmp_path / "release", [written(tmp_path / "c.jsonl", SAID)])
+
+    assert {name: len(found) for name, found in sets.items()} == {"nc_final_samples_dev": 2}
+
+
+def test_a_chinese_set_is_answered(tmp_path: Path) -> None:
+    """Chinese prompts, Chinese WordNet, and slices without a year."""
+    types = {"types": ["人", "地点"], "date": "07-26 12:30"}
+    corpus = [triple("小明", f"({verb}.1,{verb}.2)", "北京", verb, **types) for verb in ("在·X·任教", "访问")]
+    asked = [("(在·X·工作.1,在·X·工作.2)", "小明", "北京", True), ("(参观.1,参观.2)", "小明", "北京", False)]
+    score = ask(tmp_path, corpus, asked, types=[("人", "地点")] * 2, slice="07-26_07-28")
+    yes = {"小明在北京任教，这也就是说，小明在北京工作。": 0.9}
+    (tmp_path / "s.json").write_text(json.dumps({"critic": yes, "defaults": {"critic": 0.4}}), "utf-8")
+    words = ("--scorer", "wordnet:toy-zh", "--scorer", "critic", "-m", f"scripted:{tmp_path / 's.json'}")
+    printed = json.loads(score(*words, "--language", "ZH", "--json").stdout)
+
+    assert [figures["auc_norm"]["value"] for figures in printed] == [1.0, 1.0]
+
+
+# The same scorers on LevyHolt
+
+
+def test_scorers_are_named_on_the_command_line(tmp_path: Path, graphs: Path) -> None:
+    """`graph:` and `wordnet` stand beside other scorers of LevyHolt; a WordNet that is not there is named."""
+    rows = [("a,shop in,b", "a,go to,b", True), ("a,go to,b", "a,tour,b", False), ("a,tour,b", "a,go to,b", True)]
+    words = ("evaluate", "entailment", "score", levy_holt(tmp_path / "dev.txt", rows), "--db", tmp_path / "x.db")
+    found = json.loads(run(*words, "--scorer", f"graph:{graphs}@global", "--scorer", "wordnet:toy-en", "--json").stdout)
+    order = {row["scorer"]: row["concordance"]["whole"]["value"] for row in found if row["subset"] == "full"}
+
+    # The graph knows one of two true pairs, WordNet the other: 3 of 4 of couples.
+    assert list(order.values()) == [0.75, 0.75]
+    assert "oewn" in run(*words, "--scorer", "wordnet:oewn", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis", "turned", "above"),
+    [
+        ("toured", "went to", False, True),
+        ("toured", "visits", False, True),
+        ("sees", "visited", False, True),
+        ("visited", "toured", False, False),
+        ("did not visit", "tours", False, False),
+        ("not tour", "not visit", False, True),
+        ("buys", "pays for", False, True),
+        ("owns", "is owned by", True, True),
+        ("owns", "is owned by", False, False),
+        ("in", "at", False, False),
+    ],
+)
+def test_wordnet_leads_upwards(tmp_path: Path, premise: str, hypothesis: str, turned: bool, above: bool) -> None:
+    """The special entails the general; negation, and arguments that change places, do not."""
+    first = f"b,{premise},a" if turned else f"a,{premise},b"
+    rows = [(first, f"a,{hypothesis},b", True), ("a,frobs,b", "a,grobs,b", False)]
+    words = ("score", levy_holt(tmp_path / "dev.txt", rows), "--scorer", "wordnet:toy-en", "--no-twin")
+    found = json.loads(run("evaluate", "entailment", *words, "--db", tmp_path / "x.db", "--json").stdout)
+
+    assert found[0]["concordance"]["whole"]["value"] == (1.0 if above else 0.5)

@@ -1,0 +1,940 @@
+"""Winograd schemas: what is read, the prompts, what a reply answers, scores and tables, new schemas, and tasks."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import winograd_fixture as fixture
+from cli_fixture import invoke, run
+
+import hapax
+
+SHARED = Path(__file__).parents[4] / "shared"
+ANNOTATED = SHARED / "data" / "cr_wsc" / "wsc_273_annotated_final.csv"
+GENERATED = SHARED / "data" / "cr_wsc" / "generated_modify_tq.csv"
+TRANSCRIPTS = SHARED / "data" / "cr_wsc" / "gpt35_entity_pair_transcripts.jsonl"
+PAPER = SHARED / "papers" / "cr_wsc_aot.txt"
+needs_data = pytest.mark.skipif(not ANNOTATED.exists(), reason="the published data lies beside the repository")
+needs_paper = pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository")
+
+WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
+WRESTLER, DANCER = "The wrestler", "the ballet dancer"
+SENTENCES = tuple(
+    f"The wrestler couldn't push the ballet dancer because he was so {word}." for word in ("weak", "strong")
+)
+PROMPTED = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot")
+
+
+def winograd(*words: object, code: int = 0) -> Any:
+    """The JSON that a command about schemas prints."""
+    return json.loads(run("evaluate", "winograd", *words, "--json", code=code).stdout)
+
+
+def pairs_of(items: Sequence[Any]) -> list[tuple[str, str]]:
+    """Identities of the two sentences of each schema."""
+    by_pair: dict[str, list[str]] = {}
+    for item in items:
+        by_pair.setdefault(item.pair, []).append(item.id)
+    return [(ids[0], ids[1]) for ids in by_pair.values() if len(ids) == 2]
+
+
+def table(path: Path, rows: Sequence[Sequence[object]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    return path
+
+
+def wrestlers(folder: Path, source: str = "wrestlers") -> Path:
+    """The pair about the wrestler as a file of its own, or as the published files hold pairs of a source."""
+    options = json.dumps([WRESTLER, DANCER])
+    if source == HUMAN:
+        plain = [f"The fish ate the worm. It was {word}." for word in ("hungry", "tasty")]
+        before = json.dumps(["The fish", "the worm"])
+        rows = [(text, "he", before, label, options, SENTENCES[label]) for label, text in enumerate(plain)]
+        return table(folder / "human.csv", [("text", "pronoun", "options", "label", "mod", "mod_text"), *rows])
+    rows = [(text, WRESTLER, DANCER, "he", label, 1) for label, text in enumerate(SENTENCES)]
+    return table(folder / f"{source}.csv", [("text", "entity1", "entity2", "pronoun", "label", "use_tq"), *rows])
+
+
+# Reading
+
+
+@needs_data
+def test_published_files_hold_136_51_and_205_pairs() -> None:
+    """The triple of rows 252 to 254 leaves one row over, and the pair with mismatched flags counts as used."""
+    items = hapax.read_schemas(ANNOTATED, GENERATED)
+    pairs = dict(pairs_of(items))
+
+    assert Counter(name.partition(":")[0] for name in pairs) == {WSC273: 136, HUMAN: 51, MACHINE: 205}
+    assert (pairs["WSC273:252"], pairs["WSC273:255"]) == ("WSC273:253", "WSC273:256")
+    assert "WSC273:254" not in {name for both in pairs.items() for name in both}
+    assert len({item.family for item in items if item.source == MACHINE}) == 51
+
+
+@needs_data
+def test_faulty_rows_are_listed() -> None:
+    """The seven pairs of CR-WSC-H with an option that is not in the sentence are named by row, the one wrong row too."""
+    faults = winograd("data", ANNOTATED, GENERATED)["faults"]
+
+    assert sorted({fault["rows"][0] for fault in faults if fault["source"] == HUMAN}) == [
+        40,
+        56,
+        66,
+        106,
+        152,
+        170,
+        266,
+    ]
+    assert [fault["rows"] for fault in faults if "marked as used" in fault["what"]] == [[24, 25]]
+    assert any(fault["rows"] == [471] for fault in faults)
+
+
+@needs_data
+def test_pronouns_of_the_generated_file_are_put_right() -> None:
+    """Every pronoun is that of the WSC pair from which the family was made; in the file 240 of 410 are another word."""
+    items = hapax.read_schemas(ANNOTATED, GENERATED)
+    first = {item.id: item.pronoun.casefold() for item in items if item.source == WSC273}
+    heads = sorted({int(item.family.split(":")[1]) for item in items if item.source == HUMAN})
+    with GENERATED.open(encoding="utf-8", newline="") as stream:
+        written = list(csv.DictReader(stream))
+    machine = [item for item in items if item.source == MACHINE]
+
+    for item in machine:
+        family = heads[int(item.family.split(":")[1]) // 10]
+        assert item.pronoun.casefold() == first[f"{WSC273}:{family}"], item
+    assert sum(item.pronoun != written[int(item.id.split(":")[1])]["pronoun"] for item in machine) == 240
+
+
+@needs_data
+def test_leaks_of_the_published_file() -> None:
+    """Five pairs of CR-WSC-H are word for word their source, and two schemas are worked examples of prompts."""
+    leaks = winograd("data", ANNOTATED)["leaks"]
+
+    assert [leak["items"][0] for leak in leaks if leak["what"].startswith("word for word")] == [
+        f"CR-WSC-H:{row}" for row in (66, 82, 96, 100, 170)
+    ]
+    assert [leak["items"][0] for leak in leaks if leak["what"].startswith("the worked")] == [
+        "WSC273:30", "WSC273:96", "CR-WSC-H:96",
+    ]  # fmt: skip
+
+
+def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
+    """Rows are paired by labels and options; a third row of a schema stays alone, and nothing shifts behind it."""
+    path = fixture.write(tmp_path / "mine.csv", fixture.PLAIN)
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream))
+    rows.insert(3, ["The uncle slept because he was tired.", "he", "The uncle", "The nephew", "0"])
+    items = hapax.read_schemas(table(path, rows))
+
+    assert [item.source for item in items] == ["mine"] * 9
+    assert pairs_of(items) == [
+        ("mine:0", "mine:1"), ("mine:3", "mine:4"), ("mine:5", "mine:6"), ("mine:7", "mine:8"),
+    ]  # fmt: skip
+
+
+def test_schemas_come_back_from_jsonl(tmp_path: Path) -> None:
+    """Schemas written as JSON lines are read again with texts, options, labels and pairs."""
+    before = hapax.read_schemas(fixture.write(tmp_path / "mine.csv", fixture.REVERSED))
+    path = tmp_path / "again.jsonl"
+    path.write_text("".join(json.dumps(item.to_json()) + "\n" for item in before), encoding="utf-8")
+    after = hapax.read_schemas(path)
+
+    assert [(item.text, item.pronoun, item.options, item.answer) for item in after] == [
+        (item.text, item.pronoun, item.options, item.answer) for item in before
+    ]
+    assert len(pairs_of(after)) == 4
+
+
+# Prompts
+
+
+def expected_prompts() -> dict[str, str]:
+    """The prompts of `prompts_winograd.txt`, by name."""
+    text = (Path(__file__).parent / "prompts_winograd.txt").read_text("utf-8")
+    parts = [part.partition("\n") for part in text.split("\n### ")[1:]]
+    return {name: prompt.rpartition("∎")[0] for name, _, prompt in parts}
+
+
+PROMPTS = expected_prompts()
+
+
+def example(name: str) -> str:
+    """The worked example of a prompt, without the question."""
+    return PROMPTS[name].rpartition("\n\n")[0]
+
+
+def sent(folder: Path, *words: object, reply: str = "1. The wrestler. 2. The ballet dancer") -> list[str]:
+    """The prompts that a command sends, as the journal keeps them."""
+    script = {
+        "generate": {"Conceptualization: ": reply},
+        "defaults": {"generate": reply, "likelihood": -1, "critic": 0.5},
+    }
+    model = fixture.scripted(folder / "reply.json", script)
+    run("evaluate", "winograd", *words, "-m", model, "--db", folder / "sent.db")
+    with hapax.KnowledgeBase(folder / "sent.db") as kb:
+        return [call.request["prompt"] for call in kb.calls().values() if "prompt" in call.request]
+
+
+@pytest.mark.parametrize("name", [name for name in PROMPTS if name.endswith((HUMAN, MACHINE))])
+def test_prompts_are_sent_byte_for_byte(tmp_path: Path, name: str) -> None:
+    """Those of the released notebooks, which differ for CR-WSC-M in two methods, and those of the paper."""
+    method, wording, source = name.split()
+    words = ("ask", wrestlers(tmp_path, source), "--source", source, "--method", method, "--variant", wording)
+
+    assert sent(tmp_path, *words) == [PROMPTS[name]]
+
+
+def test_the_steps_of_abstraction_are_sent_byte_for_byte(tmp_path: Path) -> None:
+    """First the concepts are asked for, then the question about them, in which no entity stands."""
+    concepts = (
+        "The wrestler can be conceptualized as a pusher, the dancer can be conceptualized as a thing that is pushed."
+    )
+    prompts = sent(tmp_path, "ask", wrestlers(tmp_path), "--method", "aot-staged", reply=concepts)
+
+    assert prompts == [PROMPTS["aot-staged first step"], PROMPTS["aot-staged second step"]]
+
+
+def test_analogy_prompts_are_sent_byte_for_byte(tmp_path: Path) -> None:
+    """The five of the paper and the one of the released transcripts."""
+    made = ("generate", wrestlers(tmp_path), "--out", tmp_path / "new.jsonl")
+    paper = sent(tmp_path, *made)
+    released = sent(tmp_path, *made, "--prompt", "released")
+
+    assert {PROMPTS[f"analogy {number}"] for number in range(1, 6)} <= set(paper)
+    assert PROMPTS["analogy released"] in released
+
+
+@needs_paper
+@pytest.mark.parametrize(
+    "name", [name for name in PROMPTS if "paper" in name or (name[:8] == "analogy " and name[8:].isdigit())]
+)
+def test_worked_examples_have_the_papers_words(name: str) -> None:
+    """Each worked example stands in appendix B or C word for word."""
+    printed = "".join(PAPER.read_text(encoding="utf-8").replace("**", "").split())
+
+    assert "".join(example(name).split()) in printed
+
+
+@needs_data
+def test_the_transcripts_prompts_are_made_byte_for_byte(tmp_path: Path) -> None:
+    """The 44 released prompts are among those that WSC-273 gives, and their replies make 48 pairs of 44 sources."""
+    requests = [json.loads(line) for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines()]
+    script = {"generate": {request["prompt"]: request["completion"] for request in requests}}
+    model = fixture.scripted(
+        tmp_path / "t.json", {**script, "defaults": {"generate": "I cannot say.", "likelihood": -1, "critic": 0.5}}
+    )
+    words = ("generate", ANNOTATED, "-m", model, "--prompt", "released", "--out", tmp_path / "new.jsonl")
+    found = winograd(*words, "--db", tmp_path / "t.db")
+    items = hapax.read_schemas(tmp_path / "new.jsonl")
+    with hapax.KnowledgeBase(tmp_path / "t.db") as kb:
+        asked = {call.request.get("prompt") for call in kb.calls().values()}
+
+    assert {request["prompt"] for request in requests} <= asked
+    assert found["counts"]["pairs made"] == 48
+    assert len({item.family for item in items}) == 44
+    assert "The race car zoomed by the minivan because it was going so fast." in {item.text for item in items}
+
+
+@needs_data
+def test_as_published_rows_are_the_releases(tmp_path: Path) -> None:
+    """Small letters but for the exchanged entities, and options and pronoun of the first row, as the notebook does."""
+    asked = sent(tmp_path, "ask", ANNOTATED, "--source", HUMAN, "--as-published", "--variant", "notebook")
+    beginnings = {line[3:] for prompt in asked for line in prompt.splitlines() if line[:3] in ("1. ", "2. ")}
+
+    assert len(asked) == 51
+    for start in (
+        "The violent local government refused the peaceful demonstrators a", "The polyhedron rolled off", "although they ran",
+    ):  # fmt: skip
+        assert [text for text in beginnings if text.startswith(start)]
+
+
+# What a reply answers
+
+REPLIES = {
+    "1. The wrestler. 2. The ballet dancer": ((0, 1), (0, 1)),
+    "1. The ballet dancer\n2. The wrestler": ((1, 0), (1, 0)),
+    'A: 1. "he" refers to the dancer. 2. "he" refers to the wrestler.': ((1, 0), None),
+    'In the first sentence, "he" refers to the wrestler. In the second sentence, "he" refers to the ballet dancer.': (
+        (0, 1),
+        None,
+    ),
+    'In both sentences, "he" refers to the ballet dancer.': ((1, 1), None),
+    "Answer: 1. pusher. 2. pushed\n\nConclusion: As ..\nA: Thus the answer is:\n1. wrestler 2. ballet dancer": (
+        (0, 1),
+        None,
+    ),
+    "**1.** The wrestler\n**2.** the ballet dancer": ((0, 1), None),
+    "1. The wrestler 2. The wrestler\n\nQ: more\nA: 1. The ballet dancer 2. The ballet dancer": ((0, 0), None),
+    "1. The wrestler or the ballet dancer. 2. The wrestler": ((None, 0), None),
+    "1. Neither. 2. Both.": ((None, None), None),
+    "1. nobody 2. wrestler (first)": ((None, 0), (-1, 0)),
+    "The wrestler": ((None, None), None),
+    "": ((None, None), (0, 0)),
+}
+"""Replies with what they answer by the strict and, where it is known, by the released reading."""
+
+
+def test_replies_are_read_strictly_and_as_released(tmp_path: Path) -> None:
+    """Numbered answers, sentences and `both` are read; what names none or both entities is no answer. The released
+    reading finds an empty reply in the first option."""
+    rows: list[Sequence[object]] = [("text", "pronoun", "entity1", "entity2", "label")]
+    script = {}
+    for number, reply in enumerate(REPLIES):
+        texts = [text.replace("The wrestler", f"On day {number} the wrestler") for text in SENTENCES]
+        rows += [(text, "he", WRESTLER, DANCER, label) for label, text in enumerate(texts)]
+        script[f"On day {number} the"] = reply
+    model = fixture.scripted(tmp_path / "m.json", {"generate": script})
+    words = ("evaluate", "winograd", "ask", table(tmp_path / "days.csv", rows), "-m", model, "--db", tmp_path / "w.db")
+    # Zero-shot replies have a rule of their own in the release.
+    run(*words, "--method", "cot")
+    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
+        (stored,) = hapax.tabulate_schemas(kb).value
+    answers = [(first, second) for first, second in zip(stored.answers[::2], stored.answers[1::2], strict=True)]
+
+    assert [(first.strict, second.strict) for first, second in answers] == [strict for strict, _ in REPLIES.values()]
+    for (first, second), (reply, (_, released)) in zip(answers, REPLIES.items(), strict=True):
+        assert released in (None, (first.released, second.released)), reply
+
+
+@needs_data
+def test_stored_replies_of_gpt3_are_read_as_people_read_them(tmp_path: Path) -> None:
+    """Of 24 replies in the annotated file 22 are read as annotated; two name nothing that is an option."""
+    with ANNOTATED.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    asked, script, annotated = [("text", "pronoun", "entity1", "entity2", "label")], {}, []
+    for number, row in enumerate(rows):
+        for reply, options, said in (("gpt3-out", "options", "gpt3-pred"), ("gpt3-out-mod", "mod", "gpt3-pred-mod")):
+            if row[reply] and row[options]:
+                name = f"Case {len(annotated)}:"
+                first, second = json.loads(row[options])
+                asked += [(f"{name} {first} {second} he {word}", "he", first, second, str(word)) for word in (0, 1)]
+                script[name] = row[reply]
+                annotated.append((int(row[said]), int(rows[number + 1][said])))
+    model = fixture.scripted(tmp_path / "m.json", {"generate": script})
+    run("evaluate", "winograd", "ask", table(tmp_path / "a.csv", asked), "-m", model, "--db", tmp_path / "w.db")
+    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
+        (stored,) = hapax.tabulate_schemas(kb).value
+    strict = [answer.strict for answer in stored.answers]
+    read = list(zip(strict[::2], strict[1::2], strict=True))
+
+    assert len(read) == 24
+    assert sum(None in answers for answers in read) == 2
+    assert all(answers == said for answers, said in zip(read, annotated, strict=True) if None not in answers)
+
+
+# Asking, scores and tables
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """A folder with plain and reversed schemas, and what a model that goes by association answered to them."""
+    folder = tmp_path_factory.mktemp("asked")
+    files = [fixture.write(folder / f"{name}.csv", entities) for name, entities in SETS.items()]
+    model = fixture.scripted(folder / "m.json", fixture.association(*SETS.values()))
+    methods = [word for name in ("zero-shot", "cot", "aot", "aot-staged") for word in ("--method", name)]
+    return folder, winograd("ask", *files, "-m", model, "--db", folder / "w.db", *methods)
+
+
+SETS = {"plain": fixture.PLAIN, "reversed": fixture.REVERSED}
+
+
+def test_association_fails_on_reversed_schemas_and_abstraction_does_not(
+    asked: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    """Asked at once, a model that goes by association gets the plain pairs and no reversed one; in steps it gets all."""
+    accuracy = {(found["source"], found["method"]): found["strict"]["pair"]["value"] for found in asked[1]}
+
+    assert accuracy == {
+        **{("plain", method): 1.0 for method in ("zero-shot", "cot", "aot", "aot-staged")},
+        **{("reversed", method): 0.0 for method in ("zero-shot", "cot", "aot")},
+        ("reversed", "aot-staged"): 1.0,
+    }
+    assert {found["unparsed"]["value"] for found in asked[1]} == {0}
+
+
+def test_the_mapping_of_steps_is_stored_as_facts(asked: tuple[Path, list[dict[str, Any]]]) -> None:
+    """`abstracts_to` holds what each entity was abstracted to, and a goal finds it."""
+    database = asked[0] / "w.db"
+    with hapax.KnowledgeBase(database) as kb:
+        facts = {tuple(fact.arguments) for fact in kb.facts("abstracts_to")}
+    rules = asked[0] / "abstraction.rules"
+    rules.write_text('oracle abstracts_to(Entity, Concept): "[1] can be conceptualized as [2]"\n', encoding="utf-8")
+    goal = ("query", 'abstracts_to("The tycoon", C)', "--rules", rules, "--db", database, "--json")
+    answers = json.loads(run(*goal).stdout)["answers"]
+
+    assert len(facts) == 16
+    assert ("The tycoon", "first one") in facts
+    assert answers == [{"C": "first one"}]
+
+
+def test_asking_again_asks_nothing(tmp_path: Path) -> None:
+    """A budget ends the run with exit code 3; the same command goes on, and a third time all is in the journal."""
+    path = fixture.write(tmp_path / "plain.csv", fixture.PLAIN)
+    model = fixture.scripted(tmp_path / "m.json", fixture.association(fixture.PLAIN))
+    words = ("ask", path, "-m", model, "--db", tmp_path / "w.db")
+
+    assert [found["status"] for found in winograd(*words, "--max-calls", 2, code=3)] == ["budget"]
+    assert [found["status"] for found in winograd(*words)] == ["done"]
+    assert [found["pairs"] for found in winograd(*words, "--max-calls", 0)] == [4]
+
+
+def test_tables_come_from_stored_runs(asked: tuple[Path, list[dict[str, Any]]]) -> None:
+    """Tables 2 and 5 in the paper's layout, in either reading, and McNemar's exact test: eight to none is 2 / 2**8."""
+    with hapax.KnowledgeBase(asked[0] / "w.db") as kb:
+        tables = {table.title: table for table in hapax.tabulate_schemas(kb).tables}
+        released = {table.title for table in hapax.tabulate_schemas(kb, released=True).tables}
+    (test,) = [table for title, table in tables.items() if "McNemar" in title]
+    compared = {(row[0].split()[0], row[1].split()[0], row[3]): list(map(float, row[4:])) for row in test.texts}
+
+    assert {"Table 2 (strict reading)", "Table 5 (strict reading)"} <= set(tables)
+    assert "Table 2 (released reading)" in released
+    assert compared["zero-shot", "aot-staged", "reversed"] == [0, 8, pytest.approx(2 / 2**8, abs=1e-6)]
+    assert compared["zero-shot", "cot", "plain"] == [0, 0, 1]
+
+
+def test_printed_values_that_no_count_gives(asked: tuple[Path, list[dict[str, Any]]]) -> None:
+    """Of the paper's printed shares just these are no k of n, rounded or cut."""
+    shown = run("evaluate", "winograd", "tables", "--db", asked[0] / "w.db").stderr
+    remarks = " ".join(shown.split())
+    impossible = {
+        1: [("GPT3.5 (0-s)", 102, 60.73), ("GPT4 (0-s)", 272, 85.92), ("GPT4 (1-s)", 205, 60.94)],
+        2: [("Zero-shot", 102, 60.73), ("ZS CoT", 102, 40.24), ("ZS CoT", 51, 34.14), ("ZS CoT", 205, 41.18)],
+        3: [("Consistency", 51, 10.0)],
+    }
+
+    for number, values in impossible.items():
+        for row, count, value in values:
+            assert f"no k of {count} gives {value}" in remarks, (number, row)
+    assert remarks.count("no k of") == 8
+
+
+@needs_paper
+def test_printed_tables_are_the_papers(asked: tuple[Path, list[dict[str, Any]]]) -> None:
+    """Each number of the paper's tables that is shown beside ours stands in the paper's row of that name."""
+    printed = PAPER.read_text(encoding="utf-8").split()
+    shown = run("evaluate", "winograd", "tables", "--db", asked[0] / "w.db").stdout
+    reference = shown[shown.index("Reference: the paper's table") :]
+
+    for row in (
+        "GPT3.5 (0-s) 73.90 64.71 60.73 47.05 50.97 40.48", "GPT3.5 (1-s) 75.00 65.44 63.73 49.02 63.41 49.75",
+        "GPT4 (0-s) 85.92 80.88 53.92 37.25 54.63 28.29", "GPT4 (1-s) 91.91 86.03 76.47 68.62 74.63 60.94",
+        "Zero-shot 60.73 47.05 50.97 40.48 31.37 11.76 32.43 6.83 30.39 7.84 24.39 6.83",
+        "One-shot 62.74 47.05 63.41 49.75 64.71 52.94 59.27 47.32 50.00 13.73 44.63 16.10",
+        "WinoWhy 51.96 33.33 57.56 34.63 77.45 68.62 72.20 57.07 25.49 5.88 47.80 13.17",
+        "ZS CoT 40.24 34.14 50.98 41.18 45.10 45.10 36.10 31.22 23.53 3.92 24.63 6.83",
+        "CoT 58.82 41.18 60.24 43.90 76.47 64.71 71.95 56.09 48.04 13.73 43.17 14.63",
+        "AoT 70.58 54.90 68.29 56.09 78.43 68.62 71.95 57.56 52.94 19.61 42.20 20.49",
+        "Consistency 15.68 17.64 10.00 19.61 27.45", "AoT1 70.58 54.90 68.29 56.09", "AoT2 65.68 41.17 67.80 42.43",
+        "AoT3 61.76 43.137 65.36 41.46",
+    ):  # fmt: skip
+        assert row in " ".join(printed)
+        assert row in " ".join(reference.split())
+
+
+def test_scores_of_pairs_sentences_and_families_by_hand(tmp_path: Path) -> None:
+    """Three of four pairs, seven of eight sentences and one of two families are right; an unread answer is wrong."""
+    rows, script = [], {}
+    for number in range(4):
+        for label, text in enumerate(SENTENCES):
+            named = text.replace("The wrestler", f"On day {number} the wrestler")
+            fields = {"text": named, "pronoun": "he", "options": [WRESTLER, DANCER], "label": label}
+            rows.append({**fields, "pair": f"p{number}", "family": f"f{number // 2}"})
+        script[f"On day {number} the"] = (
+            "1. The wrestler 2. The ballet dancer" if number < 3 else "1. The wrestler 2. ?"
+        )
+    path = tmp_path / "days.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (found,) = winograd(
+        *("ask", path, "-m", fixture.scripted(tmp_path / "m.json", {"generate": script}), "--db", tmp_path / "w.db")
+    )
+
+    strict = {name: found["strict"][name]["value"] for name in ("single", "pair", "consistency")}
+    assert strict == {"single": 7 / 8, "pair": 3 / 4, "consistency": 1 / 2}
+    assert found["unparsed"]["value"] == 1 / 8
+    assert found["strict"]["pair"]["low"] < 3 / 4 < found["strict"]["pair"]["high"]
+
+
+def test_cases_stand_side_by_side(asked: tuple[Path, list[dict[str, Any]]]) -> None:
+    """Replies of two methods to a pair, right or wrong, with a tag where the second does not keep the format."""
+    folder = asked[0]
+    words = ("cases", folder / "plain.csv", folder / "reversed.csv", "--source", "reversed", "--db", folder / "w.db")
+    staged = winograd(*words, "--first", "zero-shot", "--second", "aot-staged")
+    failed = winograd(*words, "--first", "zero-shot", "--second", "aot")
+
+    assert [[method["right"] for method in case["methods"]] for case in staged] == [[False, True]] * 4
+    assert "first one" in staged[0]["methods"][1]["reply"]
+    assert all(case["failures"] and "format" in case["failures"][0] for case in failed)
+    missing = invoke("evaluate", "winograd", *words, "--first", "zero-shot", "--second", "winowhy")
+    assert (missing.exit_code, "Ask first" in missing.stderr) == (1, True)
+
+
+def test_a_concept_that_names_the_quality_in_question_is_of_the_wrong_level(tmp_path: Path) -> None:
+    """Failures of abstraction are told apart as in the paper: level, cue, format, others."""
+    concepts = {
+        "strong individual, weaker individual": "level",
+        "pusher, pushed person": "other",
+        "": "format",
+    }
+    found = []
+    for number, stated in enumerate(concepts):
+        one, _, other = stated.partition(", ")
+        said = (
+            f"The wrestler can be conceptualized as a {one}, and the ballet dancer can be conceptualized as a {other}."
+        )
+        reply = f"{said}\n1. The ballet dancer 2. The wrestler" if stated else "1. The ballet dancer 2. The wrestler"
+        model = fixture.scripted(tmp_path / f"{number}.json", {"defaults": {"generate": reply}})
+        path, database = wrestlers(tmp_path), tmp_path / f"{number}.db"
+        run("evaluate", "winograd", "ask", path, "-m", model, "--db", database, "--method", "aot", "--method", "cot")
+        (case,) = winograd("cases", path, "--first", "cot", "--second", "aot", "--db", database)
+        found.append(case["failures"])
+
+    assert len(found) == 3
+    assert all(len(failures) == 1 for failures in found)
+    assert len({failures[0] for failures in found}) == 3
+    assert "format" in found[2][0]
+
+
+def test_hostile_replies_and_entities_are_only_text(tmp_path: Path) -> None:
+    """Quotes, brackets, Prolog and markup in entities and replies are stored and shown, never run."""
+    entity = '[bold]a") :- halt. %'
+    path = tmp_path / "odd.jsonl"
+    rows = [
+        {
+            "text": f"{entity} met Bob because he was {word}.",
+            "pronoun": "he",
+            "options": [entity, "Bob"],
+            "label": label,
+        }
+        for label, word in enumerate(("early", "late"))
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    reply = (
+        f"{entity} can be conceptualized as a [/]' ) person, Bob can be conceptualized as a host.\n1. Bob 2. Bob\ud800"
+    )
+    model = fixture.scripted(tmp_path / "m.json", {"defaults": {"generate": reply}})
+    database = ("--db", tmp_path / "o.db")
+    run("evaluate", "winograd", "ask", path, "-m", model, *database, "--method", "aot", "--method", "zero-shot")
+
+    assert entity in run("evaluate", "winograd", "cases", path, "--first", "zero-shot", *database).stdout
+
+
+# Methods of likelihood
+
+HEAD = "The van overtook the bus because it was so "
+BEGINNINGS = {"van": -5.0, "bus": -20.0}
+"""Log-likelihood of the sentence up to the option: the van is the common one."""
+ENDINGS = {("van", "fast"): -4, ("bus", "fast"): -8, ("van", "slow"): -5, ("bus", "slow"): -5.5}
+"""Of the words behind it: a van is likelier in both sentences, but less so where it is slow."""
+
+
+def vans(folder: Path) -> tuple[Path, str]:
+    """A pair about vans and buses, and a model that scores its texts."""
+    scores: dict[str, float] = {"The van.": -2, "The bus.": -18}
+    for name, beginning in BEGINNINGS.items():
+        scores[f"The van overtook the bus because the {name}"] = beginning
+    for (name, quality), ending in ENDINGS.items():
+        scores[f"The van overtook the bus because the {name} was so {quality}."] = BEGINNINGS[name] + ending
+    for quality, right in (("fast", "The van"), ("slow", "The bus")):
+        for first, second in (("The van", "The bus"), ("The bus", "The van")):
+            asked = f'{HEAD}{quality}.\nQuestion: What does "it" refer to?\n1. {first}\n2. {second}\nAnswer: '
+            # The model prefers the first position by 3 nats, and the right option by 1.
+            scores |= {f"{asked}1": -7 + (first == right), f"{asked}2": -10 + (second == right)}
+    rows = [
+        {"text": f"{HEAD}{word}.", "pronoun": "it", "options": ["The van", "The bus"], "label": label}
+        for label, word in enumerate(("fast", "slow"))
+    ]
+    path = folder / "vans.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path, fixture.scripted(folder / "v.json", {"likelihood": scores})
+
+
+@pytest.mark.parametrize(
+    ("method", "answers"),
+    [
+        ("likelihood", [0, 0]),
+        # -9 + 2 against -28 + 18 where it is fast, -10 + 2 against -25.5 + 18 where it is slow
+        ("likelihood-pmi", [0, 1]),
+        ("likelihood-partial", [0, 0]),
+        ("likelihood-choice", [0, 1]),
+    ],
+)
+def test_each_score_answers_as_computed_by_hand(tmp_path: Path, method: str, answers: list[int]) -> None:
+    """Each method of likelihood chooses as its formula says, and the position of an option decides nothing."""
+    path, model = vans(tmp_path)
+    run("evaluate", "winograd", "ask", path, "-m", model, "--db", tmp_path / "w.db", "--method", method)
+    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
+        (stored,) = hapax.tabulate_schemas(kb).value
+
+    assert [answer.strict for answer in stored.answers] == answers
+
+
+def test_the_sentences_of_a_pair_can_be_answered_together(tmp_path: Path) -> None:
+    """Pair-consistent answers are the likelier of the two ways, by half of the difference for each sentence."""
+    path, model = vans(tmp_path)
+    words = ("ask", path, "-m", model, "--db", tmp_path / "w.db", "--method", "likelihood")
+    (single,), (pair,) = winograd(*words), winograd(*words, "--pair-consistent")
+    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
+        runs = hapax.tabulate_schemas(kb).value
+
+    assert (single["strict"]["pair"]["value"], pair["strict"]["pair"]["value"]) == (0.0, 1.0)
+    # 19 nats for the van where it is fast, 15.5 where it is slow.
+    assert list(runs[1].margins.values()) == [pytest.approx(1.75)] * 2
+
+
+@pytest.mark.parametrize(("bonus", "separates"), [(4, True), (0, False)])
+def test_association_says_if_a_model_can_gate(tmp_path: Path, bonus: int, separates: bool) -> None:
+    """A model that goes by association tells reversed pairs from their sources; of another it is said that it cannot."""
+    scores: dict[str, float] = {"The fish.": -5, "The worm.": -5}
+    for name, quality in (("fish", "hungry"), ("worm", "hungry"), ("fish", "tasty"), ("worm", "tasty")):
+        scores[f"The {name} was {quality}."] = -10 + bonus * (
+            (name, quality) in {("fish", "hungry"), ("worm", "tasty")}
+        )
+    model = fixture.scripted(tmp_path / "m.json", {"likelihood": scores})
+    path = fixture.annotated(tmp_path / "wsc.csv")
+    figures = winograd("association", path, "-m", model, "--db", tmp_path / "w.db")
+
+    assert figures["separates"] is separates
+    assert figures["auc"]["value"] == (1.0 if separates else 0.5)
+
+
+# New schemas
+
+BASE = {
+    ("weightlifter", "toddler"): "1. The toddler. 2. The toddler.",
+    ("giant", "dwarf"): "1. The giant. 2. The dwarf.",
+}
+PROPOSED = (
+    "1. Weightlifter. 2. Toddler.\nThe two sentences would be:\n1. The weightlifter pushed the toddler.",
+    "giant\ndwarf",
+    "dwarf\ngiant",
+    "The weightlifter\nthe toddler",
+)
+
+
+def generate(folder: Path, *more: object, code: int = 0) -> dict[str, Any]:
+    """Who could not push whom, with the entities that a script proposes, judges and knows to go with a quality."""
+    text, pronoun, qualities = fixture.SCHEMAS[0]
+    source = fixture.write(folder / "plain.csv", fixture.PLAIN)
+    table(source, list(csv.reader(source.open(encoding="utf-8")))[:3])
+    likelihood = {}
+    for a, b, favoured in (("weightlifter", "toddler", True), ("giant", "dwarf", True), ("dwarf", "giant", False)):
+        for entity, alone in ((a, -5.0), (b, -9.0)):
+            likelihood[f"The {entity}."] = alone
+            for quality, of_b in (("weak", True), ("heavy", False)):
+                goes = (entity == b) == of_b
+                likelihood[f"The {entity} was so {quality}."] = alone - (10 if goes is favoured else 12)
+    replies: dict[str, Any] = {example("analogy 5"): "I cannot say."}
+    for number, proposal in enumerate(PROPOSED, start=1):
+        stated = f"The property is strength. Therefore, analogous entities are:\n{proposal}"
+        replies[example(f"analogy {number}")] = stated
+    for (a, b), reply in BASE.items():
+        made = tuple(text.format(a=a, b=b, q=quality) for quality in qualities)
+        replies[fixture.questions((made[0], made[1]), pronoun, (f"The {a}", f"The {b}"))] = reply
+    script = {"generate": replies, "likelihood": likelihood, "defaults": {"critic": 0.5}}
+    words = ("generate", source, "-m", fixture.scripted(folder / "g.json", script), "--out", folder / "new.jsonl")
+    found: dict[str, Any] = winograd(*words, "--db", folder / "g.db", *more, code=code)
+    return found
+
+
+def test_only_adversarial_schemas_are_made(tmp_path: Path) -> None:
+    """Of five proposals one stays: the others are a repetition, unread, associated the right way, or no trouble."""
+    found = generate(tmp_path)
+    fates = {tuple(candidate["entities"]): candidate["rejected"] for candidate in found["candidates"]}
+    first, second = hapax.read_schemas(tmp_path / "new.jsonl")
+
+    assert found["counts"]["pairs made"] == 1
+    assert "base model" in fates[("The giant", "The dwarf")]
+    assert "associated" in fates[("The dwarf", "The giant")]
+    assert "no two entities" in fates[()]
+    assert [candidate["rejected"] for candidate in found["candidates"]].count("proposed before") == 1
+    assert first.text == "The weightlifter couldn't push the toddler because he was so weak."
+    assert (first.answer, second.answer, first.options) == (0, 1, ("The weightlifter", "The toddler"))
+    assert first.family == "plain:0"
+
+
+def test_verdicts_are_stored_with_score_and_threshold(tmp_path: Path) -> None:
+    """Association in nats against its threshold, and the base model's failures against one half."""
+    generate(tmp_path, "--threshold", "1.5")
+    with hapax.KnowledgeBase(tmp_path / "g.db") as kb:
+        verdicts = [
+            (made.score, made.threshold, made.accepted) for made in kb.decisions() if made.threshold is not None
+        ]
+
+    assert sorted(verdicts) == sorted(
+        [(2.0, 1.5, True), (2.0, 1.5, True), (-2.0, 1.5, False), (0.5, 0.5, True), (0.0, 0.5, False)]
+    )
+
+
+def test_a_critic_can_be_the_base_model(tmp_path: Path) -> None:
+    """Undecided between both meanings, a critic fails on everything, so the giant and the dwarf stay, too."""
+    assert generate(tmp_path, "--base-method", "critic")["counts"]["pairs made"] == 2
+
+
+def test_a_budget_ends_the_making_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Exit code 3 and no file; the same command without the limit finishes."""
+    stopped = generate(tmp_path, "--max-calls", "6", code=3)
+    written = (tmp_path / "new.jsonl").exists()
+
+    assert stopped["stopped"]
+    assert not written
+    assert generate(tmp_path)["counts"]["pairs made"] == 1
+
+
+# Leaks
+
+
+def leaking(folder: Path) -> tuple[Path, Path]:
+    """A plain file, and one that reverses all of its schemas but the first, in other case, and adds a worked example."""
+    plain = fixture.write(folder / "plain.csv", fixture.PLAIN)
+    entities = (fixture.PLAIN[0], *fixture.REVERSED[1:])
+    rows = []
+    for item in hapax.read_schemas(fixture.write(folder / "partly.csv", entities)):
+        rows.append({**item.to_json(), "text": item.text.upper()})
+    for label, when in enumerate(("after", "before")):
+        text = f"The firemen arrived {when} the police because they were coming from so far away."
+        rows.append(
+            {"text": text, "pronoun": "they", "options": ["The firemen", "The police"], "label": label, "pair": "f"}
+        )
+    partly = folder / "partly.jsonl"
+    partly.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return plain, partly
+
+
+def test_leaks_are_named_and_left_out(tmp_path: Path) -> None:
+    """A pair that repeats another source in other case leaks, and so does the example of a prompt: from the later
+    source they are left out, also where the original's source is not asked about."""
+    files = leaking(tmp_path)
+    model = fixture.scripted(tmp_path / "m.json", {"defaults": {"generate": "I cannot say."}})
+    words = ("ask", *files, "-m", model, "--db", tmp_path / "w.db")
+
+    def pairs(*more: str) -> dict[str, int]:
+        return {found["source"]: found["pairs"] for found in winograd(*words, *more)}
+
+    assert [leak["items"][0] for leak in winograd("data", *files)["leaks"]] == ["partly:0", "partly:8"]
+    assert pairs() == {"plain": 4, "partly": 5}
+    assert pairs("--skip-leaked") == {"plain": 4, "partly": 3}
+    assert pairs("--skip-leaked", "--source", "partly") == {"partly": 3}
+    made = (
+        "generate",
+        files[1],
+        "-m",
+        model,
+        "--prompt",
+        "1",
+        "--db",
+        tmp_path / "w.db",
+        "--out",
+        tmp_path / "n.jsonl",
+    )
+    # Alone in its file, the copy has no original.
+    assert [winograd(*made, *more)["counts"]["source pairs"] for more in ((), ("--skip-leaked",))] == [5, 4]
+
+
+# People
+
+Answer = Callable[[dict[str, str]], str]
+
+
+def right(row: dict[str, str]) -> str:
+    """Answers of an annotator who agrees with every label and finds every schema usable."""
+    if row["question"].startswith("schema label"):
+        return row["choices"].split(" / ")[int(row["question"][-1]) - 1]
+    return "yes"
+
+
+def doubtful(row: dict[str, str]) -> str:
+    """Disagrees with the label of one sentence, and finds one schema without trap."""
+    if "tractor" in row["text"] and row["question"] == "schema label 2":
+        return "unclear"
+    if "thimble doesn't go into the barn" in row["text"] and row["question"] == "schema adversarial":
+        return "no"
+    return right(row)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def judge(schemas: Path, voters: dict[str, Answer], *more: str) -> None:
+    folder, database = schemas.parent / "sheets", schemas.parent / "p.db"
+    named = [word for name in voters for word in ("--annotator", name)]
+    run("evaluate", "winograd", "sheets", schemas, *named, *more, "--out", folder, "--db", database)
+    for name, answer in voters.items():
+        path = folder / f"schemas-{name}.csv"
+        rows = rows_of(path)
+        for row in rows:
+            row["answer"] = answer(row) if row["section"] != "instructions" else row["answer"]
+        table(path, [list(rows[0]), *(list(row.values()) for row in rows)])
+        run("evaluate", "winograd", "import", schemas, path, "--db", database)
+
+
+@pytest.fixture
+def schemas(tmp_path: Path) -> Path:
+    return fixture.write(tmp_path / "reversed.csv", fixture.REVERSED)
+
+
+def test_what_annotators_differ_on_is_discarded_until_a_third_decides(schemas: Path) -> None:
+    """Two annotators differ on two of four schemas: those are discarded; a third sheet asks about them alone."""
+    judged = ("judged", schemas, "--db", schemas.parent / "p.db")
+    judge(schemas, {"ann": right})
+    assert winograd(*judged)["fates"] == {"fewer than two annotators": 4}
+
+    judge(schemas, {"bob": doubtful})
+    found = winograd(*judged, "--out", schemas.parent / "kept.jsonl")
+    assert found["fates"] == {"annotators disagree": 2, "kept": 2}
+    assert found["disagreement"]["value"] == 0.5
+    assert found["agreement"]["schema adversarial"]["percent"]["value"] == 0.75
+    kept = hapax.read_schemas(schemas.parent / "kept.jsonl")[::2]
+    assert [item.text.split()[1] for item in kept] == ["weightlifter", "tycoon"]
+
+    judge(schemas, {"eve": right}, "--disputed")
+    asked = {row["item"] for row in rows_of(schemas.parent / "sheets" / "schemas-eve.csv") if row["section"] == "item"}
+    assert len(asked) == 2
+    assert winograd(*judged)["fates"] == {"kept": 4}
+
+
+def test_sheets_of_schemas_belong_to_their_file(schemas: Path) -> None:
+    """`votes import` sends them to the right command; a changed sentence is found."""
+    folder, database = schemas.parent / "sheets", ("--db", schemas.parent / "p.db")
+    run("evaluate", "winograd", "sheets", schemas, "--annotator", "ann", "--out", folder, *database)
+    sheet = folder / "schemas-ann.csv"
+    elsewhere = invoke("votes", "import", sheet, *database)
+    sheet.write_text(sheet.read_text(encoding="utf-8").replace("tycoon", "baron"), encoding="utf-8")
+    changed = invoke("evaluate", "winograd", "import", schemas, sheet, *database)
+
+    assert (elsewhere.exit_code, "hapax evaluate winograd import" in elsewhere.stderr) == (1, True)
+    assert (changed.exit_code, "changed" in changed.stderr) == (1, True)
+
+
+# Tasks
+
+
+def exported(schemas: Path) -> Path:
+    folder = schemas.parent / "tasks"
+    run("evaluate", "winograd", "export", schemas, "--name", "crwsc", "--out", folder)
+    return folder
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_tasks_hold_a_document_for_each_pair(schemas: Path) -> None:
+    """Four pairs are four documents with six prompts, four choices and the right one's place; Inspect has a file for
+    each method; the bytes are stable."""
+    folder = exported(schemas)
+    found, samples = (
+        documents(folder / "lm_eval" / "reversed.jsonl"),
+        documents(folder / "inspect" / "reversed--aot.jsonl"),
+    )
+    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    exported(schemas)
+
+    assert (len(found), len(samples), len(list((folder / "inspect").glob("reversed--*.jsonl")))) == (4, 4, 6)
+    assert found[0]["choices"][found[0]["label"]] == samples[0]["target"] == "1. The weightlifter 2. The toddler"
+    assert sum(name.startswith("prompt_") for name in found[0]) == 6
+    assert set(samples[0]) == {"input", "target", "id", "metadata"}
+    assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
+
+
+def test_exported_reading_is_ours(schemas: Path) -> None:
+    """The file beside the tasks reads a reply as `ask` does, and a family counts if all its pairs are right."""
+    folder = exported(schemas) / "lm_eval"
+    spec = importlib.util.spec_from_file_location("utils", folder / "utils.py")
+    assert spec is not None
+    assert spec.loader is not None
+    utils = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(utils)
+    (document, *_) = documents(folder / "reversed.jsonl")
+
+    assert utils.process_generated(document, ["1. The weightlifter 2. nobody"]) == {
+        "single": 0.5, "pair": 0.0, "unparsed": 0.5, "consistency": (document["family"], False),
+    }  # fmt: skip
+    assert utils.process_choice(document, [(-2.0, False), (-1.0, False), (-3.0, False), (-4.0, False)])["pair"] == 1.0
+    assert utils.consistency([("a", True), ("a", False), ("b", True)]) == 0.5
+
+
+ASK = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import task
+from inspect_ai import eval as run
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+reply = ModelOutput.from_content("mockllm/model", "1. The weightlifter. 2. The toddler.")
+reply.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+model = get_model("mockllm/model", custom_outputs=[reply] * 4)
+(log,) = run(task.winograd(), model=model, display="none", log_dir=sys.argv[2])
+print(log.status, {one.name: one.metrics["mean"].value for one in log.results.scores})
+"""
+"""Tokens are told, for Inspect would download a tokenizer to count them."""
+
+
+def python(folder: Path, *words: object) -> str:
+    """Output of another Python, without network and with its caches in the test's folder."""
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *map(str, words)]
+    environment = {**os.environ, **offline}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.harness
+@pytest.mark.timeout(600)
+def test_harness_takes_the_tasks(schemas: Path) -> None:
+    """`lm-eval` takes both groups for valid and runs them, with the figures of pairs."""
+    folder = exported(schemas)
+    named = ("--tasks", "crwsc,crwsc_choice", "--include_path", folder / "lm_eval")
+
+    assert "All tasks found and valid" in python(folder, "-m", "lm_eval", "validate", *named)
+    ran = python(folder, "-m", "lm_eval", "run", "--model", "dummy", *named)
+    assert "crwsc_choice_reversed_zero_shot" in ran
+    assert "consistency" in ran
+
+
+@pytest.mark.harness
+def test_inspect_runs_the_task(schemas: Path) -> None:
+    """A model that always names the weightlifter and the toddler has one pair of four."""
+    output = python(schemas.parent, "-c", ASK, exported(schemas) / "inspect", "logs")
+
+    assert output.startswith("success")
+    assert "'pair': 0.25" in output
+
+
+# The solver
+
+
+def test_a_referent_is_proved(tmp_path: Path) -> None:
+    """Theories prove whom a pronoun means by its role, with a proof, and count what they answer."""
+    text, options = "The walrus couldn't lift the anvil because it was so weak.", ("the walrus", "the anvil")
+    proved = run("evaluate", "winograd", "prove", text, "-o", options[0], "-o", options[1]).stdout
+    rows = [
+        {"pair": "1", "text": text.replace("weak", word), "pronoun": "it", "options": options, "label": label}
+        for label, word in enumerate(("weak", "heavy"))
+    ]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    assert proved.splitlines()[-1] == "the pronoun is the walrus"
+    assert [answer["answer"] for answer in winograd("rules", tmp_path / "own.jsonl")["answers"]] == [0, 1]
+
+
+@pytest.mark.english
+def test_answers_are_kept_under_rewording(tmp_path: Path) -> None:
+    """Sentences are reworded, and answers by proof are measured on originals and rewordings."""
+    words = ("evaluate", "winograd", "reword", wrestlers(tmp_path), "--out", tmp_path / "reworded.jsonl")
+    run(*words)
+    rows = winograd("robustness", tmp_path / "reworded.jsonl")
+
+    assert len({row["rewording"] for row in rows}) > 1
