@@ -172,7 +172,7 @@ class AgentTools:
         # One call at a time, so that together they keep the budget.
         with self._lock, KnowledgeBase(self._database) as kb:
             # Each call gets what the calls before it have left of the budget.
-            left = _rest(asking.budget, self._spent)
+            left = _rest(asking.budget, self._used)
             journal = Journal(kb, left, price_table(asking.models), retry_unusable=asking.models.retry_unusable)
             models = replace(asking.models, journal=journal)
             options = QueryOptions(self._limited(limit), settings=asking.settings)
@@ -201,14 +201,8 @@ class AgentTools:
                     questions.append(str(need))
                     calls += most - state.calls
         names = (models.knowledge.identity.name, models.critic.identity.name)
-        left = _rest(asking.budget, self._spent)
+        left = _rest(asking.budget, self._used)
         return AskForecast(tuple(questions), tuple(map(str, whole.first.atoms)), calls, *names, whole, left)
-
-    @property
-    def _spent(self) -> CallStatistics:
-        """The requests of all goals, and those by which the models' servers were probed."""
-        journal = None if self._asking is None else self._asking.models.journal
-        return self._used if journal is None else self._used + journal.used
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 @click.option(
     "--version", default="1", show_default=True, help="Version of the dataset, for its card and leaderboards."
 )
-@click.option("--name", help="Name of the card and of the tasks; default: the folder's name, and hapax for tasks.")
+@click.option("--name", help="Name of the card and of the tasks; default: the folder's name, and for tasks `hapax`.")
 @click.option("--force", is_flag=True, help="Replace the dataset in the folder.")
 @with_json
 def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple[str, ...], **options: Any) -> None:

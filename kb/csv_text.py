@@ -20,7 +20,7 @@ _JOINERS = "\u200c\u200d"
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-class _Stream(Protocol):
+class _CsvStream(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
@@ -66,7 +66,7 @@ def read_cell(cell: str) -> str:
 
 
 def write_rows(
-    stream: _Stream,
+    stream: _CsvStream,
     rows: Iterable[Iterable[object]],
     *,
     cell: Callable[[object], str] = text_cell,

@@ -13,7 +13,7 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "tools", "cli.py")
 VAGUE = frozenset({"one", "told", "held", "several", "each", "other", "thing", "what"})
 MOST_VAGUE_NAMES = 20
-MOST_PARAMETERS = 6
+MOST_PARAMETERS = 7
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -100,7 +100,7 @@ def test_the_pages_link_the_glossary() -> None:
         assert "glossary.md" in Path(ROOT / page).read_text("utf-8")
 
 
-def test_no_function_takes_more_than_six_parameters(nodes: list[tuple[str, ast.AST]]) -> None:
+def test_no_function_takes_more_than_seven_parameters(nodes: list[tuple[str, ast.AST]]) -> None:
     """Outside the command line, whose functions take an argument for each option."""
     functions = [
         (file, node) for file, node in nodes if isinstance(node, Function) and not file.startswith("commands/")

@@ -46,11 +46,13 @@ class DemandState:
 class Supply:
     """Predicates (indicators) whose facts are not in a program but fetched by call, and the calls that are expected.
 
-    `bound` gives, by the number of a rule, the sets of its conclusion's variables that are bound in calls.
+    `bound` gives, by the number of a rule, the sets of its conclusion's variables that are bound in calls. `concluded`:
+    atoms, by name and values, that stand in place of the rules that conclude them.
     """
 
     predicates: frozenset[str] = frozenset()
     bound: Mapping[int, Sequence[frozenset[str]]] = field(default_factory=dict)
+    concluded: Sequence[tuple[str, tuple[Value, ...]]] = ()
 
 
 TYPES, VALUES = "hapax types", "hapax values"
@@ -73,16 +75,14 @@ def build_program(
     state: DemandState | None = None,
     denied: Iterable[DenialRecord] = (),
     supply: Supply | None = None,
-    concluded: Iterable[tuple[str, tuple[Value, ...]]] = (),
 ) -> str:
     """The text of the program. Facts of unknown predicates are left out: no rule or goal can name them.
 
     `assumed` atoms count as facts and are stored nowhere. `denied`: atoms of which a critic said a sure no, which a
     negation of an open predicate needs. `state`: the program also finds the questions that a goal needs, beyond those
-    of this state; None: it derives only. `supply`: predicates whose facts are fetched when they are called.
-    `concluded`: atoms, by name and values, that stand in place of the rules that conclude them. Raises HapaxError for
-    an assumed atom that is not ground or whose predicate is unknown, and for a predicate that depends on its own
-    negation.
+    of this state; None: it derives only. `supply`: predicates whose facts are fetched when they are called, and stored
+    conclusions. Raises HapaxError for an assumed atom that is not ground or whose predicate is unknown, and for a
+    predicate that depends on its own negation.
     """
     refuse_negative_cycles(library)
     known = list(facts)
@@ -90,7 +90,7 @@ def build_program(
     writer = _Writer(library, state is not None, supply or Supply())
     lines = [
         *writer.declarations(),
-        *writer.facts(known, _checked(assumed, library), concluded),
+        *writer.facts(known, _checked(assumed, library), writer.supply.concluded),
         *writer.fetches(),
         *writer.denials(denied),
         *writer.rules(),

@@ -186,10 +186,8 @@ class Theory:
         bound = (
             {number: patterns.bound_variables(rule) for number, rule in enumerate(library.rules)} if supplied else {}
         )
-        supply = Supply(supplied, bound)
-        program = build_program(
-            library, facts, assumed=assumed, denied=self.denied(), supply=supply, concluded=concluded
-        )
+        supply = Supply(supplied, bound, tuple(concluded))
+        program = build_program(library, facts, assumed=assumed, denied=self.denied(), supply=supply)
         feed = FactSupply(self.kb, supplied, (*library.facts, *assumed)) if supplied else None
         session.load(program + clauses, feed)
         return LoadedFacts(facts, feed)

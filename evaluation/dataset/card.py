@@ -225,7 +225,7 @@ def _gates(summary: DatasetSummary) -> str:
 
 
 def _judged(summary: DatasetSummary) -> str:
-    """What people think of the statements, those left out included, and the rules that they found too often false."""
+    """People's judgements of the statements, those left out included, and the rules that they found too often false."""
     kb, selection = summary.source.kb, summary.source.selection
     lines = [*truth_lines(kb, selection.rules, summary.wish.runs), *mended_lines(kb), *summary.source.judged_notes]
     if selection.counts.judged:

@@ -100,7 +100,7 @@ class DatasetSource:
 
     @property
     def judged_notes(self) -> list[str]:
-        """What became of the statements that people deny, in a sentence; none without such statements."""
+        """A sentence on the statements that people deny; none without such statements."""
         denied, did = self.selection.denied, "kept with the labels of their rules; the column `judgement` says `false`"
         if self.judged == "drop":
             denied, did = self.selection.left_out["denied"], "left out, counted once per distribution"

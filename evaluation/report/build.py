@@ -237,7 +237,7 @@ class _PageBuilder:
         )
 
     def _truth(self) -> list[str]:
-        """What people think of the statements of the run, and of those of `derive`."""
+        """People's judgements of the statements of the run, and of those of `derive`."""
         lines = [] if self.run.id == RUN_ID else truth_lines(self.kb, runs=[self.run.id])
         if self.derived.judged:
             lines.append(f"Statements of `derive`: {self.derived.sentence()}")

@@ -1,4 +1,4 @@
-"""What people think of statements, in counts and in the sentences that every page, card and report shows."""
+"""People's judgements of statements, in counts and in the sentences that every page, card and report shows."""
 
 from __future__ import annotations
 

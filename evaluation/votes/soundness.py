@@ -253,7 +253,7 @@ def _comments(kb: KnowledgeBase, found: Judgements) -> dict[str, str]:
 
 
 def truth_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
-    """How many of these statements people judged, and the share of true ones, in sentences.
+    """The number of these statements that people judged, and the share of true ones, in sentences.
 
     The card of a dataset, the page about a run and the report on votes all show these.
     """

@@ -233,7 +233,7 @@ class RetriesExhausted(PartlyAnswered):
 
 
 class Health:
-    """Whether a server works, by what came of its requests. Used in the transport's loop only, but for `down`."""
+    """Health of a server, by what came of its requests. Used in the transport's loop only, but for `down`."""
 
     def __init__(self) -> None:
         self.answers = 0

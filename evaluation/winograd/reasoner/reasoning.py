@@ -33,7 +33,7 @@ from hapax.evaluation.winograd.reasoner.weighing import (
     shipped_weights,
 )
 from hapax.evaluation.winograd.theories.abstraction import entity_name
-from hapax.evaluation.winograd.theories.proving import Judgement, Lack, Resolution, within_reach
+from hapax.evaluation.winograd.theories.proving import Lack, PairJudgement, Resolution, within_reach
 from hapax.grammar.parser import load_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Term
@@ -152,7 +152,7 @@ class Reasoner:
         if stated is None:
             return Resolution(None, lack=Lack.NOT_NAMED)
         first, second = self.readings(stated)
-        judgement = Judgement(stated.names, stated.said, (first.text, second.text))
+        judgement = PairJudgement(stated.names, stated.said, (first.text, second.text))
         difference = first.support - second.support
         signs = self.weights.signs((first.evidence, second.evidence), stated.is_earlier)
         sureness = self.weights.sureness(signs)

@@ -53,7 +53,7 @@ class Lack(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PairJudgement:
     """Verdict of the theories on a reading: roles, assumed atoms in words, and a proof or None for each candidate."""
 
     roles: tuple[str, str]
@@ -77,7 +77,7 @@ class Resolution:
     """Answer to a sentence with its judgement, or the reason why there is none."""
 
     answer: int | None
-    judgement: Judgement | None = None
+    judgement: PairJudgement | None = None
     lack: Lack | None = None
     detail: str = ""
     steps: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class Referee:
         self._kb = KnowledgeBase()
         self._session = PrologSession()
         # Sentences that differ in their entities alone state equal atoms.
-        self._judged: dict[tuple[StatedAtom, ...], Judgement] = {}
+        self._judged: dict[tuple[StatedAtom, ...], PairJudgement] = {}
 
     def __enter__(self) -> Referee:
         return self
@@ -171,13 +171,13 @@ class Referee:
             return resolution
         return replace(resolution, answer=None, lack=Lack.NO_AGREEMENT, detail=clash)
 
-    def judge(self, atoms: tuple[StatedAtom, ...]) -> Judgement:
+    def judge(self, atoms: tuple[StatedAtom, ...]) -> PairJudgement:
         """Try both candidates. Equal atoms are proved only once."""
         if atoms not in self._judged:
             roles = roles_of(atoms, self.library)
             said = tuple(atom_text(_atom(atom, (*roles, "the pronoun")), self.library) for atom in atoms)
             first, second = (self._proof(atoms, roles, candidate) for candidate in roles)
-            self._judged[atoms] = Judgement(roles, said, (first, second))
+            self._judged[atoms] = PairJudgement(roles, said, (first, second))
         return self._judged[atoms]
 
     def _proof(self, atoms: tuple[StatedAtom, ...], roles: tuple[str, str], candidate: str) -> str | None:
@@ -193,7 +193,7 @@ class Referee:
         return None if proof is None else proof_text(proof, words)
 
 
-def settled(judgements: list[Judgement]) -> Resolution:
+def settled(judgements: list[PairJudgement]) -> Resolution:
     """Answer from the judgements of all readings of a sentence; those that find a referent must agree."""
     deciding = [judgement for judgement in judgements if judgement.meant is not None]
     if not deciding:
