@@ -9,8 +9,7 @@ from decimal import Decimal
 import pytest
 
 from hapax.grammar.terms import Value
-from hapax.kb import symbols
-from hapax.kb.symbols import EXACT, NumberExtent, Symbols, canonical, decimal_places, exact_extent, extent_of
+from hapax.kb.symbols import EXACT, NumberExtent, Symbols, canonical, exact_extent, extent_of
 
 LARGEST = (1 << 60) - 1
 """The largest whole number that is its own tag."""
@@ -50,13 +49,6 @@ def test_the_extent_of_tagged_numbers() -> None:
     assert extent_of(Decimal("7.0")) == NumberExtent(7, False)
 
 
-def test_the_extent_of_two_sets_covers_both() -> None:
-    """The larger bound, the larger number of places, and inexact if either is."""
-    first, second = NumberExtent(3, False, 2), NumberExtent(2, True, 4)
-
-    assert first | second == second | first == NumberExtent(3, True, 4)
-
-
 def test_numbers_are_exact_while_all_their_digits_fit() -> None:
     """The largest number, times ten to the power of the most places, has to be below two to the power of 62."""
     assert exact_extent(["x", 2, Decimal("-3.25")]) == NumberExtent(4, False, 2)
@@ -68,11 +60,6 @@ def test_numbers_are_exact_while_all_their_digits_fit() -> None:
     assert exact_extent([Decimal("0.1"), beyond]) == NumberExtent(beyond, True, 1)
     assert exact_extent([Decimal("1E-17")]) == NumberExtent(1, False, 17)
     assert exact_extent([5, Decimal("1E-18")]) == NumberExtent(5, True, 0)
-
-
-def test_decimal_places() -> None:
-    """Digits behind the point; none of whole numbers, however large."""
-    assert [decimal_places(number) for number in (5, Decimal("0.25"), Decimal("1E+400"))] == [0, 2, 0]
 
 
 def test_tags_of_numbers_are_odd_and_those_of_symbols_even(connection: sqlite3.Connection) -> None:
@@ -103,17 +90,6 @@ def test_numbers_among_the_symbols(connection: sqlite3.Connection) -> None:
     assert held.numbers() == numbers
     smallest = min(numbers)
     assert held.numbers(smallest) == {tag: number for tag, number in numbers.items() if tag > smallest}
-
-
-def test_a_full_cache_of_tags_is_emptied(connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond its limit the cache begins anew, and the tags stay."""
-    monkeypatch.setattr(symbols, "_KNOWN_TAGS", 2)
-    held = Symbols(connection)
-    tags = held.tags(["a", "b", "c"])
-
-    assert held.tags(["d"]) == [8]
-    assert len(held._tags) == 1
-    assert held.tags(["a", "b", "c"]) == tags
 
 
 def test_sql_makes_tags_of_quotients(connection: sqlite3.Connection) -> None:

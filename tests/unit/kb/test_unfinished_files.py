@@ -1,4 +1,4 @@
-"""Files that a killed process leaves beside its output are removed by the next command; those of a living one stay."""
+"""What a killed process leaves beside its output is removed by the next command; what a living one writes stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 from hapax.api.whole_files import atomic_path
 from hapax.kb import system
-from hapax.kb import unfinished as unfinished_files
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import exchange, sweep, unfinished
 
@@ -43,8 +42,8 @@ def writer(place: Path, step: str = "write") -> subprocess.Popen[str]:
     return process
 
 
-def end(process: subprocess.Popen[str], number: int) -> None:
-    os.kill(process.pid, number)
+def kill(process: subprocess.Popen[str]) -> None:
+    os.kill(process.pid, signal.SIGKILL)
     process.communicate()
 
 
@@ -52,24 +51,18 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path) -> None:
-    """A hidden folder outlives SIGKILL, and is gone when a file is written beside it."""
-    end(writer(tmp_path / "out"), signal.SIGKILL)
-    left = names(tmp_path)
-    with atomic_path(tmp_path / "other.txt") as path:
-        path.write_text("whole")
+@pytest.mark.parametrize("opened", [True, False], ids=["knowledge base", "file"])
+def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path, opened: bool) -> None:
+    """A hidden folder outlives SIGKILL, and is gone when a file or a knowledge base is written beside it."""
+    kill(writer(tmp_path / "out"))
+    assert len(names(tmp_path)) == 1
+    if opened:
+        KnowledgeBase(tmp_path / "other").close()
+    else:
+        with atomic_path(tmp_path / "other") as path:
+            path.write_text("whole")
 
-    assert len(left) == 1
-    assert names(tmp_path) == {"other.txt"}
-
-
-def test_opening_a_knowledge_base_removes_it_too(tmp_path: Path) -> None:
-    """A command that opens a knowledge base for writing sweeps its folder."""
-    end(writer(tmp_path / "out"), signal.SIGKILL)
-    with KnowledgeBase(tmp_path / "kb.db"):
-        pass
-
-    assert names(tmp_path) == {"kb.db"}
+    assert names(tmp_path) == {"other"}
 
 
 def test_what_a_living_process_writes_stays(tmp_path: Path) -> None:
@@ -78,7 +71,7 @@ def test_what_a_living_process_writes_stays(tmp_path: Path) -> None:
     before = names(tmp_path)
     sweep(tmp_path)
     after = names(tmp_path)
-    end(process, signal.SIGKILL)
+    kill(process)
 
     assert before == after != set()
 
@@ -87,7 +80,7 @@ def test_a_folder_that_was_being_replaced_is_put_back(tmp_path: Path) -> None:
     """Killed between its two renames, an exchange leaves the earlier folder after the next sweep."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "file").write_text("old")
-    end(writer(tmp_path / "out", "exchange"), signal.SIGKILL)
+    kill(writer(tmp_path / "out", "exchange"))
     assert not (tmp_path / "out").exists()
     sweep(tmp_path)
 
@@ -95,44 +88,34 @@ def test_a_folder_that_was_being_replaced_is_put_back(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "file").read_text() == "old"
 
 
-def test_an_exchange_replaces_the_whole_folder(tmp_path: Path) -> None:
-    """Nothing of the earlier folder is left."""
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "old").write_text("old")
-    with unfinished(tmp_path / "out") as new:
-        new.mkdir()
-        (new / "new").write_text("new")
-        exchange(new, tmp_path / "out")
-
-    assert names(tmp_path / "out") == {"new"}
-    assert names(tmp_path) == {"out"}
-
-
 def test_a_failure_puts_the_earlier_folder_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the second rename fails, the place has its earlier folder."""
     (tmp_path / "out").mkdir()
-    real = Path.rename
+    (tmp_path / "out" / "old").write_text("old")
+    rename = system.rename
 
-    def rename(path: Path, target: Path) -> Path:
-        if path.name == "out" and path.parent.name.startswith(".") and target.parent == tmp_path:
-            monkeypatch.undo()
+    def failing(source: Path, target: Path, *folders: tuple[int, int]) -> None:
+        if target == tmp_path / "out" and (source / "new").exists():
             raise OSError("no")
-        return real(path, target)
+        rename(source, target, *folders)
 
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(system, "rename", failing)
     with suppress(OSError), unfinished(tmp_path / "out") as new:
         new.mkdir()
+        (new / "new").touch()
         exchange(new, tmp_path / "out")
 
     assert names(tmp_path) == {"out"}
+    assert names(tmp_path / "out") == {"old"}
 
 
 def test_files_reach_the_disk_before_their_folder_gets_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every file of the new folder is synced, then the earlier folder moves away, the new one in, and the names are synced."""
+    """Every file of the new folder is synced before it takes the place of the earlier one, of which nothing is left."""
     place = tmp_path / "out"
     place.mkdir()
+    (place / "old").touch()
     steps: list[str] = []
     rename = system.rename
 
@@ -153,29 +136,6 @@ def test_files_reach_the_disk_before_their_folder_gets_its_name(
     assert steps[2:] == ["out becomes earlier/out", f"out becomes {tmp_path.name}/out", f"sync folder {tmp_path.name}"]
     assert names(place) == {"inner", "other"}
     assert names(tmp_path) == {"out"}
-
-
-def test_a_record_that_is_swept_before_its_lock_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may remove the new record before it is locked; then another is made, and no lock stays open."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    real, locked = unfinished_files.fcntl.flock, []
-
-    def swept(lock: int, kind: int) -> None:
-        real(lock, kind)
-        if not locked:
-            for record in (tmp_path / "state/hapax/unfinished").iterdir():
-                record.unlink()
-        locked.append(lock)
-
-    monkeypatch.setattr(unfinished_files.fcntl, "flock", swept)
-    with atomic_path(tmp_path / "out.txt") as path:
-        path.write_text("whole")
-        records = list((tmp_path / "state/hapax/unfinished").iterdir())
-
-    assert len(records) == 1
-    assert locked[0] == locked[1]  # the number of a closed file is used again
-    assert names(tmp_path) == {"out.txt", "state"}
-    assert names(tmp_path / "state/hapax/unfinished") == set()
 
 
 def test_without_a_journal_a_file_is_written_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
