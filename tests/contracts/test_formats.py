@@ -492,7 +492,7 @@ def test_the_reader_of_the_page_is_used(packages: Path, tmp_path: Path, kb: hapa
 def test_a_broken_reader_names_its_package(packages: Path, tmp_path: Path, entry: str, kb: hapax.KnowledgeBase) -> None:
     """A reader that cannot be loaded, or fails, is an error with its package and the remedy."""
     register(packages, "broken", entry)
-    with pytest.raises(hapax.HapaxError, match="broken: .*pip uninstall broken"):
+    with pytest.raises(hapax.HapaxError, match=r"broken: .*pip uninstall broken"):
         hapax.import_facts(kb, tmp_path / "facts.triples")
 
 

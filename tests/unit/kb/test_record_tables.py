@@ -174,7 +174,7 @@ def test_scores_and_verdicts_are_only_added_to(fresh_kb: KnowledgeBase) -> None:
     fresh_kb.add_decisions([rejected, accepted])
 
     assert fresh_kb.decisions(subject="c1") == [accepted, rejected]
-    with pytest.raises(HapaxError, match="m.*not a number|not a number"):
+    with pytest.raises(HapaxError, match="not a number"):
         fresh_kb.add_assessments([Assessment("text", "probability", "m", math.nan)])
 
 
