@@ -362,8 +362,10 @@ def test_derived_values_are_the_same_wherever_they_are_written(tmp_path: Path, m
     run("derive", "r.rules", "--db", "kb.db", "-o", "derived.jsonl")
     run("dataset", "out", "--db", "kb.db")
 
-    written = {line["statement"]: line for line in map(json.loads, Path("derived.jsonl").open(encoding="utf-8"))}
-    data = {row["statement"]: row for row in map(json.loads, Path("out/derived.jsonl").open(encoding="utf-8"))}
+    written = {
+        line["statement"]: line for line in map(json.loads, Path("derived.jsonl").read_text("utf-8").splitlines())
+    }
+    data = {row["statement"]: row for row in map(json.loads, Path("out/derived.jsonl").read_text("utf-8").splitlines())}
     lines = exported(tmp_path / "kb.db")
     assert written.keys() == data.keys() == lines.keys()
     assert len(lines) == len(things)

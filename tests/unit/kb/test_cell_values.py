@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import CutDecimal, Value, decimal_of
 from hapax.kb import values
-from hapax.kb.records import AtomPattern, FactRecord, Question, Source, content_id
+from hapax.kb.records import AtomPattern, Question, content_id
 
 DECIMAL = st.decimals(allow_nan=False, allow_infinity=False)
 ANY_VALUE = st.one_of(st.text(), st.integers(), st.integers(-(2**200), 2**200), DECIMAL)
@@ -128,11 +128,3 @@ def test_equal_numbers_have_one_identity() -> None:
     assert len({content_id("x", value) for value in different}) == len(different)
     assert content_id("x", Decimal("-0.00")) == content_id("x", Decimal(0))
     assert len({Question((AtomPattern("p", (value, None)),), "T").id for value in same}) == 1
-
-
-def test_an_identity_speaks_of_content_alone() -> None:
-    """A fact's identity is its atom, whoever asserted it."""
-    given_fact = FactRecord("is_old", ("Ur",), (), Source.GIVEN)
-    model_fact = FactRecord("is_old", ("Ur",), ("City",), Source.MODEL, 0.9, "c", "r")
-
-    assert given_fact.id == model_fact.id

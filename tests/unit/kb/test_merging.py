@@ -11,26 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
-from hapax.kb import rows
+from hapax.kb import records, rows
 from hapax.kb.merge import merge
-from hapax.kb.records import (
-    Assessment,
-    AtomPattern,
-    CallRecord,
-    Candidate,
-    Decision,
-    Distribution,
-    FactRecord,
-    PredicateRecord,
-    ProfileRecord,
-    Question,
-    RuleRecord,
-    RunRecord,
-    Source,
-    StatementRecord,
-    TypeFact,
-    VoteRecord,
-)
 from hapax.kb.store import KnowledgeBase
 
 # Few texts and numbers, so that the two sides often speak of the same things and contradict each other.
@@ -40,29 +22,42 @@ S = st.sampled_from([0.25, 0.5])
 C = st.sampled_from([0, 1])
 B = st.booleans()
 RECORDS: dict[Any, Any] = {
-    rows.RULES: st.builds(RuleRecord, T, T, N),
-    rows.PREDICATES: st.builds(PredicateRecord, T, st.just(("A", "B")), st.sampled_from(["oracle", "functional"]), N),
-    rows.TYPE_FACTS: st.builds(TypeFact, T, T, st.none() | S),
-    rows.QUESTIONS: st.builds(rows.QuestionRow, st.just((AtomPattern("p", (None, "a")),)), T, B, C, C, B),
-    rows.CALLS: st.builds(CallRecord, T, T, T, st.just({}), st.builds(dict, text=T), C, C, st.none() | S, T),
-    rows.CANDIDATES: st.builds(Candidate, T, T, T, T, C, N),
-    rows.ASSESSMENTS: st.builds(Assessment, T, T, T, S, C, N),
-    rows.DECISIONS: st.builds(Decision, T, T, T, B, st.none() | S, st.none() | S, T, N),
-    rows.FACTS: st.builds(FactRecord, T, st.tuples(T, T), st.just(()), st.sampled_from(Source), st.none() | S, N, N),
-    rows.STATEMENTS: st.builds(
-        StatementRecord, T, st.sampled_from(Distribution), T, st.just(()), T, T, T, st.builds(dict, x=T), st.none() | S
+    rows.RULES: st.builds(records.RuleRecord, T, T, N),
+    rows.PREDICATES: st.builds(
+        records.PredicateRecord, T, st.just(("A", "B")), st.sampled_from(["oracle", "functional"]), N
     ),
-    rows.RUNS: st.builds(RunRecord, T, T, st.just({}), T, T, N, T),
-    rows.VOTES: st.builds(VoteRecord, T, T, T, T, T),
-    rows.PROFILES: st.builds(ProfileRecord, T, T, st.just({})),
+    rows.TYPE_FACTS: st.builds(records.TypeFact, T, T, st.none() | S),
+    rows.QUESTIONS: st.builds(rows.QuestionRow, st.just((records.AtomPattern("p", (None, "a")),)), T, B, C, C, B),
+    rows.CALLS: st.builds(records.CallRecord, T, T, T, st.just({}), st.builds(dict, text=T), C, C, st.none() | S, T),
+    rows.CANDIDATES: st.builds(records.Candidate, T, T, T, T, C, N),
+    rows.ASSESSMENTS: st.builds(records.Assessment, T, T, T, S, C, N),
+    rows.DECISIONS: st.builds(records.Decision, T, T, T, B, st.none() | S, st.none() | S, T, N),
+    rows.FACTS: st.builds(
+        records.FactRecord, T, st.tuples(T, T), st.just(()), st.sampled_from(records.Source), st.none() | S, N, N
+    ),
+    rows.STATEMENTS: st.builds(
+        records.StatementRecord,
+        T,
+        st.sampled_from(records.Distribution),
+        T,
+        st.just(()),
+        T,
+        T,
+        T,
+        st.builds(dict, x=T),
+        st.none() | S,
+    ),
+    rows.RUNS: st.builds(records.RunRecord, T, T, st.just({}), T, T, N, T),
+    rows.VOTES: st.builds(records.VoteRecord, T, T, T, T, T),
+    rows.PROFILES: st.builds(records.ProfileRecord, T, T, st.just({})),
 }
-CONTENTS = st.fixed_dictionaries({table: st.lists(records, max_size=3) for table, records in RECORDS.items()})
+CONTENTS = st.fixed_dictionaries({table: st.lists(strategy, max_size=3) for table, strategy in RECORDS.items()})
 
 
 def filled(path: Path, contents: dict[Any, list[Any]]) -> Path:
     with KnowledgeBase(path) as kb:
-        for table, records in contents.items():
-            kb.add(table, records, rows.OnConflict.REPLACE)
+        for table, held in contents.items():
+            kb.add(table, held, rows.OnConflict.REPLACE)
     return path
 
 
@@ -76,7 +71,7 @@ def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
 def test_merging_is_idempotent_commutative_and_associative(first: Any, second: Any, third: Any) -> None:
     """Whichever file takes over the others, and however often, content and reported conflicts are the same."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = [filled(Path(folder) / f"{n}.db", records) for n, records in enumerate((first, second, third))]
+        paths = [filled(Path(folder) / f"{n}.db", held) for n, held in enumerate((first, second, third))]
         merged, reports = [], []
         for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0, 1, 2), (0, 1), (1, 0)):
             with KnowledgeBase() as kb:
@@ -91,14 +86,14 @@ def test_merging_is_idempotent_commutative_and_associative(first: Any, second: A
 
 def test_contradictions_are_reported(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
     """A functional fact with two values, and one request, score or vote told in two ways, are conflicts; a last digit is none."""
-    born = FactRecord("was_born_in", ("Ada", 1815), (), Source.MODEL)
-    call = CallRecord("r1", "knowledge", "m", {}, {"text": "yes"})
-    score = Assessment("x", "probability", "m", 0.5)
-    likelihood = Assessment("x", "log_likelihood", "m", -29.3844666)
-    vote = VoteRecord("s", "entailed?", "ann", "yes")
+    born = records.FactRecord("was_born_in", ("Ada", 1815), (), records.Source.MODEL)
+    call = records.CallRecord("r1", "knowledge", "m", {}, {"text": "yes"})
+    score = records.Assessment("x", "probability", "m", 0.5)
+    likelihood = records.Assessment("x", "log_likelihood", "m", -29.3844666)
+    vote = records.VoteRecord("s", "entailed?", "ann", "yes")
     here: dict[Any, list[Any]] = {
         rows.FACTS: [born],
-        rows.PREDICATES: [PredicateRecord("was_born_in", ("Person", "Year"), "functional")],
+        rows.PREDICATES: [records.PredicateRecord("was_born_in", ("Person", "Year"), "functional")],
         rows.CALLS: [call],
         rows.ASSESSMENTS: [score, likelihood],
         rows.VOTES: [vote],
@@ -109,8 +104,8 @@ def test_contradictions_are_reported(fresh_kb: KnowledgeBase, tmp_path: Path) ->
         rows.ASSESSMENTS: [replace(score, score=0.6), replace(likelihood, score=-29.3844686)],
         rows.VOTES: [replace(vote, answer="no")],
     }
-    for table, records in here.items():
-        fresh_kb.add(table, records)
+    for table, held in here.items():
+        fresh_kb.add(table, held)
     conflicts = merge(fresh_kb, filled(tmp_path / "other.db", there)).conflicts
 
     assert [conflict.kind for conflict in conflicts] == ["calls", "assessments", "votes", "functional"]
@@ -119,10 +114,12 @@ def test_contradictions_are_reported(fresh_kb: KnowledgeBase, tmp_path: Path) ->
 
 def test_a_fact_that_the_other_rejected_is_reported(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
     """Held here and rejected there: the fact stays, and the report names the reason."""
-    candidate = Candidate(Question((AtomPattern("is_old", (None,)),), "City").id, "Ur", "Ur", "r1", 1)
-    fact = FactRecord("is_old", ("Ur",), (), Source.MODEL, candidate_id=candidate.id)
+    candidate = records.Candidate(
+        records.Question((records.AtomPattern("is_old", (None,)),), "City").id, "Ur", "Ur", "r1", 1
+    )
+    fact = records.FactRecord("is_old", ("Ur",), (), records.Source.MODEL, candidate_id=candidate.id)
     fresh_kb.add_facts([fact])
-    rejected = Decision("run", "critic", candidate.id, False, 0.2, 0.65, "below the threshold")
+    rejected = records.Decision("run", "critic", candidate.id, False, 0.2, 0.65, "below the threshold")
     report = merge(fresh_kb, filled(tmp_path / "o.db", {rows.CANDIDATES: [candidate], rows.DECISIONS: [rejected]}))
 
     (conflict,) = report.conflicts

@@ -17,46 +17,17 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows
-from hapax.kb.records import (
-    Assessment,
-    AtomPattern,
-    AttemptRecord,
-    CalibrationRecord,
-    CallRecord,
-    Candidate,
-    CertificateRecord,
-    ConflictRecord,
-    Decision,
-    DenialRecord,
-    Distribution,
-    DrawnItem,
-    FactLabel,
-    FactRecord,
-    JudgingDraw,
-    Outcome,
-    PredicateRecord,
-    ProfileRecord,
-    Question,
-    QuestionState,
-    RuleRecord,
-    RuleTextRecord,
-    RunRecord,
-    Source,
-    StatementRecord,
-    TypeFact,
-    VoteRecord,
-    Withdrawal,
-)
+from hapax.kb import records, rows
 from hapax.kb.store import KnowledgeBase
 
 ROOT = Path(__file__).parents[3]
-HOSTILE = ["a\0b", "'); DROP TABLE facts; --", '"', "line\nbreak\r", "\u202eright to left", "😀", "é" * 1_000_000, ""]
-CALL = CallRecord("r1", "knowledge", "embedded", {"prompt": "Give me"}, {"text": "1. saffron"}, 7, 3, 0.5, "2026-01-01")
+CALL = records.CallRecord(
+    "r1", "knowledge", "embedded", {"prompt": "Give me"}, {"text": "1. saffron"}, 7, 3, 0.5, "2026-01-01"
+)
 
 
-def some_fact(value: Any, source: Source = Source.MODEL, **other: Any) -> FactRecord:
-    return FactRecord("is_old", (value,), ("City",), source, **other)
+def some_fact(value: Any, source: records.Source = records.Source.MODEL, **other: Any) -> records.FactRecord:
+    return records.FactRecord("is_old", (value,), ("City",), source, **other)
 
 
 TEXT = st.text(max_size=5)
@@ -67,44 +38,44 @@ SCORE = st.none() | NUMBER
 NAMES = st.lists(TEXT).map(tuple)
 COUNT = st.integers(-(2**63), 2**63 - 1)
 TREE = st.dictionaries(TEXT, VALUE | st.lists(SCORE))
-PATTERN = st.builds(AtomPattern, TEXT, st.lists(VALUE | st.none(), max_size=3).map(tuple))
+PATTERN = st.builds(records.AtomPattern, TEXT, st.lists(VALUE | st.none(), max_size=3).map(tuple))
 PLAIN = st.dictionaries(TEXT, TEXT | st.lists(SCORE))
 SOME_TEXT = st.none() | TEXT
 VALUES = st.lists(VALUE).map(tuple)
 RECORDS: list[tuple[Any, Any]] = [
-    (rows.RULE_TEXTS, st.builds(RuleTextRecord, TEXT, TEXT, TEXT)),
-    (rows.RULES, st.builds(RuleRecord, TEXT, TEXT, SOME_TEXT, SOME_TEXT, SOME_TEXT)),
-    (rows.PREDICATES, st.builds(PredicateRecord, TEXT, NAMES, TEXT, SOME_TEXT)),
-    (rows.TYPE_FACTS, st.builds(TypeFact, VALUE, TEXT, st.none() | PROBABILITY)),
+    (rows.RULE_TEXTS, st.builds(records.RuleTextRecord, TEXT, TEXT, TEXT)),
+    (rows.RULES, st.builds(records.RuleRecord, TEXT, TEXT, SOME_TEXT, SOME_TEXT, SOME_TEXT)),
+    (rows.PREDICATES, st.builds(records.PredicateRecord, TEXT, NAMES, TEXT, SOME_TEXT)),
+    (rows.TYPE_FACTS, st.builds(records.TypeFact, VALUE, TEXT, st.none() | PROBABILITY)),
     (rows.QUESTIONS, st.builds(rows.QuestionRow, st.lists(PATTERN).map(tuple), TEXT, st.booleans(), COUNT, COUNT, st.booleans())),
     (rows.PATTERN_INDEX, st.builds(rows.PatternRow, TEXT, COUNT, TEXT, TEXT)),
-    (rows.CALLS, st.builds(CallRecord, TEXT, TEXT, TEXT, PLAIN, PLAIN, COUNT, COUNT, SCORE, TEXT)),
-    (rows.ATTEMPTS, st.builds(AttemptRecord, TEXT, TEXT, TEXT, TEXT, TEXT, SOME_TEXT, st.none() | st.sampled_from(Outcome), COUNT, COUNT, SCORE)),
-    (rows.CANDIDATES, st.builds(Candidate, TEXT, VALUE, TEXT, TEXT, COUNT, SOME_TEXT)),
-    (rows.ASSESSMENTS, st.builds(Assessment, TEXT, TEXT, TEXT, NUMBER, COUNT, SOME_TEXT)),
-    (rows.DECISIONS, st.builds(Decision, TEXT, TEXT, TEXT, st.booleans(), SCORE, SCORE, TEXT, SOME_TEXT, st.none() | st.sampled_from(Distribution), st.none() | COUNT, NAMES)),
-    (rows.FACTS, st.builds(FactRecord, TEXT, VALUES, NAMES, st.sampled_from(Source), st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT)),
-    (rows.STATEMENTS, st.builds(StatementRecord, TEXT, st.sampled_from(Distribution), TEXT, st.lists(st.tuples(TEXT, VALUE)).map(tuple), TEXT, TEXT, TEXT, TREE, SCORE)),
-    (rows.RUNS, st.builds(RunRecord, TEXT, TEXT, TREE, TEXT, TEXT, SOME_TEXT, TEXT, TREE)),
-    (rows.VOTES, st.builds(VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
-    (rows.DENIALS, st.builds(DenialRecord, TEXT, VALUES, PROBABILITY, SOME_TEXT)),
-    (rows.CONFLICTS, st.builds(ConflictRecord, TEXT, NAMES, NAMES, TEXT, TEXT)),
-    (rows.WITHDRAWALS, st.builds(Withdrawal, TEXT, VALUES, NAMES, st.sampled_from(Source), TEXT, TEXT, TEXT, st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT, SOME_TEXT, SOME_TEXT)),
-    (rows.LABELS, st.builds(FactLabel, TEXT, VALUES, st.booleans(), TEXT)),
-    (rows.CALIBRATIONS, st.builds(CalibrationRecord, TEXT, TEXT, PLAIN, NAMES, NAMES, PLAIN, TEXT)),
-    (rows.CERTIFICATES, st.builds(CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT, TEXT, SCORE, TEXT, TEXT, TEXT, TEXT, PLAIN)),
-    (rows.JUDGING_DRAWS, st.builds(JudgingDraw, TEXT, TEXT, PLAIN, PROBABILITY, TEXT)),
-    (rows.DRAWN_ITEMS, st.builds(DrawnItem, TEXT, TEXT, PROBABILITY, PROBABILITY, PROBABILITY)),
-    (rows.PROFILES, st.builds(ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
+    (rows.CALLS, st.builds(records.CallRecord, TEXT, TEXT, TEXT, PLAIN, PLAIN, COUNT, COUNT, SCORE, TEXT)),
+    (rows.ATTEMPTS, st.builds(records.AttemptRecord, TEXT, TEXT, TEXT, TEXT, TEXT, SOME_TEXT, st.none() | st.sampled_from(records.Outcome), COUNT, COUNT, SCORE)),
+    (rows.CANDIDATES, st.builds(records.Candidate, TEXT, VALUE, TEXT, TEXT, COUNT, SOME_TEXT)),
+    (rows.ASSESSMENTS, st.builds(records.Assessment, TEXT, TEXT, TEXT, NUMBER, COUNT, SOME_TEXT)),
+    (rows.DECISIONS, st.builds(records.Decision, TEXT, TEXT, TEXT, st.booleans(), SCORE, SCORE, TEXT, SOME_TEXT, st.none() | st.sampled_from(records.Distribution), st.none() | COUNT, NAMES)),
+    (rows.FACTS, st.builds(records.FactRecord, TEXT, VALUES, NAMES, st.sampled_from(records.Source), st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT)),
+    (rows.STATEMENTS, st.builds(records.StatementRecord, TEXT, st.sampled_from(records.Distribution), TEXT, st.lists(st.tuples(TEXT, VALUE)).map(tuple), TEXT, TEXT, TEXT, TREE, SCORE)),
+    (rows.RUNS, st.builds(records.RunRecord, TEXT, TEXT, TREE, TEXT, TEXT, SOME_TEXT, TEXT, TREE)),
+    (rows.VOTES, st.builds(records.VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
+    (rows.DENIALS, st.builds(records.DenialRecord, TEXT, VALUES, PROBABILITY, SOME_TEXT)),
+    (rows.CONFLICTS, st.builds(records.ConflictRecord, TEXT, NAMES, NAMES, TEXT, TEXT)),
+    (rows.WITHDRAWALS, st.builds(records.Withdrawal, TEXT, VALUES, NAMES, st.sampled_from(records.Source), TEXT, TEXT, TEXT, st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT, SOME_TEXT, SOME_TEXT)),
+    (rows.LABELS, st.builds(records.FactLabel, TEXT, VALUES, st.booleans(), TEXT)),
+    (rows.CALIBRATIONS, st.builds(records.CalibrationRecord, TEXT, TEXT, PLAIN, NAMES, NAMES, PLAIN, TEXT)),
+    (rows.CERTIFICATES, st.builds(records.CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT, TEXT, SCORE, TEXT, TEXT, TEXT, TEXT, PLAIN)),
+    (rows.JUDGING_DRAWS, st.builds(records.JudgingDraw, TEXT, TEXT, PLAIN, PROBABILITY, TEXT)),
+    (rows.DRAWN_ITEMS, st.builds(records.DrawnItem, TEXT, TEXT, PROBABILITY, PROBABILITY, PROBABILITY)),
+    (rows.PROFILES, st.builds(records.ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "records"), RECORDS, ids=[table.name for table, _ in RECORDS])
+@pytest.mark.parametrize(("table", "strategy"), RECORDS, ids=[table.name for table, _ in RECORDS])
 @given(data=st.data())
 @settings(max_examples=cases(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_record_comes_back_as_it_was(table: Any, records: Any, data: st.DataObject) -> None:
+def test_every_record_comes_back_as_it_was(table: Any, strategy: Any, data: st.DataObject) -> None:
     """Records of every table are read back equal, and writing them twice changes nothing."""
-    record = data.draw(records)
+    record = data.draw(strategy)
     with KnowledgeBase() as kb:
         assert kb.add(table, [record]) == 1
         assert kb.add(table, [record]) == 0
@@ -116,29 +87,14 @@ def test_every_table_of_records_is_among_them() -> None:
     assert {table.name for table, _ in RECORDS} == {table.name for table in rows.RECORD_TABLES}
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
-def test_hostile_text_survives_a_file_that_is_closed(tmp_path: Path, text: str) -> None:
-    """NUL, SQL, quotes, right-to-left marks and a megabyte come back from columns of text and of values."""
-    call = replace(CALL, request_id=text, role=text, model=text, request={text: text}, response={"text": text})
-    fact = FactRecord(text, (text, 1), (text,), Source.MODEL, 0.5, text, text)
-    score = Assessment(text, text, text, 0.5, 1, text)
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        kb.record_calls([call])
-        kb.add_facts([fact])
-        kb.add_assessments([score])
-    with KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
-        assert (kb.calls([text, "other"]), kb.facts(), kb.fact(text, (text, 1))) == ({text: call}, [fact], fact)
-        assert kb.assessments([text], text, text) == {text: score}
-
-
 @pytest.mark.parametrize(
     ("table", "record", "place"),
     [
         (rows.FACTS, some_fact("half \ud83d"), "facts.arguments"),
         (rows.FACTS, some_fact(1 << 20_000), "facts.arguments"),
         (rows.FACTS, some_fact("x", probability=math.nan), "facts.probability"),
-        (rows.CANDIDATES, Candidate("q", "x", "\udcff", "c", 1), "candidates.raw"),
-        (rows.CANDIDATES, Candidate("q", "x", "x", "c", 2**63), "candidates.position"),
+        (rows.CANDIDATES, records.Candidate("q", "x", "\udcff", "c", 1), "candidates.raw"),
+        (rows.CANDIDATES, records.Candidate("q", "x", "x", "c", 2**63), "candidates.position"),
         (rows.CALLS, replace(CALL, request={"x": Decimal(1)}), "calls.request"),
     ],
     ids=range(6),
@@ -166,18 +122,6 @@ def test_a_paid_answer_stays_as_it_came(fresh_kb: KnowledgeBase) -> None:
         fresh_kb.record_calls([replace(call, request_id="r2")])
 
 
-def test_scores_and_verdicts_are_only_added_to(fresh_kb: KnowledgeBase) -> None:
-    """An acceptance and the later rejection of one candidate are both kept, in their order."""
-    accepted = Decision("run1", "critic", "c1", True, 0.7, 0.65, "above", assessment_ids=("a1",))
-    rejected = replace(accepted, accepted=False, threshold=0.85, reason="threshold rose")
-    fresh_kb.add_decisions([accepted, replace(accepted, gate="likelihood", subject="s")])
-    fresh_kb.add_decisions([rejected, accepted])
-
-    assert fresh_kb.decisions(subject="c1") == [accepted, rejected]
-    with pytest.raises(HapaxError, match="not a number"):
-        fresh_kb.add_assessments([Assessment("text", "probability", "m", math.nan)])
-
-
 def test_the_better_fact_stays(fresh_kb: KnowledgeBase) -> None:
     """A given fact beats a model's and a surer one a less sure one, in whatever order they come."""
     weak, strong = some_fact("Ur", probability=0.7), some_fact("Ur", probability=0.9)
@@ -185,27 +129,10 @@ def test_the_better_fact_stays(fresh_kb: KnowledgeBase) -> None:
         fresh_kb.add_facts([fact])
     assert fresh_kb.facts() == [strong]
 
-    asserted = some_fact("Ur", Source.GIVEN)
+    asserted = some_fact("Ur", records.Source.GIVEN)
     fresh_kb.add_facts([asserted])
     fresh_kb.add_facts([strong])
     assert fresh_kb.facts() == [asserted]
-
-
-def test_a_question_keeps_its_last_state_and_all_proposals(fresh_kb: KnowledgeBase) -> None:
-    """Refused proposals stay in their order, and asking again changes none."""
-    question = Question((AtomPattern("is_in", (None, "paella")),), "Ingredient")
-    proposed = [
-        Candidate(question.id, "saffron", "saffron", "r1", 1),
-        Candidate(question.id, "a/b", "a/b", "r1", 2, "slash"),
-    ]
-    fresh_kb.add_candidates(proposed)
-    fresh_kb.add_candidates([replace(proposed[0], call_id="r2")])
-    for state in (QuestionState(1, 0), QuestionState(2, 2, True)):
-        fresh_kb.set_question_states([(question, state)])
-    fresh_kb.add_questions([question])
-
-    assert fresh_kb.candidates(question) == proposed
-    assert fresh_kb.question_state(question) == QuestionState(2, 2, True)
 
 
 def add_and_fail(kb: KnowledgeBase, value: str) -> None:
@@ -227,27 +154,6 @@ def test_a_transaction_is_all_or_nothing(fresh_kb: KnowledgeBase) -> None:
     assert fresh_kb.facts() == [some_fact("Ur")]
 
 
-def test_a_cell_that_another_program_wrote_is_told(fresh_kb: KnowledgeBase) -> None:
-    """A strange cell is an expected error that names table and column."""
-    fresh_kb.add_facts([some_fact("Ur")])
-    for cell in ("5", "[true]", "{", '"x"', "[" * 10**5, "null", '{"a": 1}'):
-        fresh_kb.write("UPDATE facts SET arguments = ?", [(cell,)])
-        with pytest.raises(HapaxError, match=r"facts\.arguments: the cell "):
-            fresh_kb.facts()
-
-
-WRITER = """
-import sys
-from hapax.kb.records import AtomPattern, CallRecord, Question, QuestionState
-from hapax.kb.store import KnowledgeBase
-name, path = sys.argv[1:]
-question = Question((AtomPattern("p", (None,)),), "T")
-with KnowledgeBase(path) as kb:
-    for number in range(40):
-        kb.record_calls([CallRecord(f"{name}{number}", "knowledge", "m", {}, {"text": "x" * 1000})])
-        with kb.transaction():
-            kb.set_question_states([(question, QuestionState(kb.question_state(question).calls + 1))])
-"""
 KILLED = """
 import sys
 from hapax.kb.records import CallRecord, FactRecord, Source
@@ -269,16 +175,6 @@ while True:
 def child(program: str, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def test_several_processes_write_to_one_new_file(tmp_path: Path) -> None:
-    """Three processes that create, migrate and fill one file lose no call and no read-then-write."""
-    writers = [child(WRITER, name, tmp_path / "kb.db") for name in "abc"]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
-
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        assert len(kb.calls()) == 120
-        assert kb.question_state(Question((AtomPattern("p", (None,)),), "T")).calls == 120
 
 
 @pytest.mark.parametrize("moment", ["inside", "anywhere"])

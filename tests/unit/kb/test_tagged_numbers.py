@@ -80,18 +80,6 @@ def test_tags_of_numbers_are_odd_and_those_of_symbols_even(connection: sqlite3.C
     assert dict(other.encoded([9, 2, 10])) == {9: "4", 2: '"a"', 10: '"c"'}
 
 
-def test_numbers_among_the_symbols(connection: sqlite3.Connection) -> None:
-    """Decimals and huge numbers, negative ones too, and no texts; those after a tag only, if wanted."""
-    held = Symbols(connection)
-    constants = [Decimal("-0.5"), -LARGEST - 1, LARGEST + 1, "9", "-", "{", ""]
-    tags = dict(zip(constants, held.tags(constants), strict=True))
-    numbers = {tags[constant]: constant for constant in constants if not isinstance(constant, str)}
-
-    assert held.numbers() == numbers
-    smallest = min(numbers)
-    assert held.numbers(smallest) == {tag: number for tag, number in numbers.items() if tag > smallest}
-
-
 def test_sql_makes_tags_of_quotients(connection: sqlite3.Connection) -> None:
     """A whole quotient is its own tag; a decimal gets the tag it has, or a new one, which is stored afterwards."""
     held = Symbols(connection)

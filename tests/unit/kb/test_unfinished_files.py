@@ -136,13 +136,3 @@ def test_files_reach_the_disk_before_their_folder_gets_its_name(
     assert steps[2:] == ["out becomes earlier/out", f"out becomes {tmp_path.name}/out", f"sync folder {tmp_path.name}"]
     assert names(place) == {"inner", "other"}
     assert names(tmp_path) == {"out"}
-
-
-def test_without_a_journal_a_file_is_written_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the folder of the journal cannot be made, a file is still written as a whole, and nothing is left."""
-    (tmp_path / "state").write_text("a file")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with atomic_path(tmp_path / "out.txt") as path:
-        path.write_text("whole")
-
-    assert names(tmp_path) == {"out.txt", "state"}

@@ -1,4 +1,4 @@
-"""Help texts: each command has an example that it would accept, and prints JSON where it reports."""
+"""Help texts: each command has an example that it would accept, takes its options from a file, and prints JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli_fixture import invoke
 
 from hapax.cli import main
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 WITHOUT_JSON = {
     "compile": "prints Prolog, rules or LINK's JSON",
@@ -68,44 +68,6 @@ def words_of(line: str) -> list[str]:
 
 
 _FILE = re.compile(r"[\w./*-]+\.(?:rules|csv|jsonl?|tsv|txt|ya?ml|sqlite)")
-_WRITING = {"-o", "--out", "--output", "--queue", "--html", "--sheet", ">"}
-"""Options before a file or folder that a command writes."""
-
-
-def files_of(name: str) -> tuple[set[str], set[str]]:
-    """The files and folders that the examples of a command read, and those that they write."""
-    read, written = set(), set()
-    for line in examples(name):
-        words = words_of(line)
-        for before, word in zip(["", *words], words, strict=False):
-            if before in _WRITING:
-                written.add(word)
-            elif _FILE.fullmatch(word):
-                read.add(word)
-    return read, written
-
-
-WRITTEN = set().union(*(files_of(name)[1] for name in COMMANDS)) | {"sheets"}
-SHIPPED = {path.name for folder in ("docs", "examples", "rules") for path in (ROOT / folder).rglob("*")}
-_ORIGIN = re.compile(r"docs/([\w-]+\.md)|that `[\w ]+` (?:and `[\w ]+` )?wrote|of LINK's released code")
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_reader_finds_the_files_of_examples(name: str) -> None:
-    """A file that an example reads ships, is written by another example, or the help says where it comes from."""
-    text = COMMANDS[name].help or ""
-    read, _ = files_of(name)
-    unknown = {
-        file
-        for file in read
-        if Path(file).name not in SHIPPED and not {file, Path(file).parts[0]} & WRITTEN and not _ORIGIN.search(text)
-    }
-
-    assert unknown == set()
-    # A page that the help names is there.
-    assert [page for page in _ORIGIN.findall(text) if page and not (ROOT / "docs" / page).exists()] == []
-
-
 CONFIGURED: Mapping[str, str | int | list[str]] = {
     "db": "configured.db",
     "rules": ["configured.rules"],

@@ -43,7 +43,6 @@ def test_a_report_is_a_page(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
     page.write(tmp_path / "report.html")
 
     assert (tmp_path / "report.html").read_text("utf-8") == page.html
-    assert page.content.heading.run_id in repr(page)
     shown = page._repr_html_()
     assert shown.startswith('<iframe sandbox="allow-scripts"')
     assert shown.count("<") == 2
@@ -60,35 +59,12 @@ def test_a_dataset_is_written_with_its_table(kb: hapax.KnowledgeBase, tmp_path: 
     assert written.to_json()
 
 
-def test_a_probe_and_its_tables(kb: hapax.KnowledgeBase) -> None:
-    """`evaluate_probe` asks 13 questions about each sampled statement and gives tables; asked again it sends nothing."""
-    options = hapax.ProbeOptions("simulated:3", sample=1)
-    first = hapax.evaluate_probe(kb, options, wrong=0)
-    again = hapax.evaluate_probe(kb, options)
-
-    assert len(first.value.run.answers) % 13 == 0
-    assert first.value.calls.calls > 0
-    assert again.value.calls.calls == 0
-    assert first.tables[0].to_pandas().shape[0] > 0
-    assert "<table>" in first._repr_html_()
-
-
 def test_a_budget_stops_a_probe(kb: hapax.KnowledgeBase) -> None:
     """A probe whose budget is spent gives what it has and says so."""
     options = hapax.ProbeOptions("simulated:4", sample=1)
     stopped = hapax.evaluate_probe(kb, options, budget=hapax.Budget(max_calls=2))
 
     assert stopped.value.run.stopped
-
-
-def test_likelihoods_of_stored_statements(kb: hapax.KnowledgeBase) -> None:
-    """`evaluate_likelihood` compares stored scores without a model, and asks the evaluators that it is given."""
-    stored = hapax.evaluate_likelihood(kb)
-    evaluator = hapax.open_models("simulated:3", library=hapax.parse_rules(RULES)).likelihood
-    asked = hapax.evaluate_likelihood(kb, hapax.LikelihoodOptions(evaluators=[evaluator]))
-
-    assert stored.tables[0].title
-    assert asked.value.report.evaluators != stored.value.report.evaluators
 
 
 def test_sheets_and_their_votes(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
@@ -108,17 +84,8 @@ def test_rules_in_other_forms() -> None:
 
     assert hapax.parse_rules(hapax.compile_rules(rules, "rules")).rules == rules.rules
     assert ":-" in hapax.compile_rules(rules, only=rules.rules[0].name)
-    with pytest.raises(hapax.HapaxError, match=r"There is no form 'xml'. Choose prolog or rules or link-json"):
+    with pytest.raises(hapax.HapaxError, match=r"xml.*link-json"):
         hapax.compile_rules(rules, "xml")
-
-
-def test_the_machine() -> None:
-    """`list_models` and `doctor` give tables of backends, and of programs and packages."""
-    models, examination = hapax.list_models(), hapax.doctor()
-
-    assert "simulated" in " ".join(models.to_pandas()["model"])
-    assert examination.passed
-    assert {finding["name"] for finding in examination.to_json()} >= {"Python"}
 
 
 def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,56 +128,6 @@ def test_a_pronoun_is_resolved_with_its_proof() -> None:
 
     assert resolution.answer == 1
     assert any("heavy" in line for line in resolution.lines(pair))
-
-
-def test_schemas_are_resolved_as_a_table() -> None:
-    """A mapper without a knowledge base is refused; without a mapper the figures come as a table and JSON."""
-    with pytest.raises(hapax.HapaxError, match="A mapper needs a knowledge base"):
-        hapax.resolve_schemas([], mapper="simulated")
-
-    evaluation = hapax.resolve_schemas([])
-
-    assert evaluation.value == []
-    assert evaluation.tables
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        ("magic", "no method 'magic'"),
-        ("patterns:0.9", "Only the reasoner estimates probabilities"),
-        ("reasoner:high", "'high' is not a probability"),
-        ("reasoner:7", "'7' is not a probability from 0.5 to 1"),
-    ],
-)
-def test_a_method_that_cannot_be_is_refused(method: str, message: str) -> None:
-    """Both functions that resolve pronouns take one form of method, and say what is wrong with another."""
-    with pytest.raises(hapax.HapaxError, match=message):
-        hapax.resolve_schemas([], method=method)
-    with pytest.raises(hapax.HapaxError, match=message):
-        hapax.resolve_pronoun("The ant saw the crumb.", ("ant", "crumb"), method=method)
-
-
-def test_a_model_is_instructed_from_python(kb: hapax.KnowledgeBase) -> None:
-    """`evaluate_instruction` writes statements by instruction only; asked again it sends nothing."""
-    rules = hapax.parse_rules(RULES)
-    options = hapax.InstructOptions(settings=hapax.InstructSettings(count=2, values_per_call=2, calls=1))
-
-    hapax.evaluate_instruction(rules, kb, options)
-    again = hapax.evaluate_instruction(rules, kb, options)
-
-    assert again.tables
-    assert again.to_json()["calls"]["sent"] == 0
-
-
-def test_a_path_in_the_place_of_a_grid_is_refused() -> None:
-    """`evaluate_grid` says how to read a grid when it is given a path."""
-    rules, kb = hapax.parse_rules(""), hapax.KnowledgeBase()
-
-    with pytest.raises(
-        hapax.ArgumentRejected, match=r"grid is a str .*, not a GridConfig. Read one with hapax\.read_grid"
-    ):
-        hapax.evaluate_grid(rules, kb, "grid.yaml")  # type: ignore[arg-type]
 
 
 PAIRS = """X,kill,Y\tX,die,Y\tFalse\tEN
