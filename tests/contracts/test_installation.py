@@ -98,7 +98,7 @@ def test_commands_load_what_they_need() -> None:
 # --- a checkout whose links in `hapax/` were lost on the way, in a zip archive or by git with core.symlinks=false -----
 
 
-@pytest.fixture(params=["text", "nothing"])
+@pytest.fixture(params=["text", pytest.param("nothing", marks=pytest.mark.slow)])
 def checkout(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The tracked files, with text files in place of the links, or with nothing."""
     if not (ROOT / ".git").exists():

@@ -102,24 +102,6 @@ def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert hapax.load_rules("shipped") == own
 
 
-def test_a_library_grows_by_proposals(tmp_path: Path) -> None:
-    """`expand_rules` writes proposals to a sheet, a decision accepts one, and `write` makes a rule file that loads."""
-    meta = "@name meta\nis_allergic_to(Person X, Substance A) & has_part(Object B, Substance A) -> avoids(Person X, Object B)\n"
-    (tmp_path / "meta.rules").write_text(meta, "utf-8")
-    (tmp_path / "model.json").write_text('{"generate": {}, "defaults": {"generate": "1. Cosmetic\\n2. Dish"}}', "utf-8")
-    files = hapax.ExpansionFiles(tmp_path / "meta.rules", tmp_path / "new.rules", (tmp_path / "meta.rules",))
-    settings = hapax.ExpansionSettings("B", types=2, verbs=False)
-    with hapax.KnowledgeBase() as kb:
-        review = hapax.expand_rules(files, kb, f"scripted:{tmp_path / 'model.json'}", settings).review
-        for row in review.sheet.decided(""):
-            if review.checked(row).objection is None:
-                review.decide(row, "accept", "ann")
-        written = review.write()
-
-    assert written > 0
-    assert len(hapax.load_rules(tmp_path / "new.rules", tmp_path / "meta.rules").rules) == written + 1
-
-
 def test_a_pronoun_is_resolved_with_its_proof() -> None:
     """`resolve_pronoun` gives the option that the pronoun means, and lines that prove it."""
     pair = ("ant", "crumb")
