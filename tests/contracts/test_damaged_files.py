@@ -1,0 +1,504 @@
+"""Damages and changes from outside: `verify` names them, no command serves them, seals show them, backups have none."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import EVERY_END, invoke, run
+from money_fixture import RULES, WORLD
+
+import hapax
+
+ROOT = Path(__file__).parents[2]
+OWNS = hapax.parse_rules("given owns(Person, Thing)\n")
+PROOFS = """\
+symmetric borders/2.
+closed borders/2.
+oracle borders(Country, Country): "[1] borders [2]" / "[1] does not border [2]" / "does [1] border [2]?".
+oracle has_area(Country, Number): "[1] has an area of [2] km2" / "[1] has no area of [2] km2" / "has [1] an area of [2]?".
+given is_closed(Country): "[1] is closed" / "[1] is open" / "is [1] closed?".
+aggregate neighbours(Country X, Number N) := N = count(Country Y: borders(X, Y)).
+@generic none
+can_drive(Country A, Country B) :- borders(Country A, Country B) & has_area(Country B, Number N) & N > 5.
+
+@name drive
+visits(Person X, Country A) & can_drive(Country A, Country B) & neighbours(Country A, Number K) & K > 0
+-> might_see(Person X, Country B) unless is_closed(Country B)
+"""
+
+
+def change(path: Path, sql: str, *values: object) -> None:
+    """Change rows behind Hapax's back."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(sql, values).rowcount != 0
+
+
+def copied(source: Path, target: Path) -> Path:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+    return target
+
+
+def damages(path: Path, *options: object) -> list[dict[str, Any]]:
+    """What `verify` lists; its exit code says whether there is anything."""
+    result = invoke("verify", "--db", path, *options, "--json")
+    found = json.loads(result.stdout)["damages"]
+    assert result.exit_code == (1 if found else 0)
+    return found  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base after a search of a small world."""
+    folder = tmp_path_factory.mktemp("searched")
+    (folder / "money.rules").write_text(RULES, "utf-8")
+    (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
+    run("search", folder / "money.rules", *models, "--db", folder / "kb.db", "--no-progress", *EVERY_END)
+    return folder / "kb.db"
+
+
+@pytest.fixture
+def database(searched: Path, tmp_path: Path) -> Path:
+    """A copy of `searched`."""
+    return copied(searched, tmp_path / "kb.db")
+
+
+@pytest.fixture
+def changed(database: Path) -> Path:
+    """The same, with the currency of Norway replaced by arsenic."""
+    change(database, "UPDATE facts SET arguments = replace(arguments, 'Norwegian krone', 'arsenic')")
+    return database
+
+
+# --- changed rows -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query", "uses_currency('Norway', X)"),
+        ("query", "uses_currency(X, Y)"),
+        ("why", "uses_currency('Norway', 'arsenic')"),
+        ("export", "-o", "-"),
+        ("report", "-o", "report.html"),
+        ("dataset", "dataset", "--in-both", "keep"),
+        ("derive",),
+        ("merge", "kb.db", "--db", "other.db"),
+        ("backup", "copy.db"),
+    ],
+)
+def test_a_changed_fact_is_served_by_no_command(
+    changed: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command ends with exit code 1, names the row and its content, and writes nothing."""
+    monkeypatch.chdir(changed.parent)
+    result = invoke(*words, *(() if "--db" in words else ("--db", changed)))
+
+    assert result.exit_code == 1, result.output
+    assert "arsenic" in result.stderr
+    assert "arsenic" not in result.stdout
+    assert not {"report.html", "dataset", "copy.db"} & {path.name for path in changed.parent.iterdir()}
+    assert [(damage["table"], "arsenic" in damage["content"]) for damage in damages(changed)] == [("facts", True)]
+
+
+def test_rows_that_are_not_used_do_not_matter(changed: Path) -> None:
+    """A query about other facts is answered: only rows that a command uses are checked."""
+    assert "Oslo" in run("query", "is_a_city_in(X, 'Norway')", "--db", changed).stdout
+
+
+@pytest.mark.parametrize(
+    ("update", "words"),
+    [
+        (
+            "statements SET substitution = replace(substitution, 'krone', 'arsenic')",
+            ("dataset", "out", "--in-both", "keep"),
+        ),
+        ("statements SET substitution = 'null'", ("report", "-o", "page.html")),
+        ("statements SET log_likelihood = 9e999", ("report", "-o", "page.html")),
+        ("facts SET probability = 9e999", ("dataset", "out", "--in-both", "keep")),
+        ("facts SET probability = -0.1", ("export", "-o", "-")),
+        ("assessments SET score = 9e999", ("why", "uses_currency('Norway', 'Norwegian krone')")),
+    ],
+)
+def test_an_impossible_cell_is_told(
+    database: Path, update: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changed values, infinite scores, impossible probabilities and lists that are none end a command; `verify` lists them."""
+    change(database, f"UPDATE {update}")
+    monkeypatch.chdir(database.parent)
+    result = invoke(*words, "--db", database)
+
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert damages(database)
+
+
+def test_flipped_bits_in_the_schema_are_told(searched: Path, tmp_path: Path) -> None:
+    """Whatever they hit, the file is read or refused by an error of Hapax."""
+    content = searched.read_bytes()
+    places = [match.start() for match in re.finditer(b"CREATE ", content)]
+    path, refused = tmp_path / "kb.db", 0
+    for seed in range(40):
+        stream = random.Random(seed)
+        flipped = bytearray(content)
+        flipped[stream.choice(places) + stream.randrange(-20, 80)] ^= 1 << stream.choice((2, 7))
+        path.write_bytes(flipped)
+        try:
+            with hapax.KnowledgeBase(path, read_only=True) as kb:
+                hapax.stats(kb)
+        except hapax.HapaxError:
+            refused += 1
+
+    assert refused > 20
+
+
+def test_a_broken_index_and_a_missing_reference_are_named(database: Path, tmp_path: Path) -> None:
+    """SQLite's own check is part of `verify`; a candidate that was deleted shows in the facts that rest on it."""
+    missing = copied(database, tmp_path / "missing.db")
+    change(missing, "DELETE FROM candidates")
+    with closing(sqlite3.connect(database)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'idx_facts_predicate'")
+        ((size,),) = connection.execute("PRAGMA page_size")
+    with database.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        content = stream.read(size)
+        stream.seek((page - 1) * size)
+        stream.write(content.replace(b"uses_currency", b"uses_currenxy", 1))
+
+    assert {damage["table"] for damage in damages(database)} == {"SQLite"}
+    assert {damage["table"] for damage in damages(missing)} == {"facts"}
+
+
+# --- stored proofs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def proofs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Statements whose proofs have facts, rules, declarations, aggregates, comparisons and exceptions."""
+    folder = tmp_path_factory.mktemp("proofs")
+    (folder / "drive.rules").write_text(PROOFS, "utf-8")
+    options = ("-m", "simulated", "--values", 4, "--beam", 4, "--no-progress", "--db", folder / "kb.db")
+    run("search", folder / "drive.rules", *options)
+    return folder / "kb.db"
+
+
+@pytest.fixture
+def proved(proofs: Path, tmp_path: Path) -> Path:
+    """A copy of `proofs`."""
+    return copied(proofs, tmp_path / "kb.db")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_damage"),
+    [
+        ('"by":"fact"', '"by":"given"', False),  # who states a fact may change later
+        ('"by":"fact"', '"by":"computed"', True),
+        ('"predicate":"might_see"', '"predicate":"must_see"', True),
+        ('"predicate":"visits"', '"predicate":"leaves"', True),
+        ('"operator":">"', '"operator":"<"', True),
+        ('"fact":"', '"fact":"0', True),
+        ('"by":"assumption"', '"by":"fact"', True),
+        ('"by":"negation"', '"by":"assumption"', True),
+        ('"rule":"drive"', '"rule":"fly"', True),
+        ('{"steps":', '{"step":', True),
+    ],
+)
+def test_a_changed_step_of_a_proof_is_named(proved: Path, before: str, after: str, is_damage: bool) -> None:
+    """A proof that was altered is listed with its statement, and the others are not."""
+    with closing(sqlite3.connect(proved)) as connection:
+        key, proof = connection.execute("SELECT key, proof FROM proofs WHERE instr(proof, ?)", (before,)).fetchone()
+        select = "SELECT id, conclusion FROM statements WHERE key = ?"
+        identity, conclusion = connection.execute(select, (key,)).fetchone()
+    change(proved, "UPDATE proofs SET proof = ? WHERE key = ?", proof.replace(before, after, 1), key)
+    found = damages(proved)
+
+    assert [(damage["table"], damage["row"]) for damage in found] == [("proofs", identity)] * is_damage
+    assert all(conclusion in damage["content"] and damage["reason"] for damage in found)
+
+
+def test_stored_proofs_replay(proofs: Path) -> None:
+    """Those of facts, rules, declarations, comparisons, denials and assumptions are found as a search stored them."""
+    result = json.loads(run("verify", "--db", proofs, "--json").stdout)
+    with closing(sqlite3.connect(proofs)) as connection:
+        text = "".join(proof for (proof,) in connection.execute("SELECT proof FROM proofs"))
+
+    assert (result["clean"], result["damages"], result["rewritten"]) == (True, [], [])
+    assert result["proofs"] > 2
+    assert all(f'"by":"{by}"' in text for by in ("fact", "rule", "declaration", "computed", "negation", "assumption"))
+
+
+def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
+    """A proof that was deleted, and a fact that is gone without a withdrawal; not a fact that was withdrawn."""
+    lost, gone = (copied(proved, tmp_path / f"{name}.db") for name in ("lost", "gone"))
+    change(lost, "DELETE FROM proofs WHERE key = (SELECT min(key) FROM proofs)")
+    change(proved, "DELETE FROM facts WHERE id IN (SELECT fact_id FROM statement_facts LIMIT 1)")  # a withdrawal
+    with closing(sqlite3.connect(gone)) as connection, connection:
+        select = "SELECT fact_id, count(*) FROM statement_facts GROUP BY fact_id ORDER BY 2 LIMIT 1"
+        fact, statements = connection.execute(select).fetchone()
+        connection.execute("DELETE FROM facts WHERE id = ?", (fact,))
+        connection.execute("DELETE FROM withdrawals")
+
+    assert [damage["table"] for damage in damages(lost)] == ["proofs"]
+    assert [damage for damage in damages(proved) if damage["table"] == "proofs"] == []
+    assert len([damage for damage in damages(gone) if damage["table"] == "proofs"]) == statements
+
+
+def test_a_rewritten_rule_is_no_damage(proved: Path) -> None:
+    """Statements of a rule that has another premise now are compared with the facts only, and the rule is named."""
+    rules = proved.with_name("other.rules")
+    rules.write_text(PROOFS.replace("has_area(Country B, Number N) & N > 5", "is_closed(Country B)"), "utf-8")
+    with hapax.KnowledgeBase(proved) as kb:
+        hapax.keep_rules(kb, rules)
+        verification = hapax.verify(kb)
+
+    assert verification.is_clean
+    assert verification.rewritten
+
+
+@pytest.mark.parametrize(
+    ("third", "faults"),
+    [
+        ('{"decimal":"3333.333333333333333333333333"}', 0),  # as versions wrote it that kept no fraction
+        ('{"decimal":"3333.33333"}', 1),
+        ('{"decimal":"-3333.333333333333333333333333"}', 1),
+    ],
+)
+def test_a_stored_third_has_all_its_digits(tmp_path: Path, third: str, faults: int) -> None:
+    """A computed third is no damage where its decimal has all digits that are kept; one that is cut before is."""
+    rules, path = tmp_path / "share.rules", tmp_path / "kb.db"
+    rules.write_text(
+        'given has_area(Country, Number): "[1] has an area of [2] km2".\nfact has_area("Liechtenstein", 10000)\n@name share\n'
+        "visits(Person X, Country A) & has_area(Country A, Number N) & S = N / 3 -> sees(Person X, Number S)\n",
+        "utf-8",
+    )
+    run("search", rules, "-m", "simulated", "--no-progress", "--db", path)
+    exact = '{"decimal":"3333.333333333333333333333333","exact":"10000/3"}'
+    change(path, "UPDATE proofs SET proof = replace(proof, ?, ?) WHERE instr(proof, ?)", exact, third, exact)
+    change(path, "UPDATE statements SET substitution = replace(substitution, ?, ?)", exact, third)
+
+    assert len([damage for damage in damages(path) if damage["table"] == "proofs"]) == faults
+
+
+# --- seals ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the SSH keys of Ada and of Eve, and a file of signers that lists Ada's."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("ada", "eve"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
+        subprocess.run(command, check=True)
+    (folder / "signers").write_text(f"ada {(folder / 'ada.pub').read_text()}")
+    return folder
+
+
+def root(path: Path) -> str:
+    return str(json.loads(run("verify", "--db", path, "--json").stdout)["root"])
+
+
+def test_the_root_depends_on_the_rows_alone(database: Path, tmp_path: Path) -> None:
+    """A backup, and a file with the same rows in another order, have the same root."""
+    hapax.backup(database, tmp_path / "copy.db")
+    with hapax.KnowledgeBase(tmp_path / "merged.db") as kb:
+        hapax.merge(kb, database)
+
+    assert root(database) == root(tmp_path / "copy.db") == root(tmp_path / "merged.db")
+
+
+def test_a_sealed_file_is_checked(database: Path, keys: Path) -> None:
+    """The check finds root and key as they were, by OpenSSH alone, too, and names the signer that a file lists."""
+    sealed = run("verify", "--db", database, "--seal", keys / "ada").stdout
+    command = ["ssh-keygen", "-Y", "check-novalidate", "-n", "hapax", "-s", f"{database}.seal.sig"]
+    with database.with_name("kb.db.seal").open() as text:
+        said = subprocess.run(command, stdin=text, capture_output=True, check=True, text=True).stdout
+
+    assert run("verify", "--db", database).stdout == sealed
+    assert sealed.splitlines()[2].removeprefix("sealed by ") in said
+    assert "ada, ED25519 key" in run("verify", "--db", database, "--signers", keys / "signers").stdout
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE facts SET probability = 1.0",
+        "DELETE FROM facts WHERE predicate = 'uses_currency'",
+        "UPDATE runs SET command = 'import'",
+        'UPDATE facts SET types = \'["Town","Town"]\'',
+    ],
+)
+def test_a_change_that_no_identity_shows_breaks_the_seal_of_its_run(database: Path, keys: Path, sql: str) -> None:
+    """A changed probability and a deleted row belong to no identity; sealing again takes what is there."""
+    run("verify", "--db", database, "--seal", keys / "ada")
+    change(database, sql)
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        (identity,) = [found.id for found in kb.runs()]
+
+    assert identity in [damage["row"] for damage in damages(database)]
+
+
+def test_a_new_run_is_not_in_the_seal(database: Path, keys: Path) -> None:
+    """Rows that were added since are told, and sealing again takes them in."""
+    run("verify", "--db", database, "--seal", keys / "ada")
+    with hapax.KnowledgeBase(database) as kb:
+        hapax.add_facts(kb, "owns", [("Ann", "mill")], OWNS)
+
+    assert damages(database)
+    run("verify", "--db", database, "--seal", keys / "ada")
+    assert damages(database) == []
+
+
+def test_a_forged_seal_is_refused(database: Path, keys: Path) -> None:
+    """A changed seal, another's and a lost one are damages where a file of signers is named; a damaged file gets none."""
+    signers = ("--signers", keys / "signers")
+    seal = database.with_name("kb.db.seal")
+    run("verify", "--db", database, "--seal", keys / "ada")
+    assert damages(database, *signers) == []
+
+    text = seal.read_text()
+    seal.write_text(text.replace("run ", "ran ", 1))
+    assert "seal" in damages(database)[0]["reason"]
+    run("verify", "--db", database, "--seal", keys / "eve")
+    assert damages(database) == []
+    assert damages(database, *signers)
+    seal.unlink()
+    assert damages(database, *signers)
+
+    change(database, "UPDATE facts SET arguments = replace(arguments, 'euro', 'arsenic')")
+    refused = invoke("verify", "--db", database, "--seal", keys / "ada")
+    assert refused.exit_code == 1
+    assert not seal.exists()
+
+
+def test_sealing_without_key_or_program_says_so(database: Path, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing key and a missing ssh-keygen end with the remedy, and leave nothing behind."""
+    before = sorted(database.parent.iterdir())
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        with pytest.raises(hapax.HapaxError, match="ssh-keygen -t ed25519"):
+            hapax.seal(kb, keys / "none")
+        monkeypatch.setenv("PATH", str(keys))
+        with pytest.raises(hapax.HapaxError, match="Install OpenSSH"):
+            hapax.seal(kb, keys / "ada")
+
+    assert sorted(database.parent.iterdir()) == before
+
+
+def test_the_commands_of_the_page_work(database: Path) -> None:
+    """Every line of the section on seals in docs/faults.md ends with exit code 0, and OpenSSH finds Ada's signature good."""
+    section = (ROOT / "docs" / "faults.md").read_text("utf-8").partition("\n## Seals\n")[2].partition("\n## ")[0]
+    lines = "".join(re.findall(r"^```\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
+    database.rename(database.with_name("hapax.db"))
+    script = f'set -e\nexport PYTHONPATH="{ROOT}"\nhapax() {{ "{sys.executable}" -m hapax.cli "$@"; }}\n{lines}'
+    ended = subprocess.run(["sh", "-c", script], cwd=database.parent, capture_output=True, check=False, text=True)
+
+    assert ended.returncode == 0, ended.stderr
+    assert 'Good "hapax" signature for ada' in ended.stdout
+
+
+# --- backups ----------------------------------------------------------------------------------------------------------
+
+
+def owning(path: Path, *things: str) -> Path:
+    with hapax.KnowledgeBase(path) as kb:
+        hapax.add_facts(kb, "owns", [("Ann", thing) for thing in things], OWNS)
+    return path
+
+
+def things(path: Path) -> set[str]:
+    with hapax.KnowledgeBase(path, read_only=True) as kb:
+        return {str(fact.arguments[1]) for fact in kb.facts()}
+
+
+def test_a_backup_taken_beside_a_writer_is_whole(tmp_path: Path) -> None:
+    """While another connection goes on writing, the copy has a beginning of what was written, is one file, and verifies."""
+    database = owning(tmp_path / "kb.db", "thing 0")
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set() or number < 5:
+            number += 1
+            owning(database, f"thing {number}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        hapax.backup(database, tmp_path / "copy.db")
+    finally:
+        stop.set()
+        writer.join()
+
+    copied_things = things(tmp_path / "copy.db")
+    assert copied_things == {f"thing {number}" for number in range(len(copied_things))} != set()
+    assert damages(tmp_path / "copy.db") == []
+    assert not list(tmp_path.glob("copy.db-*"))
+
+
+def test_a_restored_backup_keeps_what_was_there(tmp_path: Path) -> None:
+    """Restoring keeps each earlier file beside it by number, byte for byte if SQLite cannot read it, and leaves the backup."""
+    database, copy = owning(tmp_path / "kb.db", "mill"), tmp_path / "copy.db"
+    hapax.backup(database, copy)
+    owning(database, "crane")
+    first = hapax.restore_backup(copy, database)
+    database.write_bytes(b"no database")
+    second = hapax.restore_backup(copy, database)
+
+    assert first is not None
+    assert second is not None
+    assert things(first) == {"mill", "crane"}
+    assert second.read_bytes() == b"no database"
+    assert things(database) == things(copy) == {"mill"}
+    assert hapax.restore_backup(copy, tmp_path / "new.db") is None
+
+
+def test_a_damaged_backup_restores_nothing(tmp_path: Path) -> None:
+    """A backup with a changed row is refused, and so are one that is not there and a folder that is none."""
+    database = owning(tmp_path / "kb.db", "mill")
+    hapax.backup(database, tmp_path / "copy.db")
+    change(tmp_path / "copy.db", "UPDATE facts SET arguments = replace(arguments, 'mill', 'farm')")
+    owning(database, "crane")
+
+    for copy in ("copy.db", "none.db"):
+        with pytest.raises(hapax.HapaxError, match=copy):
+            hapax.restore_backup(tmp_path / copy, database)
+    with pytest.raises(hapax.HapaxError, match="nowhere"):
+        hapax.backup(database, tmp_path / "nowhere" / "copy.db")
+    assert things(database) == {"mill", "crane"}
+
+
+@contextmanager
+def asking(database: Path) -> Any:
+    """Another process that asks models for the file."""
+    code = f"import hapax, sys\nwith hapax.KnowledgeBase({str(database)!r}) as kb, kb.asking():\n print(1, flush=True)\n sys.stdin.read()"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                process.communicate("")
+
+
+@pytest.mark.slow
+def test_a_file_for_which_models_are_asked_is_not_replaced(tmp_path: Path) -> None:
+    """Restoring waits for a process that asks models for the file, and then says so."""
+    database = owning(tmp_path / "kb.db", "mill")
+    shutil.copy(owning(tmp_path / "copy.db", "crane"), tmp_path / "backup.db")
+    with asking(database), pytest.raises(hapax.HapaxError, match="another process"):
+        hapax.restore_backup(tmp_path / "backup.db", database)
+
+    assert things(database) == {"mill"}

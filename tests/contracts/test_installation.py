@@ -1,0 +1,148 @@
+"""What is installed: extras and their names, the lock, a checkout that lost its links, the doctor, and a quick start."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke
+
+import hapax
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+FOR_TESTS = {"browser", "harness", "servers", "fuzz"}
+
+
+def distribution(requirement: str) -> str:
+    name = re.split(r"[\[<>=~! ]", requirement, maxsplit=1)[0]
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+
+
+def test_the_lock_pins_everything_that_is_required() -> None:
+    """Each requirement of the project is pinned in requirements.lock, where every pin has hashes of its files."""
+    _, _, content = (ROOT / "requirements.lock").read_text("utf-8").partition("\n")
+    entries = re.sub(r" \\\n +", " ", content).splitlines()
+    groups = [
+        PROJECT["build-system"]["requires"],
+        PROJECT["project"]["dependencies"],
+        PROJECT["dependency-groups"]["dev"],
+        *PROJECT["project"]["optional-dependencies"].values(),
+    ]
+
+    assert [entry for entry in entries if not re.fullmatch(r"\S+==\S+( --hash=sha256:[0-9a-f]{64})+", entry)] == []
+    assert {distribution(name) for group in groups for name in group} <= {distribution(entry) for entry in entries}
+
+
+def test_the_doctor_lists_each_extra_of_the_distribution() -> None:
+    """A missing extra is no fault, and the doctor says how each is installed; what the program needs is there."""
+    found = json.loads(invoke("doctor", "--json").stdout)
+    extras = {finding["name"].removeprefix("extra ") for finding in found if finding["name"].startswith("extra ")}
+
+    assert extras == PROJECT["project"]["optional-dependencies"].keys() - FOR_TESTS
+    assert hapax.doctor().passed
+    assert {"SWI-Prolog", "Python", "SQLite"} <= {finding["name"] for finding in found}
+
+
+def test_a_missing_library_names_its_extra(tmp_path: Path) -> None:
+    """The error for a missing optional library says what to install; the doctor says so, too, and is content."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['torch'] = sys.modules['transformers'] = None\n"
+    )
+    code = "from hapax import cli; cli.main()"
+    path = f"{tmp_path}:{ROOT}"
+    asked = python(
+        code, "search", "--rule", "allergy", "-m", "smollm2", "--db", str(tmp_path / "x.db"), PYTHONPATH=path
+    )
+
+    assert asked.returncode == 1
+    assert "pip install 'hapax-kb[" in " ".join(asked.stderr.split())
+    assert "Traceback" not in asked.stderr
+
+
+def test_the_doctor_refuses_an_old_prolog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A SWI-Prolog before 9 is told with its version and the remedy, by exit code 1; so is none at all."""
+    program = tmp_path / "swipl"
+    program.write_text('#!/bin/sh\necho "SWI-Prolog version 8.4.2 for x86_64-linux"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    old = invoke("doctor")
+    program.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    none = invoke("doctor")
+
+    assert (old.exit_code, none.exit_code) == (1, 1)
+    assert "8.4.2" in old.output
+    assert "swi-prolog" in none.output
+
+
+def test_commands_load_what_they_need() -> None:
+    """`check` imports neither torch nor transformers nor graphs, so that it starts at once."""
+    code = "import sys\nfrom hapax import cli\ntry:\n cli.main(['check'])\nexcept SystemExit: pass\nprint([m for m in ('torch', 'transformers', 'wordfreq', 'sqlite_utils') if m in sys.modules])"
+
+    assert python(code).stdout.strip().endswith("[]")
+
+
+# --- a checkout whose links in `hapax/` were lost on the way, in a zip archive or by git with core.symlinks=false -----
+
+
+@pytest.fixture(params=["text", pytest.param("nothing", marks=pytest.mark.slow)])
+def checkout(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The tracked files, with text files in place of the links, or with nothing."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("takes the files that git tracks")
+    options = ("-c", "core.symlinks=false", "checkout-index", "--all", f"--prefix={tmp_path}/")
+    subprocess.run(["git", "-C", ROOT, *options], check=True)
+    for path in (tmp_path / "hapax").iterdir():
+        if (ROOT / "hapax" / path.name).is_symlink():
+            assert path.read_text("utf-8") == f"../{path.name}"
+            if request.param == "nothing":
+                path.unlink()
+    return tmp_path
+
+
+def ended(checkout: Path, *command: str | Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_checkout_without_links_works(checkout: Path) -> None:
+    """A goal is answered by the Prolog worker, `hapax.cli` is the file in the folder above, and set-up restores the links."""
+    (checkout / "facts.csv").write_text("predicate,argument1\nis_grain,wheat\n", "utf-8")
+    ended(checkout, sys.executable, "cli.py", "import", "facts.csv", "--db", "new.db")
+    answer = ended(checkout, sys.executable, "cli.py", "query", "member(X, [wheat])", "--db", "new.db")
+    imported = ended(checkout, sys.executable, "-c", "import hapax.cli; print(hapax.cli.__file__)")
+    for _ in range(2):
+        ended(checkout, checkout / "scripts" / "set_up.sh", "links")
+
+    assert "wheat" in answer
+    assert imported == f"{checkout / 'cli.py'}\n"
+    expected = {path.name: path.readlink() for path in (ROOT / "hapax").iterdir() if path.is_symlink()}
+    assert {path.name: path.readlink() for path in (checkout / "hapax").iterdir() if path.is_symlink()} == expected
+
+
+def test_set_up_deletes_no_folder(tmp_path: Path) -> None:
+    """Where a link became a copy of its folder, set-up stops and names it, because the copy may hold changes."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "hapax" / "api").mkdir(parents=True)
+    script = tmp_path / "scripts" / "set_up.sh"
+    script.write_bytes((ROOT / "scripts" / "set_up.sh").read_bytes())
+    done = subprocess.run(["bash", script, "links"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "hapax/api" in done.stderr
+    assert (tmp_path / "hapax" / "api").is_dir()

@@ -1,0 +1,128 @@
+"""Merging knowledge bases: the order and the number of merges change nothing, and contradictions are told."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_cases import cases
+
+from hapax.kb import records, rows
+from hapax.kb.merge import merge
+from hapax.kb.store import KnowledgeBase
+
+# Few texts and numbers, so that the two sides often speak of the same things and contradict each other.
+T = st.sampled_from(["a", "b"])
+N = st.none() | T
+S = st.sampled_from([0.25, 0.5])
+C = st.sampled_from([0, 1])
+B = st.booleans()
+RECORDS: dict[Any, Any] = {
+    rows.RULES: st.builds(records.RuleRecord, T, T, N),
+    rows.PREDICATES: st.builds(
+        records.PredicateRecord, T, st.just(("A", "B")), st.sampled_from(["oracle", "functional"]), N
+    ),
+    rows.TYPE_FACTS: st.builds(records.TypeFact, T, T, st.none() | S),
+    rows.QUESTIONS: st.builds(rows.QuestionRow, st.just((records.AtomPattern("p", (None, "a")),)), T, B, C, C, B),
+    rows.CALLS: st.builds(records.CallRecord, T, T, T, st.just({}), st.builds(dict, text=T), C, C, st.none() | S, T),
+    rows.CANDIDATES: st.builds(records.Candidate, T, T, T, T, C, N),
+    rows.ASSESSMENTS: st.builds(records.Assessment, T, T, T, S, C, N),
+    rows.DECISIONS: st.builds(records.Decision, T, T, T, B, st.none() | S, st.none() | S, T, N),
+    rows.FACTS: st.builds(
+        records.FactRecord, T, st.tuples(T, T), st.just(()), st.sampled_from(records.Source), st.none() | S, N, N
+    ),
+    rows.STATEMENTS: st.builds(
+        records.StatementRecord,
+        T,
+        st.sampled_from(records.Distribution),
+        T,
+        st.just(()),
+        T,
+        T,
+        T,
+        st.builds(dict, x=T),
+        st.none() | S,
+    ),
+    rows.RUNS: st.builds(records.RunRecord, T, T, st.just({}), T, T, N, T),
+    rows.VOTES: st.builds(records.VoteRecord, T, T, T, T, T),
+    rows.PROFILES: st.builds(records.ProfileRecord, T, T, st.just({})),
+}
+CONTENTS = st.fixed_dictionaries({table: st.lists(strategy, max_size=3) for table, strategy in RECORDS.items()})
+
+
+def filled(path: Path, contents: dict[Any, list[Any]]) -> Path:
+    with KnowledgeBase(path) as kb:
+        for table, held in contents.items():
+            kb.add(table, held, rows.OnConflict.REPLACE)
+    return path
+
+
+def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
+    """All rows of all tables, without their order."""
+    return {table.name: set(kb.query(f"SELECT * FROM {table.name}")) for table in rows.TABLES}  # noqa: S608
+
+
+@given(CONTENTS, CONTENTS, CONTENTS)
+@settings(max_examples=cases(4), deadline=None)
+def test_merging_is_idempotent_commutative_and_associative(first: Any, second: Any, third: Any) -> None:
+    """Whichever file takes over the others, and however often, content and reported conflicts are the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [filled(Path(folder) / f"{n}.db", held) for n, held in enumerate((first, second, third))]
+        merged, reports = [], []
+        for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0, 1, 2), (0, 1), (1, 0)):
+            with KnowledgeBase() as kb:
+                reports.append([merge(kb, paths[n]) for n in order])
+                merged.append(content(kb))
+
+    assert merged[0] == merged[1] == merged[2]
+    assert all(report.added == report.replaced == {} for report in reports[2][3:])
+    conflicts = [sorted(str(conflict) for report in both for conflict in report.conflicts) for both in reports[3:]]
+    assert conflicts[0] == conflicts[1]
+
+
+def test_contradictions_are_reported(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
+    """A functional fact with two values, and one request, score or vote told in two ways, are conflicts; a last digit is none."""
+    born = records.FactRecord("was_born_in", ("Ada", 1815), (), records.Source.MODEL)
+    call = records.CallRecord("r1", "knowledge", "m", {}, {"text": "yes"})
+    score = records.Assessment("x", "probability", "m", 0.5)
+    likelihood = records.Assessment("x", "log_likelihood", "m", -29.3844666)
+    vote = records.VoteRecord("s", "entailed?", "ann", "yes")
+    here: dict[Any, list[Any]] = {
+        rows.FACTS: [born],
+        rows.PREDICATES: [records.PredicateRecord("was_born_in", ("Person", "Year"), "functional")],
+        rows.CALLS: [call],
+        rows.ASSESSMENTS: [score, likelihood],
+        rows.VOTES: [vote],
+    }
+    there: dict[Any, list[Any]] = {
+        rows.FACTS: [replace(born, arguments=("Ada", 1816))],
+        rows.CALLS: [replace(call, response={"text": "no"})],
+        rows.ASSESSMENTS: [replace(score, score=0.6), replace(likelihood, score=-29.3844686)],
+        rows.VOTES: [replace(vote, answer="no")],
+    }
+    for table, held in here.items():
+        fresh_kb.add(table, held)
+    conflicts = merge(fresh_kb, filled(tmp_path / "other.db", there)).conflicts
+
+    assert [conflict.kind for conflict in conflicts] == ["calls", "assessments", "votes", "functional"]
+    assert all(word in str(conflicts[3]) for word in ("Ada", "1815", "1816"))
+
+
+def test_a_fact_that_the_other_rejected_is_reported(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
+    """Held here and rejected there: the fact stays, and the report names the reason."""
+    candidate = records.Candidate(
+        records.Question((records.AtomPattern("is_old", (None,)),), "City").id, "Ur", "Ur", "r1", 1
+    )
+    fact = records.FactRecord("is_old", ("Ur",), (), records.Source.MODEL, candidate_id=candidate.id)
+    fresh_kb.add_facts([fact])
+    rejected = records.Decision("run", "critic", candidate.id, False, 0.2, 0.65, "below the threshold")
+    report = merge(fresh_kb, filled(tmp_path / "o.db", {rows.CANDIDATES: [candidate], rows.DECISIONS: [rejected]}))
+
+    (conflict,) = report.conflicts
+    assert conflict.kind == "rejected"
+    assert "below the threshold" in str(conflict)
+    assert fresh_kb.facts() == [fact]
