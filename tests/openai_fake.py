@@ -18,17 +18,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urljoin
 
-from hapax.llm_oracle.prompts import critic_prompt
-from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
-from hapax.llm_oracle.scripted import ScriptedModel
-
 Reply = tuple[int, Any, Mapping[str, str]]
 """Status, body (JSON if it is no bytes), headers."""
 
 Changed = Callable[[Any], Any]
 """Makes another body of the right one."""
 
-FRAME = critic_prompt("{}").split("{}")
+FRAME = (
+    "For the following question, please answer in a normal life scenario with no special consideration:\n"
+    "Question: Is the following statement correct? Please answer yes or no\nStatement: ",
+    "\nAnswer:",
+)
+"""What stands before and behind a claim in a question to a critic."""
 SCRIPT = {
     "critic": {"Paris is the capital of France.": 0.99},
     "likelihood": {"Paris is the capital of France.": -5.0, "France capital the of is Paris.": -30.0},
@@ -122,8 +123,8 @@ class FakeServer:
     upstream: str = ""
 
     def __post_init__(self) -> None:
-        merged = {part: {**SCRIPT.get(part, {}), **self.script.get(part, {})} for part in {*SCRIPT, *self.script}}
-        self.model = ScriptedModel(merged)
+        parts = {"generate", *SCRIPT, *self.script}
+        self._world = {part: {**SCRIPT.get(part, {}), **self.script.get(part, {})} for part in parts}
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._at_once = 0
@@ -181,13 +182,14 @@ class FakeServer:
             return self._echo(prompt)
         if prompt.startswith(FRAME[0]):
             return self._verdict(body, prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]), is_chat)
-        request = GenerationRequest(prompt)
-        (generation,) = self.model.generate([request], GenerationParameters())
-        return self._choices([generation.text], is_chat, prompt)
+        known = self._world["generate"]
+        longest = max((part for part in known if part in prompt), key=len, default=None)
+        said = self._world["defaults"]["generate"] if longest is None else known[longest]
+        text = said if isinstance(said, str) else "\n".join(f"{place}. {value}." for place, value in enumerate(said, 1))
+        return self._choices([text], is_chat, prompt)
 
     def _verdict(self, body: dict[str, Any], claim: str, is_chat: bool) -> Any:
-        (score,) = self.model.probabilities([claim])
-        yes = min(max(score.probability, 1e-9), 1 - 1e-9)
+        yes = min(max(self._probability(claim), 1e-9), 1 - 1e-9)
         count = body.get("n", 1) if "n" not in self.lacks else 1
         stream = random.Random(f"{body.get('seed')} {claim}")
         said = [" Yes." if stream.random() < yes else " No." for _ in range(count)]
@@ -203,11 +205,11 @@ class FakeServer:
         return reply
 
     def _echo(self, text: str) -> Any:
-        (score,) = self.model.log_likelihoods([text])
         words = text.split(" ")
         tokens = [words[0], *(" " + word for word in words[1:]), " more"]
         offsets = [sum(map(len, tokens[:place])) for place in range(len(tokens))]
-        mean = score.total / max(1, len(words) - 1)
+        total = self._world["likelihood"].get(text, self._world["defaults"]["likelihood"])
+        mean = total / max(1, len(words) - 1)
         reply = self._choices(["".join(tokens)], False, text)
         reply["usage"]["prompt_tokens"] = len(words)
         reply["choices"][0]["logprobs"] = {
@@ -219,8 +221,11 @@ class FakeServer:
 
     def _decision(self, body: dict[str, Any], _: bool) -> Any:
         claim = body["state"].removeprefix(FRAME[0]).removesuffix(FRAME[1])
-        (score,) = self.model.probabilities([claim])
-        return {"answers": {"holds": {"type": "noul", "noul": score.probability}}, "usage": {"input_tokens": 9}}
+        holds = {"type": "noul", "noul": self._probability(claim)}
+        return {"answers": {"holds": holds}, "usage": {"input_tokens": 9}}
+
+    def _probability(self, claim: str) -> float:
+        return float(self._world["critic"].get(claim, self._world["defaults"]["critic"]))
 
     def _tokens(self, body: dict[str, Any], _: bool) -> Any:
         return {"tokens": [ord(letter) for letter in body["prompt"]]}
