@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
@@ -157,11 +158,11 @@ class FakeServer:
             number = len(self.asked)
         fault = self.misbehave(number, asked)
         if callable(fault):
-            status, body, headers = self._answer(asked)
+            status, body, headers = self.answer(asked)
             return status, fault(body), headers
-        return self._answer(asked) if fault is None else fault
+        return self.answer(asked) if fault is None else fault
 
-    def _answer(self, asked: Asked) -> Reply:
+    def answer(self, asked: Asked) -> Reply:
         if self.upstream:
             return _forwarded(asked, self.upstream)
         kind = asked.path.removeprefix("/v1/").removeprefix("/")
@@ -301,3 +302,27 @@ def _forwarded(asked: Asked, upstream: str) -> Reply:
             return response.status, response.read(), {}
     except urllib.error.HTTPError as fault:
         return fault.code, fault.read(), {}
+
+
+# Batches
+
+NOWHERE = "http://127.0.0.1:9/v1"
+"""Nothing listens there, so whatever is sent fails."""
+
+
+def queue_files(queue: Path) -> list[Path]:
+    """The files of an offline queue that hold requests."""
+    numbered = sorted(queue.parent.glob(f"{queue.stem}-*{queue.suffix}"))
+    return [file for file in (queue, *numbered) if file.read_text("utf-8")]
+
+
+def answered(queue: Path, results: Path, fake: FakeServer) -> list[dict[str, Any]]:
+    """Answers a queue as a batch service does, in another order, and gives its requests."""
+    requests = [json.loads(line) for file in queue_files(queue) for line in file.read_text("utf-8").splitlines()]
+    lines = []
+    for request in reversed(requests):
+        status, body, _ = fake.reply(Asked(request["url"], request["body"], None))
+        response = {"status_code": status, "request_id": "r", "body": body}
+        lines.append({"id": "b", "custom_id": request["custom_id"], "response": response, "error": None})
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return requests

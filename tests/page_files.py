@@ -12,12 +12,11 @@ from pathlib import Path
 
 from booqa_fixture import planted
 from cli_fixture import run
-from openai_fake import FakeServer
+from openai_fake import FakeServer, answered
+from plug_in_fixture import EXAMPLE, install
 from test_entailment_graph_import import PEOPLE, PLACES
 from test_evaluation_entailment_tuning import checkpoint
 from test_evaluation_lint import FILES, RULES
-from test_oracle_openai_batch import answered
-from test_oracle_plug_ins import EXAMPLE, install
 from votes_fixture import fill_csv, fill_page
 
 from hapax.evaluation.entailment.pairs import read_levy_holt
