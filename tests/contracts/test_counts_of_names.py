@@ -74,17 +74,6 @@ def test_scripts_without_blanks_are_counted(tmp_path: Path) -> None:
     assert model.counts([("東京",), ("日本", "東京"), ("京東",), ("กรุงเทพ", "tokyo")]) == [1, 1, 0, 1]
 
 
-def test_texts_that_are_not_utf_8_are_told(tmp_path: Path) -> None:
-    """Texts in another encoding are indexed as far as they can be read, with their number and a place."""
-    notices: list[str] = []
-    (tmp_path / "a.txt").write_bytes("Paris\nMüller in Köln\nÉ\n".encode("latin-1"))
-
-    model = evaluator(f"counts:{tmp_path}", notice=notices.append)
-
-    assert model.counts([("paris",)]) == [1]
-    assert any(f"1 text is not in UTF-8, see {tmp_path / 'a.txt'}:2:" in notice for notice in notices)
-
-
 WORD = st.sampled_from(["a", "b", "É", "d'x", "12"])
 
 

@@ -162,16 +162,6 @@ def test_partial_results_ask_only_for_the_rest(place: Path) -> None:
     assert "Raise the limit" not in second.output
 
 
-def test_a_query_that_asks_nothing_takes_no_queue(place: Path) -> None:
-    """--queue without --ask is a usage error, as --results without --queue is."""
-    plain = invoke("query", 'is_a_city_in("Oslo", C)', "--queue", "next.jsonl")
-    alone = run("probe", "--results", "answered.jsonl")
-
-    assert (plain.exit_code, alone.exit_code) == (2, 2)
-    assert "--queue needs --ask" in plain.output
-    assert not (place / "next.jsonl").exists()
-
-
 FAILING = {
     "rules": (("search", "faulty.rules"), 4),
     "aliases": (("search", "money.rules", "--aliases", "none.yaml"), 1),
@@ -204,15 +194,6 @@ def test_a_command_that_fails_leaves_the_queue_byte_for_byte(fault: str, there: 
     assert [path.exists() for path in earlier] == [there, there]
     assert all("of before" in path.read_text("utf-8") for path in earlier if there)
     assert not [file for file in place.iterdir() if file.name.startswith((".next", "next")) and file not in earlier]
-
-
-def test_a_queue_for_a_model_in_this_process_is_warned_of(place: Path) -> None:
-    """It stays empty, which is told at the start."""
-    line = ["search", "money.rules", "-m", "scripted:script.json", "--db", "new.db", "--queue", "next.jsonl"]
-    result = invoke(*line, "--no-progress")
-
-    assert result.exit_code == 0, result.output
-    assert "--queue has no effect and stays empty" in result.output
 
 
 @pytest.mark.parametrize("model", ["openai:gpt-x", f"openai:tiny@{NOWHERE}"])

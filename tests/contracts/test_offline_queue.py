@@ -165,25 +165,6 @@ def test_an_alias_without_likelihood_is_refused_unsent(rules: Path, aliases: Pat
     assert "logprobs: none" in " ".join(result.output.split())
 
 
-def test_a_batch_is_of_one_endpoint_and_model(rules: Path, aliases: Path, tmp_path: Path) -> None:
-    """Questions to a chat and texts to a completions endpoint go to a file each, which stderr names with its content."""
-    queue = tmp_path / "next.jsonl"
-    fake = FakeServer(WORLD)
-    given: list[str | Path] = []
-    urls: list[set[str]] = []
-    for number in range(3):
-        said = search(rules, aliases, tmp_path / "kb.db", "--queue", queue, *given).output
-        given += ["--results", tmp_path / f"answered{number}.jsonl"]
-        answered(queue, tmp_path / f"answered{number}.jsonl", fake)
-        urls += [{json.loads(line)["url"] for line in file.read_text("utf-8").splitlines()} for file in files(queue)]
-
-    assert [file.name for file in files(queue)] == ["next.jsonl", "next-2.jsonl"]
-    assert all(len(distinct) == 1 for distinct in urls)
-    assert {"/v1/chat/completions", "/v1/completions"} == set.union(*urls)
-    assert f"in {queue}: /v1/chat/completions of tiny at 127.0.0.1:9" in said
-    assert f"in {queue.with_name('next-2.jsonl')}: /v1/completions of tiny at 127.0.0.1:9" in said
-
-
 FILTERED = {"error": {"message": "The response was filtered", "code": "content_filter"}}
 BLOCKED = {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}
 

@@ -15,7 +15,6 @@ import httpx2
 import pytest
 from cli_fixture import EVERY_END, invoke
 from click.testing import Result
-from openai_fake import FakeServer, Faulty
 from served import found
 
 import hapax
@@ -153,35 +152,6 @@ def test_llama_cpp_scores_as_the_model_in_this_process(llama_cpp: Path) -> None:
     for score, own in zip(likelihood.log_likelihoods(texts), own_likelihood.log_likelihoods(texts), strict=True):
         assert score.token_count == own.token_count - first.token_count
         assert score.total == pytest.approx(own.total - first.total, rel=1e-3)
-
-
-def test_a_search_by_llama_cpp_finds_the_same(llama_cpp: Path, tmp_path: Path) -> None:
-    """Knowledge and critic over HTTP give the facts and statements that the embedded model gives in this process."""
-    frequency = ("--likelihood", "frequency")
-    search(tmp_path / "own.db", "-m", "embedded", *frequency)
-    search(tmp_path / "http.db", "-m", "openai:served", "--aliases", llama_cpp, *frequency)
-
-    assert found(tmp_path, "http.db") == found(tmp_path, "own.db")
-    assert len(found(tmp_path, "http.db")[1]) > 2
-
-
-@pytest.mark.parametrize("server", ["transformers_serve", "llama_cpp"])
-def test_faults_on_the_way_change_no_fact(server: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """One reply of a real server in ten lost or spoilt on its way: the facts that the model gives in this process."""
-    (alias,) = json.loads(request.getfixturevalue(server).read_text("utf-8"))
-    faulty = Faulty(seed=1)
-    frequency = ("--likelihood", "frequency", "--rule", "allergy")
-    search(tmp_path / "own.db", "-m", "embedded", *frequency)
-    with FakeServer(misbehave=faulty, upstream=alias["api_base"]) as proxy:
-        aliases = tmp_path / "models.yaml"
-        aliases.write_text(
-            json.dumps([{**alias, "api_base": proxy.url, "timeout": 40, "attempts": 5}]), encoding="utf-8"
-        )
-        search(tmp_path / "http.db", "-m", "openai:served", "--aliases", aliases, *frequency)
-
-    assert found(tmp_path, "http.db") == found(tmp_path, "own.db")
-    assert len(faulty.made) > 3
-    assert max(faulty.answered.values()) == 1
 
 
 def test_llama_cpp_plays_all_roles_of_a_search(llama_cpp: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -44,17 +43,6 @@ def test_what_belongs_together_ranks_above_what_does_not(ranker: Any) -> None:
     near, far, alone, empty = ranker.log_likelihoods(["butter naan", "butter truck", "butter", ""])
 
     assert near.per_token > far.per_token > alone.per_token == empty.per_token == float("-inf")
-
-
-def test_vectors_of_an_npm_package_are_read(tmp_path: Path) -> None:
-    """A JSON file as wink's has the same words as a file in word2vec's format."""
-    vectors = {"butter": [1, 0, 0.5, 7], "naan": [0.8, 0.6, 0.5, 8]}
-    path = tmp_path / "small.json"
-    path.write_text(json.dumps({"dimensions": 2, "words": list(vectors), "vectors": vectors}), "utf-8")
-
-    (text,) = evaluator(f"vectors:{path}").log_likelihoods(["butter naan"])
-
-    assert text.per_token == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize(

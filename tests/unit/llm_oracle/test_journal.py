@@ -103,17 +103,6 @@ requests = st.builds(
 )
 
 
-def test_name_and_revision_are_part_of_the_identity(fresh_kb: KnowledgeBase) -> None:
-    """Another model, or another revision of one, is asked anew."""
-    ids = set()
-    for identity in (ModelIdentity("m", "1"), ModelIdentity("m", "2"), ModelIdentity("n", "1")):
-        model = CountingModel()
-        model.identity = identity
-        ids.update(JournaledCritic(model, Journal(fresh_kb)).call_ids(["a"]))
-
-    assert len(ids) == 3
-
-
 def test_duplicates_are_sent_once(fresh_kb: KnowledgeBase) -> None:
     """Equal claims of one batch are one request and get one answer each."""
     model, journal = CountingModel(), Journal(fresh_kb)

@@ -11,7 +11,6 @@ from tiny_models import CLAIMS, VALUES, first_token_logits, loaded, network, tin
 from transformers import LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle import answers
 from hapax.llm_oracle.answers import parse_values, without_values
 from hapax.llm_oracle.backends.huggingface import (
@@ -21,7 +20,6 @@ from hapax.llm_oracle.backends.huggingface import (
     HuggingFaceLikelihood,
     answer_tokens,
 )
-from hapax.llm_oracle.backends.list_decoding import ListTracker
 from hapax.llm_oracle.prompts import knowledge_prompt, read_prompt
 from hapax.llm_oracle.protocols import (
     Critic,
@@ -134,19 +132,6 @@ def test_a_model_that_insists_on_excluded_values_is_not_heard(question: str, cou
     assert values([value.upper() for value in excluded]) == values(excluded)
 
 
-def test_prompt_that_leaves_no_room_is_refused() -> None:
-    """A prompt as long as the context has no answer; a shorter one gets what room there is."""
-    tokenizer = tiny_tokenizer()
-    small = loaded(tiny_llama(tokenizer, context=96), tokenizer)
-    generator = HuggingFaceGenerator(small)
-    with pytest.raises(HapaxError, match=r"prompt of .* tokens does not fit"):
-        generator.generate([GenerationRequest("naan " * 1000)], GenerationParameters())
-
-    prompt = "naan " * 30
-    (answer,) = generator.generate([GenerationRequest(prompt)], GenerationParameters(max_tokens=100_000))
-    assert answer.usage.prompt_tokens + answer.usage.completion_tokens <= small.context
-
-
 def test_chat_template_frames_prompts_and_keeps_values_inside() -> None:
     """A prompt goes through the chat template, and special tokens inside it cannot leave it."""
     tokenizer = tiny_tokenizer()
@@ -164,24 +149,3 @@ def test_excluded_numbers_are_left_out_in_every_form() -> None:
     said = "1. about 1,900.\n2. 1900 grams.\n3. 19.\n4. 1900 tons.\n5. 44 BC.\n6. 1. FC Bern.\n"
 
     assert without_values(said, ("1900", "-44", "1. FC Bern"), "Grams") == "3. 19.\n4. 1900 tons.\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "loops"),
-    [
-        ("\n".join(f"{number}. butter" for number in range(1, 7)) + "\n", True),
-        ("\n".join(f"{number}. value {number}" for number in range(1, 30)) + "\n", False),
-        ("1. a\n2. b\n3. a\n4. b\n5. A\n6. b.\n7. **a**\n", True),
-        ("1. a\n2. a\n3. a\n4. b\n5. a\n6. b\n", False),
-        ("1." + " na" * 40, True),
-        ("1. butter", False),
-    ],
-)
-def test_a_list_that_goes_round_is_known(text: str, loops: bool) -> None:
-    """Five items in a row that were there before, or a line of one group of tokens again and again, are a loop."""
-    tokenizer = network("causal").tokenizer
-    tokens = tokenizer(text, add_special_tokens=False).input_ids
-    tracker = ListTracker(tokenizer, 1, 1)
-    tracker.update(torch.tensor([[0, *tokens]]))
-
-    assert tracker.is_looping(0) == loops
