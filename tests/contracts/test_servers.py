@@ -39,10 +39,10 @@ def test_a_list_is_asked_with_sampling_options_and_a_seed_of_its_own() -> None:
     """A chat gets one user message, temperature, top_p, token limit and a seed; each sample has another seed."""
     with FakeServer(WORLD) as fake:
         assert values(opened(fake)) == ["Norwegian krone"]  # the critic does not believe in the euro
-        first, second, *_ = (request.body for request in fake.asked if "Norway" in prompt_of(request))
+        first, second, *_ = (request.body for request in fake.asked if "Norway uses the [B]" in prompt_of(request))
     with FakeServer(WORLD) as fake:
         values(opened(fake))
-        again = [request.body.get("seed") for request in fake.asked if "Norway" in prompt_of(request)]
+        again = [request.body.get("seed") for request in fake.asked if "Norway uses the [B]" in prompt_of(request)]
 
     assert first["messages"] == [
         {
