@@ -15,12 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
-
-from hapax.llm_oracle.prompts import critic_prompt
-from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
-from hapax.llm_oracle.scripted import ScriptedModel
 
 Reply = tuple[int, Any, Mapping[str, str]]
 """Status, body (JSON if it is no bytes), headers."""
@@ -28,7 +25,12 @@ Reply = tuple[int, Any, Mapping[str, str]]
 Changed = Callable[[Any], Any]
 """Makes another body of the right one."""
 
-FRAME = critic_prompt("{}").split("{}")
+FRAME = (
+    "For the following question, please answer in a normal life scenario with no special consideration:\n"
+    "Question: Is the following statement correct? Please answer yes or no\nStatement: ",
+    "\nAnswer:",
+)
+"""What stands before and behind a claim in a question to a critic."""
 SCRIPT = {
     "critic": {"Paris is the capital of France.": 0.99},
     "likelihood": {"Paris is the capital of France.": -5.0, "France capital the of is Paris.": -30.0},
@@ -122,8 +124,8 @@ class FakeServer:
     upstream: str = ""
 
     def __post_init__(self) -> None:
-        merged = {part: {**SCRIPT.get(part, {}), **self.script.get(part, {})} for part in {*SCRIPT, *self.script}}
-        self.model = ScriptedModel(merged)
+        parts = {"generate", *SCRIPT, *self.script}
+        self._world = {part: {**SCRIPT.get(part, {}), **self.script.get(part, {})} for part in parts}
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._at_once = 0
@@ -156,11 +158,11 @@ class FakeServer:
             number = len(self.asked)
         fault = self.misbehave(number, asked)
         if callable(fault):
-            status, body, headers = self._answer(asked)
+            status, body, headers = self.answer(asked)
             return status, fault(body), headers
-        return self._answer(asked) if fault is None else fault
+        return self.answer(asked) if fault is None else fault
 
-    def _answer(self, asked: Asked) -> Reply:
+    def answer(self, asked: Asked) -> Reply:
         if self.upstream:
             return _forwarded(asked, self.upstream)
         kind = asked.path.removeprefix("/v1/").removeprefix("/")
@@ -181,13 +183,14 @@ class FakeServer:
             return self._echo(prompt)
         if prompt.startswith(FRAME[0]):
             return self._verdict(body, prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]), is_chat)
-        request = GenerationRequest(prompt)
-        (generation,) = self.model.generate([request], GenerationParameters())
-        return self._choices([generation.text], is_chat, prompt)
+        known = self._world["generate"]
+        longest = max((part for part in known if part in prompt), key=len, default=None)
+        said = self._world["defaults"]["generate"] if longest is None else known[longest]
+        text = said if isinstance(said, str) else "\n".join(f"{place}. {value}." for place, value in enumerate(said, 1))
+        return self._choices([text], is_chat, prompt)
 
     def _verdict(self, body: dict[str, Any], claim: str, is_chat: bool) -> Any:
-        (score,) = self.model.probabilities([claim])
-        yes = min(max(score.probability, 1e-9), 1 - 1e-9)
+        yes = min(max(self._probability(claim), 1e-9), 1 - 1e-9)
         count = body.get("n", 1) if "n" not in self.lacks else 1
         stream = random.Random(f"{body.get('seed')} {claim}")
         said = [" Yes." if stream.random() < yes else " No." for _ in range(count)]
@@ -203,11 +206,11 @@ class FakeServer:
         return reply
 
     def _echo(self, text: str) -> Any:
-        (score,) = self.model.log_likelihoods([text])
         words = text.split(" ")
         tokens = [words[0], *(" " + word for word in words[1:]), " more"]
         offsets = [sum(map(len, tokens[:place])) for place in range(len(tokens))]
-        mean = score.total / max(1, len(words) - 1)
+        total = self._world["likelihood"].get(text, self._world["defaults"]["likelihood"])
+        mean = total / max(1, len(words) - 1)
         reply = self._choices(["".join(tokens)], False, text)
         reply["usage"]["prompt_tokens"] = len(words)
         reply["choices"][0]["logprobs"] = {
@@ -219,8 +222,11 @@ class FakeServer:
 
     def _decision(self, body: dict[str, Any], _: bool) -> Any:
         claim = body["state"].removeprefix(FRAME[0]).removesuffix(FRAME[1])
-        (score,) = self.model.probabilities([claim])
-        return {"answers": {"holds": {"type": "noul", "noul": score.probability}}, "usage": {"input_tokens": 9}}
+        holds = {"type": "noul", "noul": self._probability(claim)}
+        return {"answers": {"holds": holds}, "usage": {"input_tokens": 9}}
+
+    def _probability(self, claim: str) -> float:
+        return float(self._world["critic"].get(claim, self._world["defaults"]["critic"]))
 
     def _tokens(self, body: dict[str, Any], _: bool) -> Any:
         return {"tokens": [ord(letter) for letter in body["prompt"]]}
@@ -296,3 +302,27 @@ def _forwarded(asked: Asked, upstream: str) -> Reply:
             return response.status, response.read(), {}
     except urllib.error.HTTPError as fault:
         return fault.code, fault.read(), {}
+
+
+# Batches
+
+NOWHERE = "http://127.0.0.1:9/v1"
+"""Nothing listens there, so whatever is sent fails."""
+
+
+def queue_files(queue: Path) -> list[Path]:
+    """The files of an offline queue that hold requests."""
+    numbered = sorted(queue.parent.glob(f"{queue.stem}-*{queue.suffix}"))
+    return [file for file in (queue, *numbered) if file.read_text("utf-8")]
+
+
+def answered(queue: Path, results: Path, fake: FakeServer) -> list[dict[str, Any]]:
+    """Answers a queue as a batch service does, in another order, and gives its requests."""
+    requests = [json.loads(line) for file in queue_files(queue) for line in file.read_text("utf-8").splitlines()]
+    lines = []
+    for request in reversed(requests):
+        status, body, _ = fake.reply(Asked(request["url"], request["body"], None))
+        response = {"status_code": status, "request_id": "r", "body": body}
+        lines.append({"id": "b", "custom_id": request["custom_id"], "response": response, "error": None})
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return requests

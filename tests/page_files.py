@@ -14,9 +14,8 @@ from booqa_fixture import planted
 from cli_fixture import run
 from entailment_fixture import PEOPLE, PLACES, checkpoint
 from lint_fixture import FILES, RULES
-from openai_fake import FakeServer
-from test_oracle_openai_batch import answered
-from test_oracle_plug_ins import EXAMPLE, install
+from openai_fake import FakeServer, answered
+from plug_in_fixture import EXAMPLE, install
 from votes_fixture import fill_csv, fill_page
 
 from hapax.evaluation.entailment.pairs import read_levy_holt

@@ -36,7 +36,7 @@ NOT_RUN = {
     r"calibrate --critic paraphrased": "needs facts of references that a model has proposed; test_promises",
     r"^search .*--executor ray": "needs a cluster; test_cluster",
     r"--figure (4|13)": "needs rules with statements at both ends, by more than one method; test_likelihoods",
-    r"--judge vectors:": "needs a table of word vectors that has to be downloaded; test_oracle_vectors",
+    r"--judge vectors:": "needs a table of word vectors that has to be downloaded; test_word_vectors",
     r"winograd learn": "learns for minutes",
 }
 """Patterns of commands that are not run, each with its reason."""

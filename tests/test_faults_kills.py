@@ -15,8 +15,7 @@ import pytest
 from fault_harness import SEARCH, Command, Stage, Warm, die, is_same, journal, lost, simulate, undisturbed, with_rules
 from money_fixture import RULES as MONEY
 from money_fixture import WORLD
-from openai_fake import FakeServer
-from test_oracle_openai_batch import answered
+from openai_fake import FakeServer, answered
 from votes_fixture import fill_csv
 
 from hapax.commands.console import BUDGET_REACHED

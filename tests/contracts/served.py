@@ -1,0 +1,91 @@
+"""Searches and goals about currencies, on a server that `openai_fake` imitates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cli_fixture import EVERY_END, invoke
+from click.testing import Result
+from money_fixture import RULES
+from openai_fake import FRAME, Asked, FakeServer
+
+import hapax
+
+CLAIMS = [f"Milk is in naan {number}." for number in range(12)]
+RETRY_AT_ONCE = {"Retry-After": "0"}
+FILTERED = {"error": {"message": "The response was filtered", "param": "prompt", "code": "content_filter"}}
+
+
+def models_file(folder: Path, fake: FakeServer | None = None, **fields: Any) -> str:
+    """A file of aliases in which `small` is the server's model."""
+    entry = {"model_id": "small", "model_name": "tiny", "api_base": fake.url if fake else None, **fields}
+    path = folder / "models.yaml"
+    path.write_text(json.dumps([{name: value for name, value in entry.items() if value is not None}]), "utf-8")
+    return str(path)
+
+
+def opened(fake: FakeServer, folder: Path | None = None, likelihood: str = "frequency", **fields: Any) -> hapax.Models:
+    """Models of the server, by its URL or, with a folder, by an alias."""
+    if folder is None:
+        return hapax.open_models(f"openai:tiny@{fake.url}", likelihood=likelihood)
+    return hapax.open_models("openai:small", likelihood=likelihood, aliases=Path(models_file(folder, fake, **fields)))
+
+
+def probabilities(models: hapax.Models, claims: list[str]) -> list[float]:
+    return [score.probability for score in models.critic.probabilities(claims)]
+
+
+def values(models: hapax.Models, kb: hapax.KnowledgeBase | None = None, **settings: Any) -> list[Any]:
+    """The currencies of Norway by the model, asked in two samples unless settings say otherwise."""
+    options = hapax.QueryOptions(settings=hapax.SearchSettings(**{"profile": "hapax", **settings}))
+    goal, rules = "uses_currency('Norway', X)", hapax.parse_rules(RULES)
+    with kb or hapax.KnowledgeBase() as opened_kb:
+        return [row["X"] for row in hapax.query(goal, rules, opened_kb, models=models, options=options)]
+
+
+def search(folder: Path, model: str, *options: str, database: str = "kb.db") -> Result:
+    """`hapax search` over the rule about currencies; its knowledge base lies in the folder."""
+    (folder / "money.rules").write_text(RULES, "utf-8")
+    given = ("-m", model, "--db", folder / database, "--no-progress", *EVERY_END)
+    return invoke("search", folder / "money.rules", *given, *options)
+
+
+def found(folder: Path, database: str = "kb.db") -> tuple[set[str], set[tuple[str, str, str]]]:
+    """The facts without what names the model, and the statements of both ends."""
+    exported = invoke("export", "--db", folder / database, "--format", "csv").stdout
+    with hapax.KnowledgeBase(folder / database, read_only=True) as kb:
+        return set(exported.splitlines()), {(row.distribution, row.premise, row.conclusion) for row in kb.statements()}
+
+
+def spending(folder: Path, database: str = "kb.db") -> dict[str, Any]:
+    """The sums of the ledger."""
+    rows = json.loads(invoke("ledger", "--db", folder / database, "--json").stdout)["spending"]
+    return {name: sum(row[name] or 0 for row in rows) for name in rows[0] if name not in ("model", "role")}
+
+
+def flat(result: Result) -> str:
+    """What a command printed, in one line."""
+    return " ".join(result.output.split())
+
+
+def prompt_of(asked: Asked) -> str:
+    return str(asked.body["messages"][-1]["content"] if "messages" in asked.body else asked.body.get("prompt", ""))
+
+
+def is_judging(asked: Asked) -> bool:
+    """True for a question to the critic."""
+    return not asked.body.get("echo") and prompt_of(asked).startswith(FRAME[0])
+
+
+def is_listing(asked: Asked) -> bool:
+    """True for a question for values, in the words of the paper's code."""
+    return prompt_of(asked).startswith("Give me")
+
+
+def evaluator(model: str, **options: Any) -> Any:
+    """A model that ranks texts or names, by its string."""
+    return hapax.open_models(
+        f"scripted:{Path(__file__).with_name('nothing.json')}", evaluator=model, **options
+    ).evaluator

@@ -1,0 +1,317 @@
+"""A model on a server is probed once: for what it can do, for the words that it understands, and for its critic's bias."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke
+from click.testing import Result
+from money_fixture import RULES, WORLD
+from openai_fake import Asked, FakeServer, Reply
+from served import flat, found, models_file, opened, prompt_of, search
+
+import hapax
+
+PLAIN = ("--profile", "hapax", "--likelihood", "frequency")
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HAPAX_ALIASES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def calls(result: Result) -> dict[str, int]:
+    """Calls by role, of a search with --json."""
+    return {role: sent["calls"] for role, sent in json.loads(result.stdout)["calls"].items() if sent["calls"]}
+
+
+def answering_as(version: str) -> Any:
+    """A server that says that another version answers, with the answers of before."""
+    second = FakeServer(WORLD)
+
+    def misbehave(number: int, asked: Asked) -> Reply | None:
+        status, body, headers = second.answer(asked)
+        return status, ({**body, "model": version} if status == 200 else body), headers
+
+    return misbehave
+
+
+# What it can do
+
+
+def test_a_resumed_run_needs_no_server(tmp_path: Path) -> None:
+    """What probes found is in the knowledge base: the same search again runs with the server switched off."""
+    with FakeServer(WORLD) as fake:
+        url = f"openai:tiny@{fake.url}"
+        first = search(tmp_path, url, "--evaluator", url, "--json", "--profile", "hapax")
+        sent = len(fake.asked)
+    again = search(tmp_path, url, "--evaluator", url, "--json", "--profile", "hapax")
+
+    assert (first.exit_code, again.exit_code) == (0, 0), again.output
+    assert sum(calls(first).values()) == sent
+    assert calls(first)["probe"] > 0
+    assert calls(again) == {}
+
+
+def test_a_plan_probes_and_writes_nothing(tmp_path: Path) -> None:
+    """A plan of a new knowledge base makes no file; one of a known one takes what is stored."""
+    (tmp_path / "money.rules").write_text(RULES, "utf-8")
+    with FakeServer(WORLD) as fake:
+        line = ("plan", tmp_path / "money.rules", "-m", f"openai:tiny@{fake.url}", "--db", tmp_path / "kb.db")
+        planned = invoke(*line)
+        probed = len(fake.asked)
+        assert not (tmp_path / "kb.db").exists()
+        search(tmp_path, f"openai:tiny@{fake.url}")
+        sent = len(fake.asked)
+        known = invoke(*line)
+
+    assert (planned.exit_code, known.exit_code) == (0, 0), known.output
+    assert probed > 0
+    assert len(fake.asked) == sent
+
+
+def test_a_changed_server_is_found_out_by_its_first_answer(tmp_path: Path) -> None:
+    """Another version than the probed one ends the run unless it is asked anew; answers of two versions never mix."""
+    with FakeServer(WORLD) as fake:
+        url = f"openai:tiny@{fake.url}"
+        fake.misbehave = lambda number, asked: (503, {}, {"Retry-After": "9999"}) if number > 12 else None
+        cut = search(tmp_path, url, *PLAIN)
+        fake.misbehave = answering_as("tiny-2")
+        moved = search(tmp_path, url, *PLAIN)
+        anew = search(tmp_path, url, *PLAIN, "--probe-again")
+        done = search(tmp_path, url, *PLAIN, "--json")
+    with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        versions = [call.model for call in kb.calls().values() if call.role in ("knowledge", "critic")]
+
+    assert (cut.exit_code, moved.exit_code, anew.exit_code) == (1, 1, 0), anew.output
+    assert "tiny-2" in flat(moved)
+    assert "--probe-again" in flat(moved)
+    assert {"tiny-2" in version for version in versions} == {True, False}
+    assert not set(calls(done)) - {"likelihood"}
+
+
+def test_a_named_revision_is_taken_at_its_word(tmp_path: Path) -> None:
+    """With `revision` in the alias, what the server calls itself does not matter; a new one probes and asks anew."""
+    with FakeServer(WORLD) as fake:
+        options = (*PLAIN, "--json", "--aliases", models_file(tmp_path, fake, revision="2026-08"))
+        first = search(tmp_path, "openai:small", *options)
+        fake.misbehave = answering_as("tiny-2")
+        same = search(tmp_path, "openai:small", *options)
+        models_file(tmp_path, fake, revision="2026-09")
+        renewed = search(tmp_path, "openai:small", *options)
+
+    asked = ("probe", "knowledge", "critic")
+    assert not set(calls(same)) & set(asked)
+    assert [calls(renewed)[role] for role in asked] == [calls(first)[role] for role in asked]
+
+
+def test_a_server_that_learnt_something_is_probed_again(tmp_path: Path) -> None:
+    """A vote stays a vote until --probe-again finds log-probabilities; from then on these stay."""
+    with FakeServer(WORLD, frozenset({"logprobs", "systemone"})) as fake:
+        search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN)
+        fake.lacks = frozenset({"systemone"})
+        unchanged = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--json")
+        again = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--json", "--probe-again")
+        later = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--json")
+
+    assert "critic" not in calls(unchanged)
+    assert calls(again)["critic"] > 0
+    assert "critic" not in calls(later)
+
+
+def test_a_probe_that_failed_is_no_finding(tmp_path: Path) -> None:
+    """A model that was not there is looked for again by the next command."""
+    missing = (404, {"error": {"message": "model not found"}}, {})
+    with FakeServer(WORLD, misbehave=lambda number, asked: missing) as fake:
+        failed = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN)
+        fake.misbehave = lambda number, asked: None
+        done = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN)
+
+    assert (failed.exit_code, done.exit_code) == (1, 0), done.output
+    assert "model not found" in flat(failed)
+
+
+def test_every_experiment_takes_aliases(tmp_path: Path) -> None:
+    """`evaluate probe`, `evaluate likelihood` and `query --ask` ask a model by its alias, and again without a request."""
+    with FakeServer(WORLD) as fake:
+        given = ("--aliases", models_file(tmp_path, fake), "--db", tmp_path / "kb.db")
+        rules = tmp_path / "money.rules"
+        assert search(tmp_path, "openai:small", "--aliases", str(given[1])).exit_code == 0
+        commands: list[tuple[str | Path, ...]] = [
+            ("evaluate", "probe", "-m", "openai:small", *given, "--sample", "2"),
+            ("evaluate", "likelihood", "--rules", rules, "--evaluator", "openai:small", *given),
+            ("query", "uses_currency(X, Y)", "--rules", rules, "--ask", "-m", "openai:small", *given),
+        ]
+        results = [invoke(*command) for command in commands]
+        sent = len(fake.asked)
+        results += [invoke(*command) for command in commands]
+
+    assert [result.exit_code for result in results] == [0] * 6, [result.output for result in results]
+    assert len(fake.asked) == sent
+
+
+# The words that it understands
+
+
+def worded(word: str) -> FakeServer:
+    """A server that lists well-known answers only where its question holds this word."""
+    known = ("Germany", "Austria", "Hungary", "Serbia", "Romania", "Slovakia", "Croatia", "Bulgaria")
+
+    def misbehave(number: int, asked: Asked) -> Any:
+        prompt = prompt_of(asked)
+
+        def change(body: Any) -> Any:
+            values = list(known) if word in prompt else []
+            text = "\n".join(f"{place}. {value}" for place, value in enumerate(values, 1)) or "I do not know"
+            if "JSON" in prompt and values:
+                text = json.dumps({"values": values})
+            body["choices"][0]["message"]["content"] = text
+            return body
+
+        is_listing = "Danube" in prompt and "messages" in asked.body and not asked.body.get("logprobs")
+        return change if is_listing else None
+
+    return FakeServer({**WORLD, "defaults": {**WORLD["defaults"], "generate": []}}, misbehave=misbehave)
+
+
+@pytest.mark.parametrize(("word", "profile"), [("JSON object", "json"), ("in the format “", "paper")])
+def test_the_profile_that_the_model_understands_is_chosen_and_kept(word: str, profile: str, tmp_path: Path) -> None:
+    """The profile with most known answers words the search, is told with its score, and is not probed again."""
+    with worded(word) as fake:
+        first = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency")
+        asked = len(fake.asked)
+        again = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency")
+        sent = len(fake.asked)
+        anew = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--probe-again")
+
+    assert (first.exit_code, again.exit_code) == (0, 0), first.output
+    assert f"profile {profile}:" in flat(first)
+    assert "known answers" in flat(first)
+    assert f"profile {profile}" in flat(again)
+    assert "known answers" not in flat(again)
+    assert sent == asked
+    assert "known answers" in flat(anew)
+
+
+def test_a_named_profile_is_not_probed(tmp_path: Path) -> None:
+    """`--profile plain` asks in these words at once; an unknown name is wrong usage that lists the names."""
+    with FakeServer(WORLD) as fake:
+        result = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--profile", "plain")
+        lists = [prompt_of(asked) for asked in fake.asked if prompt_of(asked).startswith(("List", "Give", "Name"))]
+        unknown = search(tmp_path, f"openai:tiny@{fake.url}", "--profile", "chatty")
+
+    assert result.exit_code == 0, result.output
+    assert "known answers" not in flat(result)
+    assert any(prompt.startswith("List 50 examples of") for prompt in lists)
+    assert (unknown.exit_code, "few-shot" in flat(unknown)) == (2, True)
+    with pytest.raises(hapax.HapaxError, match="few-shot"):
+        hapax.SearchSettings(profile="x")
+
+
+def test_a_model_that_knows_little_is_searched_premise_first(tmp_path: Path) -> None:
+    """Below three quarters of the known answers the order changes, also when the choice is stored; --plan goes first."""
+    with worded("Give me") as fake:
+        model = f"openai:tiny@{fake.url}"
+        results = [search(tmp_path, model, "--likelihood", "frequency") for _ in range(2)]
+        search(tmp_path, model, "--likelihood", "frequency", "--plan", "conclusion-first")
+    with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        plans = [str(run.settings["plan"]) for run in kb.runs()]
+
+    assert all("premise first" in flat(result) for result in results)
+    assert set(plans) == {"premise-first", "conclusion-first"}
+
+
+def test_answers_in_older_words_are_not_paid_for_again(tmp_path: Path) -> None:
+    """A knowledge base that has answers of the model in the profile hapax goes on in it."""
+    with FakeServer(WORLD) as fake:
+        search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN)
+        asked = len(fake.asked)
+        result = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency")
+
+    assert result.exit_code == 0, result.output
+    assert "profile hapax" in flat(result)
+    assert len(fake.asked) == asked
+
+
+def test_json_is_demanded_only_of_a_server_that_can(tmp_path: Path) -> None:
+    """A JSON schema goes to a server whose reply follows one; otherwise words alone ask, and the report says so."""
+
+    def obedient(number: int, asked: Asked) -> Any:
+        def structured(body: Any) -> Any:
+            body["choices"][0]["message"]["content"] = '{"values": ["red", "green"]}'
+            return body
+
+        return structured if "response_format" in asked.body else None
+
+    formats: list[list[Any]] = []
+    said = []
+    for number, misbehave in enumerate((obedient, lambda number, asked: None)):
+        with FakeServer(WORLD, misbehave=misbehave) as fake:
+            options = ("--likelihood", "frequency", "--profile", "json")
+            said.append(flat(search(tmp_path, f"openai:tiny@{fake.url}", *options, database=f"{number}.db")))
+            lists = [asked.body for asked in fake.asked if prompt_of(asked).startswith("List ")]
+            formats.append([body.get("response_format") for body in lists])
+
+    assert formats[0]
+    assert all(form["json_schema"]["schema"]["required"] == ["values"] for form in formats[0])
+    assert set(formats[1]) == {None}
+    assert "structured output" not in said[0]
+    assert "structured output" in said[1]
+
+
+def test_chats_carry_system_prompt_template_and_effort(tmp_path: Path) -> None:
+    """The chat settings of an alias are in every request, and a model with other settings is asked anew."""
+    (tmp_path / "my.jinja").write_text("{% for m in messages %}{{ m.content }}{% endfor %}", "utf-8")
+    with FakeServer(WORLD) as fake:
+        settings = {"chat_template": "my.jinja", "reasoning_effort": "low"}
+        aliases = models_file(tmp_path, fake, system_prompt="Briefly.", **settings)
+        first = search(tmp_path, "openai:small", *PLAIN, "--aliases", aliases, "--json")
+        bodies = [asked.body for asked in fake.asked]
+        models_file(tmp_path, fake, system_prompt="At length.", **settings)
+        other = search(tmp_path, "openai:small", *PLAIN, "--aliases", aliases, "--json")
+
+    assert all(body["messages"][0] == {"role": "system", "content": "Briefly."} for body in bodies)
+    assert {body["reasoning_effort"] for body in bodies} == {"low"}
+    assert all("m.content" in body["chat_template"] for body in bodies)
+    assert calls(other)["knowledge"] == calls(first)["knowledge"]
+
+
+# A critic that says no to everything
+
+
+@pytest.mark.parametrize(("truths", "accepted"), [(0.05, True), (0.9, False)], ids=["says no", "knows truths"])
+def test_a_critic_that_says_no_to_known_truths_ranks_the_values(truths: float, accepted: bool, tmp_path: Path) -> None:
+    """Only of a critic that denies known truths, too, the better half of a question's values is accepted."""
+    world = {**WORLD, "critic": {"Oslo is a city in Norway.": 0.06}, "defaults": {**WORLD["defaults"], "critic": 0.05}}
+
+    def truthful(number: int, asked: Asked) -> Any:
+        def change(body: Any) -> Any:
+            entries = [{"token": " yes", "logprob": -0.1}, {"token": " no", "logprob": -2.4}]
+            body["choices"][0]["logprobs"] = {"content": [{"top_logprobs": entries}]}
+            return body
+
+        prompt = prompt_of(asked)
+        return (
+            change
+            if truths > 0.5 and "Danube" in prompt and "Germany" in prompt and asked.body.get("logprobs")
+            else None
+        )
+
+    world["critic"] |= {"Paris is the capital of France.": 0.99}
+    with FakeServer(world, misbehave=truthful) as fake:
+        result = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN)
+        stated = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--fact-threshold", "0.5", database="own.db")
+
+    assert (result.exit_code, stated.exit_code) == (0, 0), result.output
+    assert (len(found(tmp_path)[0]) > 1) is accepted
+    assert len(found(tmp_path, "own.db")[0]) == 1  # a threshold of the user's holds
+
+
+def test_opening_a_model_from_python_needs_no_knowledge_base() -> None:
+    """Models without a journal are probed all the same."""
+    with FakeServer() as fake:
+        assert opened(fake).critic.probabilities(["Milk is in naan."])

@@ -1,0 +1,646 @@
+"""Models on OpenAI-compatible servers: what leaves on the wire, how replies are read, and what happens when they fail."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cli_fixture import invoke
+from money_fixture import WORLD
+from openai_fake import FAULTS, FRAME, Asked, FakeServer, Faulty, Reply
+from served import CLAIMS, flat, found, is_judging, is_listing, opened, probabilities, prompt_of, search, values
+
+import hapax
+
+KEY = "sk-planted-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine's key and server are none of the tests'."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HAPAX_ALIASES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+# What is asked and read
+
+
+def test_a_list_is_asked_with_sampling_options_and_a_seed_of_its_own() -> None:
+    """A chat gets one user message, temperature, top_p, token limit and a seed; each sample has another seed."""
+    with FakeServer(WORLD) as fake:
+        assert values(opened(fake)) == ["Norwegian krone"]  # the critic does not believe in the euro
+        first, second, *_ = (request.body for request in fake.asked if "Norway uses the [B]" in prompt_of(request))
+    with FakeServer(WORLD) as fake:
+        values(opened(fake))
+        again = [request.body.get("seed") for request in fake.asked if "Norway uses the [B]" in prompt_of(request)]
+
+    assert first["messages"] == [
+        {
+            "role": "user",
+            "content": "Give me 50 values of B to fill in the sentence 'Norway uses the [B]' in the format '1. value.', "
+            "where B is a currency.",
+        }
+    ]
+    assert (first["model"], first["temperature"], first["top_p"]) == ("tiny", 0.7, 1.0)
+    assert first["max_tokens"] > 100
+    assert again[:2] == [first["seed"], second["seed"]]
+    assert first["seed"] != second["seed"]
+
+
+@pytest.mark.parametrize("lacks", [frozenset({"systemone", "tokenize"}), frozenset({"chat", "systemone", "tokenize"})])
+def test_values_that_are_known_are_left_out_of_the_next_list(lacks: frozenset[str]) -> None:
+    """A chat is told what not to give, a completion goes on with the list."""
+    with FakeServer(WORLD, lacks) as fake:
+        values(opened(fake))
+        second = [prompt_of(request) for request in fake.asked if is_listing(request)][1]
+
+    if "chat" in lacks:
+        assert second.endswith("\n1. Norwegian krone.\n2. euro.")
+    else:
+        assert second.endswith(" Do not generate these values: Norwegian krone, euro.")
+
+
+def test_values_that_a_reply_repeats_against_the_request_are_dropped(tmp_path: Path) -> None:
+    """A model that says excluded values again adds none of them."""
+    with FakeServer(WORLD) as fake, hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+        values(opened(fake), kb)
+    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+        listed = [fact.arguments for fact in kb.facts("uses_currency")]
+
+    assert listed == [("Norway", "Norwegian krone")]
+
+
+@pytest.mark.parametrize("lacks", [frozenset({"systemone"}), frozenset({"chat", "systemone"})])
+def test_a_critic_reads_the_likeliest_first_tokens(lacks: frozenset[str]) -> None:
+    """P(yes) is softmax over yes and no alone, from chats and from completions, asked in the paper's words."""
+    with FakeServer({"critic": {"Milk is in naan.": 0.25}}, lacks) as fake:
+        models = opened(fake)
+        assert probabilities(models, ["Milk is in naan."]) == [pytest.approx(0.25)]
+        body = fake.asked[-1]
+
+    assert prompt_of(body) == (
+        "For the following question, please answer in a normal life scenario with no special consideration:\n"
+        "Question: Is the following statement correct? Please answer yes or no\n"
+        "Statement: Milk is in naan.\n"
+        "Answer:"
+    )
+    assert ("prompt" in body.body) == ("chat" in lacks)
+
+
+def test_a_likelihood_is_read_from_the_echo() -> None:
+    """ln P is summed over the text's tokens but the first; the token of answer is not counted."""
+    with FakeServer({"likelihood": {"Milk is in naan.": -9.0}}) as fake:
+        models = opened(fake, likelihood=f"openai:tiny@{fake.url}")
+        milk, single, empty = models.likelihood.log_likelihoods(["Milk is in naan.", "Milk", ""])
+
+    assert (milk.total, milk.token_count) == (pytest.approx(-9.0), 3)
+    assert single.token_count == empty.token_count == 0
+
+
+def test_a_likelihood_is_read_from_prompt_logprobs() -> None:
+    """A server that ignores echo but knows vLLM's prompt_logprobs scores by these."""
+
+    def scores(number: int, asked: Asked) -> Reply | None:
+        if "prompt_logprobs" not in asked.body:
+            return None
+        score = -1.0 if asked.body["prompt"].startswith("Paris") else -2.0
+        words = asked.body["prompt"].split()
+        places = [None, *({str(place): {"logprob": score, "rank": 1}} for place in range(1, len(words)))]
+        return 200, {"model": "tiny", "choices": [{"text": " x", "prompt_logprobs": places}]}, {}
+
+    with FakeServer(lacks=frozenset({"echo", "systemone"}), misbehave=scores) as fake:
+        models = opened(fake, likelihood=f"openai:tiny@{fake.url}")
+        (score,) = models.likelihood.log_likelihoods(["Milk is in naan."])
+
+    assert (score.total, score.token_count) == (-6.0, 3)
+
+
+def test_text_of_the_chat_frame_is_taken_out() -> None:
+    """A value cannot speak as the chat's other side."""
+    with FakeServer() as fake:
+        probabilities(opened(fake), ["Milk<|im_<|x|>end|> is<s> in</s> naan."])
+
+        assert prompt_of(fake.asked[-1]) == "Milk is in naan.".join(FRAME)
+
+
+PROFILES = {
+    "paper": "Give me 50 values of B to fill in the sentence “uses_currency(Norway, B)” in the format “1. value.”, "
+    "where B is a Currency.",
+    "plain": 'List 50 examples of a currency such that "Norway uses the ___" is true. '
+    "Answer with a numbered list of names only.",
+    "json": 'List 50 examples of a currency such that "Norway uses the ___" is true. '
+    'Answer with one JSON object and nothing else, in the form {"values": ["first", "second"]}.',
+    "few-shot": "Answer the last question in the way the others are answered: with a numbered list and nothing else.",
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_words_of_a_profile_are_asked_to_the_letter(profile: str) -> None:
+    """Each profile asks in the words that the page about profiles shows."""
+    with FakeServer(WORLD) as fake:
+        values(opened(fake), profile=profile, calls_per_question=1)
+        asked = [prompt_of(request) for request in fake.asked]
+    page = (Path(__file__).parents[2] / "docs" / "profiles.md").read_text("utf-8")
+    section = page.split(f"### `{profile}`\n")[1].split("\n### ")[0]
+
+    listed = [prompt for prompt in asked if prompt.startswith(PROFILES[profile])]
+    assert len(listed) == 1
+    assert profile == "few-shot" or listed == [PROFILES[profile]]
+    assert listed[0].split()[0:2] == section.split("```text\n")[1].split()[0:2]
+
+
+# What is probed
+
+
+def test_a_server_without_chat_is_asked_by_completions(tmp_path: Path) -> None:
+    """A 500 to a chat, as servers give without a chat template, leads to completions, and so does `completion: true`."""
+
+    def no_template(number: int, asked: Asked) -> Reply | None:
+        return (500, {"error": "no chat template"}, {}) if "messages" in asked.body else None
+
+    with FakeServer(WORLD, misbehave=no_template) as fake:
+        assert values(opened(fake)) == ["Norwegian krone"]
+    with FakeServer(WORLD) as fake:
+        assert values(opened(fake, tmp_path, completion=True)) == ["Norwegian krone"]
+        assert set(fake.paths()) == {"/v1/completions"}
+
+
+def test_options_that_a_model_refuses_are_left_out() -> None:
+    """max_tokens becomes max_completion_tokens, and a refused temperature goes."""
+
+    def particular(number: int, asked: Asked) -> Reply | None:
+        if "max_tokens" in asked.body:
+            return 400, {"error": {"message": "Unsupported: 'max_tokens'. Use 'max_completion_tokens'."}}, {}
+        if "top_k" in asked.body:
+            return 400, {"error": {"message": "Unrecognized request argument supplied: top_k"}}, {}
+        if "temperature" in asked.body:
+            return 400, {"error": {"message": "'temperature' does not support 0.7 with this model."}}, {}
+        return None
+
+    with FakeServer(WORLD, misbehave=particular) as fake:
+        assert values(opened(fake)) == ["Norwegian krone"]
+        body = [request for request in fake.asked if is_listing(request)][-1].body
+
+    assert "max_completion_tokens" in body
+    assert not {"temperature", "top_k", "repeat_penalty"} & set(body)
+
+
+@pytest.mark.parametrize("lacks", [{"logprobs"}, {"logprobs", "n"}, {"logprobs", "chat"}])
+def test_a_critic_without_log_probabilities_votes(lacks: set[str]) -> None:
+    """Ten samples vote, in one request or in ten."""
+    with FakeServer({"critic": {"Sure.": 1.0, "Never.": 0.0}}, frozenset({*lacks, "systemone"})) as fake:
+        models = opened(fake)
+        before = len(fake.asked)
+        assert probabilities(models, ["Sure.", "Never."]) == [1.0, 0.0]
+        sent = fake.asked[before:]
+
+    assert "vote" in models.critic.identity.revision
+    assert len(sent) == (20 if "n" in lacks else 2)
+    assert sum(request.body.get("n", 1) for request in sent) == 20
+
+
+def test_a_decision_endpoint_comes_before_a_vote() -> None:
+    """`transformers serve` gives no log-probabilities, but probabilities of decisions."""
+    with FakeServer({"critic": {"Milk is in naan.": 0.3}}, frozenset({"logprobs"})) as fake:
+        assert probabilities(opened(fake), ["Milk is in naan."]) == [0.3]
+        assert "systemone" in fake.paths()[-1]
+
+
+def test_a_critic_that_says_neither_is_refused() -> None:
+    """A model that answers a yes-no question otherwise cannot be a critic, and the error says what to choose."""
+
+    def babbles(number: int, asked: Asked) -> Reply | None:
+        text = "Well ..."
+        return 200, {"choices": [{"message": {"content": text}, "text": text}] * asked.body.get("n", 1)}, {}
+
+    with FakeServer(misbehave=babbles) as fake, pytest.raises(hapax.HapaxError, match="critic"):
+        opened(fake)
+
+
+def echo(scores: Callable[[str], list[float | None]]) -> Any:
+    """A server that echoes texts with these log-probabilities."""
+
+    def misbehave(number: int, asked: Asked) -> Reply | None:
+        if not asked.body.get("echo"):
+            return None
+        text = asked.body["prompt"]
+        found = scores(text)
+        places = [*range(len(text))][-len(found) :]
+        logprobs = {"tokens": [text[place] for place in places], "token_logprobs": found, "text_offset": places}
+        return 200, {"choices": [{"text": text, "logprobs": logprobs}], "usage": {"prompt_tokens": len(text)}}, {}
+
+    return misbehave
+
+
+SCORELESS: dict[str, tuple[set[str], Any]] = {
+    "echo ignored": ({"echo"}, None),
+    "chat alone": ({"completions"}, None),
+    "scores of chance": (set(), echo(lambda text: [None, *[0.0] * (len(text) - 1)])),
+    "part of the text": (set(), echo(lambda text: [-float(len(text))])),
+    "no number": (set(), echo(lambda text: [None, *[math.nan] * (len(text) - 1)])),
+    "above 0": (set(), echo(lambda text: [None, *[5.0 + len(text)] * (len(text) - 1)])),
+}
+
+
+@pytest.mark.parametrize(("lacks", "misbehave"), SCORELESS.values(), ids=SCORELESS)
+def test_a_server_that_scores_no_text_is_refused_at_start(lacks: set[str], misbehave: Any, tmp_path: Path) -> None:
+    """Two known texts find out what is no likelihood; with the ranker that the message names the search works."""
+    options = {} if misbehave is None else {"misbehave": misbehave}
+    with FakeServer(WORLD, frozenset({"systemone", *lacks}), **options) as fake:
+        refused = search(tmp_path, f"openai:tiny@{fake.url}")
+        helped = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--profile", "hapax")
+
+    assert refused.exit_code == 1, refused.output
+    assert "--likelihood frequency" in flat(refused)
+    assert helped.exit_code == 0, helped.output
+
+
+@pytest.mark.parametrize(
+    ("reply", "remedy"),
+    [
+        ((401, {"error": {"message": f"Bad key {KEY}"}}, {}), "OPENAI_API_KEY"),
+        ((429, {"error": {"message": "over quota", "code": "insufficient_quota"}}, {}), "quota"),
+        ((429, {}, {"Retry-After": "86400"}), "same command"),
+    ],
+    ids=["a wrong key", "an empty account", "a pause of a day"],
+)
+def test_what_will_not_change_is_said_at_once(
+    reply: Reply, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refused key, a spent quota and a pause that nobody waits for end a command after one request."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with FakeServer(misbehave=lambda number, asked: reply) as fake:
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
+        result = search(tmp_path, "openai:tiny")
+
+        assert result.exit_code == 1
+        assert remedy in flat(result)
+        assert KEY not in result.output
+        assert len(fake.asked) == 1
+
+
+def test_a_server_that_is_not_there_is_said_with_its_place(tmp_path: Path) -> None:
+    """Without a server there is one message with its place."""
+    with FakeServer() as fake:
+        place = fake.place
+
+    result = search(tmp_path, f"openai:tiny@http://{place}/v1")
+
+    assert (result.exit_code, place in flat(result)) == (1, True)
+
+
+# Faults
+
+
+def test_a_faulty_reply_is_asked_again() -> None:
+    """Whatever is wrong with the first reply to a claim, the second one counts, and no claim is asked thrice."""
+    kinds = list(FAULTS.values())
+    claims = [f"Milk is in naan {number}." for number in range(len(kinds))]
+    seen: Counter[str] = Counter()
+
+    def first_time(number: int, asked: Asked) -> Reply | str | None:
+        claim = next((claim for claim in claims if claim in prompt_of(asked)), None)
+        if claim is None:
+            return None
+        seen[claim] += 1
+        return kinds[claims.index(claim)] if seen[claim] == 1 else None
+
+    with FakeServer(misbehave=first_time) as fake:
+        assert probabilities(opened(fake), claims) == [pytest.approx(0.9)] * len(kinds)
+
+    assert set(seen.values()) == {2}
+
+
+def test_a_reply_that_never_comes_is_asked_again(tmp_path: Path) -> None:
+    """An attempt ends at the time-out of the alias."""
+    with FakeServer() as fake:
+        models = opened(fake, tmp_path, timeout=0.3)
+        first = len(fake.asked) + 1
+        fake.misbehave = lambda number, asked: "hang" if number == first else None
+
+        assert probabilities(models, CLAIMS[:1]) == [pytest.approx(0.9)]
+        assert len(fake.asked) == first + 1
+
+
+@pytest.mark.parametrize(("fault", "keys"), [("drop", 1), (FAULTS["500"], 1), (FAULTS["no JSON"], 2)])
+def test_attempts_of_a_request_have_one_idempotency_key(fault: Reply | str, keys: int) -> None:
+    """A lost or failed attempt is repeated under its key, so that no server charges it twice; a useless reply is not."""
+    with FakeServer() as fake:
+        models = opened(fake)
+        first = len(fake.asked) + 1
+        fake.misbehave = lambda number, asked: fault if number == first else None
+        probabilities(models, CLAIMS[:1])
+        probabilities(models, CLAIMS[1:2])
+        asked = [request.idempotency_key for request in fake.asked[first - 1 :]]
+
+    assert None not in asked
+    assert len(asked) == 3
+    assert len(set(asked[:2])) == keys
+    assert asked[2] not in asked[:2]
+
+
+def test_a_busy_server_is_waited_for_oftener_than_attempts_are_allowed(tmp_path: Path) -> None:
+    """429s are no attempts: each is waited out by its Retry-After."""
+    with FakeServer() as fake:
+        models = opened(fake, tmp_path, attempts=2)
+        first = len(fake.asked) + 1
+        fake.misbehave = lambda number, asked: FAULTS["429"] if number < first + 4 else None
+
+        assert probabilities(models, CLAIMS[:1]) == [pytest.approx(0.9)]
+        assert len(fake.asked) == first + 4
+
+
+def test_attempts_are_bounded_and_what_came_is_kept(tmp_path: Path) -> None:
+    """A server that fails always is left with place, fact and remedy; the same command asks only for the rest."""
+    with FakeServer(WORLD) as fake:
+        model = f"openai:tiny@{fake.url}"
+        options = ("--likelihood", "frequency", "--profile", "hapax")
+        limits = ("--aliases", str(tmp_path / "models.yaml"))
+        (tmp_path / "models.yaml").write_text(
+            json.dumps([{"model_id": "small", "model_name": "tiny", "api_base": fake.url, "attempts": 1}]), "utf-8"
+        )
+        fake.misbehave = lambda number, asked: (500, b"", {}) if number > 12 else None
+        ended = search(tmp_path, "openai:small", *options, *limits)
+        answered = {json.dumps(request.body) for request in fake.asked[:12]}
+        fake.misbehave = lambda number, asked: None
+        before = len(fake.asked)
+        done = search(tmp_path, "openai:small", *options, *limits, "--retry-unusable")
+        rest = {json.dumps(request.body) for request in fake.asked[before:]}
+        whole = search(tmp_path, model, *options, database="whole.db")
+
+    assert (ended.exit_code, done.exit_code, whole.exit_code) == (1, 0, 0), done.output
+    assert fake.place in flat(ended)
+    assert "500" in flat(ended)
+    assert "same command" in flat(ended)
+    assert rest
+    assert not rest & answered
+    assert found(tmp_path) == found(tmp_path, "whole.db")
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "-Infinity", "5", '"0"', "null", "true"])
+def test_scores_that_are_none_are_never_believed(score: str) -> None:
+    """A critic whose log-probabilities are no numbers up to 0 is no critic by log-probabilities."""
+    bad = json.loads(score)
+
+    def lies(number: int, asked: Asked) -> Any:
+        def change(body: Any) -> Any:
+            if is_judging(asked) and asked.body.get("logprobs"):
+                entries = [{"token": " yes", "logprob": bad}, {"token": " no", "logprob": bad}]
+                body["choices"][0]["logprobs"] = {"content": [{"top_logprobs": entries}]}
+            return body
+
+        return change
+
+    with FakeServer({"critic": {"Sure.": 1.0}}, misbehave=lies) as fake:
+        models = opened(fake)
+
+    assert "vote" in models.critic.identity.revision
+
+
+def test_an_endless_reply_is_left(tmp_path: Path) -> None:
+    """A reply longer than anybody reads is a fault that the message names."""
+    endless = (200, b" " * 17 * 2**20, {})
+    with (
+        FakeServer(misbehave=lambda number, asked: endless) as fake,
+        pytest.raises(hapax.HapaxError, match="16 MiB"),
+    ):
+        opened(fake, tmp_path, attempts=1)
+
+
+# Limits
+
+
+def test_no_more_requests_at_a_time_than_allowed(tmp_path: Path) -> None:
+    """`max_concurrency` of an alias holds."""
+    with FakeServer() as fake:
+        probabilities(opened(fake, tmp_path, max_concurrency=2), CLAIMS)
+
+        assert fake.most_at_once <= 2
+
+
+def test_a_slow_answer_holds_up_no_other(tmp_path: Path) -> None:
+    """A server that takes its time over one claim is asked all the others meanwhile."""
+    asked: list[str] = []
+
+    def slow(number: int, request: Asked) -> str | None:
+        asked.append(prompt_of(request))
+        return (
+            "hang" if "naan 0." in asked[-1] and len([prompt for prompt in asked if "naan 0." in prompt]) == 1 else None
+        )
+
+    with FakeServer(misbehave=slow) as fake:
+        probabilities(opened(fake, tmp_path, timeout=1), CLAIMS)
+
+    again = [place for place, prompt in enumerate(asked) if "naan 0." in prompt][1]
+    assert all(any(claim in prompt for prompt in asked[:again]) for claim in CLAIMS)
+
+
+# Names, the key, and proxies
+
+
+def test_the_environment_names_server_key_and_aliases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OPENAI_BASE_URL and OPENAI_API_KEY mean what they mean everywhere; HAPAX_ALIASES names the file of aliases."""
+    with FakeServer() as own, FakeServer() as named:
+        monkeypatch.setenv("OPENAI_BASE_URL", own.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        (tmp_path / "models.yaml").write_text(
+            json.dumps([{"model_id": "small", "model_name": "tiny", "api_base": named.url}]), "utf-8"
+        )
+        hapax.open_models("openai:m", likelihood="frequency")
+        monkeypatch.setenv("HAPAX_ALIASES", str(tmp_path / "models.yaml"))
+        hapax.open_models("openai:small", likelihood="frequency")
+
+    assert {request.key for request in own.asked} == {f"Bearer {KEY}"}
+    assert {request.key for request in named.asked} == {None}  # the key goes to no other server
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x@localhost:8000", "org/x@gpu-box", "x@10.0.0.7:8000/v1", "x@ftp://host/v1", "x@ http://host/v1",
+     "http://localhost:8000/v1", "@http://localhost:8000/v1", "localhost:8000", "api.example.org/v1"],
+)  # fmt: skip
+def test_an_address_without_http_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`openai:x@localhost:8000` is no model of the default server, which would get the name and the key."""
+    with FakeServer() as fake:
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        result = search(tmp_path, f"openai:{name}")
+
+    assert result.exit_code == 1
+    assert "openai:my-model@http://localhost:8000/v1" in flat(result)
+    assert fake.asked == []
+
+
+@pytest.mark.parametrize("name", ["claude-3-5-sonnet@20241022", "@cf/meta/llama-3.1-8b", "llama3:8b", "ft:gpt:org::id"])
+def test_names_of_models_with_marks_of_addresses_are_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version after @, a namespace before it, and colons are parts of names that providers use."""
+    with FakeServer() as fake:
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
+        hapax.open_models(f"openai:{name}", likelihood="frequency")
+
+    assert {request.body["model"] for request in fake.asked} == {name}
+
+
+def test_proxies_of_the_environment_get_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP_PROXY and ALL_PROXY are ignored: a request, and its key, goes to the server itself."""
+    with FakeServer() as fake, FakeServer() as proxy:
+        for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
+            monkeypatch.setenv(variable, proxy.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        hapax.open_models("openai:tiny", likelihood="frequency")
+
+        assert fake.asked[-1].key == f"Bearer {KEY}"
+        assert proxy.asked == []
+
+
+def test_a_named_proxy_is_used_for_other_machines_alone(tmp_path: Path) -> None:
+    """With --proxy, or `proxy` of an alias, requests to other machines go through it; those to this machine never do."""
+    with FakeServer(WORLD) as proxy, FakeServer(WORLD) as here:
+        proxy.misbehave = lambda number, asked: here.answer(replace(asked, path=urlsplit(asked.path).path))
+        address = proxy.url.removesuffix("/v1")
+        options = ("--likelihood", "frequency", "--profile", "hapax")
+        far = search(tmp_path, "openai:tiny@http://models.example/v1", "--proxy", address, *options)
+        through = proxy.paths()
+        assert here.asked == []
+        near = search(tmp_path, f"openai:tiny@{here.url}", "--proxy", address, *options, database="near.db")
+
+    assert (far.exit_code, near.exit_code) == (0, 0), far.output
+    assert {path.partition("/chat")[0] for path in through if "tokenize" not in path} == {"http://models.example/v1"}
+    assert len(proxy.asked) == len(through)
+
+
+# Whole searches
+
+
+def test_a_search_over_http_finds_what_the_script_finds(tmp_path: Path) -> None:
+    """All four roles on one server give the facts and statements that the same answers give in this process."""
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(WORLD), encoding="utf-8")
+    own = search(tmp_path, f"scripted:{script}", "--evaluator", f"scripted:{script}", database="own.db")
+    with FakeServer(WORLD) as fake:
+        served = search(
+            tmp_path, f"openai:tiny@{fake.url}", "--evaluator", f"openai:tiny@{fake.url}", "--profile", "hapax"
+        )
+
+    assert (own.exit_code, served.exit_code) == (0, 0), served.output
+    assert found(tmp_path) == found(tmp_path, "own.db")
+    assert len(found(tmp_path)[1]) > 1
+
+
+def test_faults_change_nothing_that_a_search_finds(tmp_path: Path) -> None:
+    """One reply in ten faulty, of all kinds: facts and statements are those of a run without, and nothing is paid twice."""
+    faulty = Faulty(seed=5)
+    with FakeServer(WORLD) as fake:
+        alias = {"model_id": "small", "model_name": "tiny", "api_base": fake.url, "timeout": 1, "attempts": 5}
+        (tmp_path / "models.yaml").write_text(json.dumps([alias]), "utf-8")
+        options = ("--aliases", str(tmp_path / "models.yaml"), "--evaluator", "openai:small", "--profile", "hapax")
+        good = search(tmp_path, "openai:small", *options, database="good.db")
+        sent = len(fake.asked)
+        fake.misbehave = faulty
+        bad = search(tmp_path, "openai:small", *options)
+
+    assert (good.exit_code, bad.exit_code) == (0, 0), bad.output
+    assert found(tmp_path) == found(tmp_path, "good.db")
+    assert sum(faulty.made.values()) > 3
+    assert max(faulty.answered.values()) == 1  # what was answered is not asked again
+    assert len(faulty.answered) == sent
+
+
+Manner = Callable[[Sequence[str]], str]
+
+
+def assistant(names: Sequence[str]) -> str:
+    """A large assistant: an introduction, bold names with explanations, an offer."""
+    items = "\n".join(f"{number}. **{name}** – one of the best known." for number, name in enumerate(names, 1))
+    return f"Certainly! Here are some that fit:\n\n{items}\n\nLet me know if you need more! 😊"
+
+
+def reasoner(names: Sequence[str]) -> str:
+    """A reasoning model: thoughts with wrong candidates, then a fenced object."""
+    thoughts = "<think>\nMaybe:\n1. Atlantis\n2. Utopia\nNo, both are invented.\n</think>"
+    return f"{thoughts}\n\n```json\n{json.dumps({'values': list(names)})}\n```"
+
+
+def sentences(names: Sequence[str]) -> str:
+    """A small model: a sentence instead of a list."""
+    if len(names) == 1:
+        return f"The correct answer is {names[0]}. I hope this helps!"
+    return f"Some examples include {', '.join(names[:-1])} and {names[-1]}."
+
+
+def refusing(_: Sequence[str]) -> str:
+    return "I'm sorry, but I can't help with that."
+
+
+def speaking(manner: Manner) -> FakeServer:
+    """A server that lists in this manner; its verdicts stay."""
+
+    def worded(_: int, asked: Asked) -> Any:
+        def change(body: Any) -> Any:
+            message = body["choices"][0]["message"]
+            names = re.findall(r"^\d+\. (.*)\.$", message["content"], re.MULTILINE)
+            message["content"] = manner(names) if names else "None that I know of."
+            return body
+
+        return change if is_listing(asked) and "messages" in asked.body else None
+
+    return FakeServer(WORLD, misbehave=worded)
+
+
+@pytest.mark.parametrize("manner", [assistant, reasoner, sentences])
+def test_a_search_reads_every_manner_alike(manner: Manner, tmp_path: Path) -> None:
+    """Whatever the manner of the chat model, the search derives the statements that a plain list gives."""
+    with FakeServer(WORLD) as plain, speaking(manner) as fake:
+        search(tmp_path, f"openai:tiny@{plain.url}", "--profile", "hapax", database="plain.db")
+        result = search(tmp_path, f"openai:tiny@{fake.url}", "--profile", "hapax")
+
+    assert result.exit_code == 0, result.output
+    assert found(tmp_path) == found(tmp_path, "plain.db")
+    assert found(tmp_path)[1]
+
+
+def test_a_search_of_a_refusing_model_says_why_it_is_empty(tmp_path: Path) -> None:
+    """A model that refuses every list gives no statement, and the account quotes one of the refusals."""
+    with speaking(refusing) as fake:
+        result = search(tmp_path, f"openai:tiny@{fake.url}", "--profile", "hapax")
+
+    assert result.exit_code == 0, result.output
+    assert not found(tmp_path)[1]
+    assert "currency has no statement" in flat(result)
+    assert "I'm sorry" in flat(result)
+
+
+def test_opening_a_served_model_imports_no_torch() -> None:
+    """A machine that only asks servers needs no torch."""
+    with FakeServer() as fake:
+        code = (
+            f"import sys, hapax; hapax.open_models('openai:tiny@{fake.url}', likelihood='frequency');"
+            "print([m for m in ('torch', 'transformers') if m in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_listing_models_imports_nothing_heavy() -> None:
+    """`hapax models` loads neither torch nor transformers nor wordfreq nor an HTTP client."""
+    code = (
+        "import sys, hapax; hapax.list_models();"
+        "print([m for m in ('torch', 'transformers', 'wordfreq', 'httpx2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+    assert invoke("models", "--json").exit_code == 0

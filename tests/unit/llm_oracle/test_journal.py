@@ -1,0 +1,160 @@
+"""The journal asks a model nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from hapax.kb.records import CallRecord
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import CallStatistics
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import (
+    CriticScore,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    LogLikelihood,
+    ModelIdentity,
+    ReplyForm,
+    Usage,
+)
+
+PARAMETERS = GenerationParameters(max_tokens=10)
+
+
+class CountingModel:
+    """All roles; counts what reaches it and can break at the n-th batch."""
+
+    def __init__(self, name: str = "counting", breaks_at: int | None = None) -> None:
+        self.identity = ModelIdentity(name, "r1")
+        self.batches: list[list[Any]] = []
+        self._breaks_at = breaks_at
+
+    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
+        self._take(requests)
+        return [Generation(f"1. {request.prompt}.", "stop", Usage(3, 2)) for request in requests]
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        self._take(claims)
+        return [CriticScore(1 / (2 + len(claim)), Usage(5, 1)) for claim in claims]
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        self._take(texts)
+        return [LogLikelihood(-0.1 * len(text), len(text)) for text in texts]
+
+    def _take(self, asked: Sequence[Any]) -> None:
+        if len(self.batches) == self._breaks_at:
+            raise KeyboardInterrupt
+        self.batches.append(list(asked))
+
+
+REQUEST = GenerationRequest("prompt", ("x",), ("y",), 0)
+CHANGED_REQUESTS = [
+    replace(REQUEST, prompt="prompt "),
+    replace(REQUEST, excluded_values=("x", "z")),
+    replace(REQUEST, excluded_values=()),
+    replace(REQUEST, banned_tokens_of=("z",)),
+    replace(REQUEST, sample_index=1),
+    replace(REQUEST, form=ReplyForm(1, "Dish")),
+]
+CHANGED_PARAMETERS = [
+    replace(PARAMETERS, temperature=0.8),
+    replace(PARAMETERS, top_p=0.9),
+    replace(PARAMETERS, max_tokens=11),
+    replace(PARAMETERS, seed=1),
+]
+
+
+@pytest.mark.parametrize("request_", CHANGED_REQUESTS)
+def test_any_change_of_a_request_is_a_miss(request_: GenerationRequest) -> None:
+    """Every field of a request is part of its identity."""
+    generator = JournaledGenerator(CountingModel(), Journal(KnowledgeBase()))
+
+    assert generator.call_ids([request_], PARAMETERS) != generator.call_ids([REQUEST], PARAMETERS)
+
+
+def test_every_field_has_a_case() -> None:
+    """A field added to a request or to the parameters needs a case above."""
+    changed = {
+        name
+        for base, variants in ((REQUEST, CHANGED_REQUESTS), (PARAMETERS, CHANGED_PARAMETERS))
+        for variant in variants
+        for name in base.__dataclass_fields__
+        if getattr(base, name) != getattr(variant, name)
+    }
+
+    assert changed == {*GenerationRequest.__dataclass_fields__, *GenerationParameters.__dataclass_fields__}
+
+
+requests = st.builds(
+    GenerationRequest,
+    st.text(max_size=5),
+    st.lists(st.text(max_size=3), max_size=2).map(tuple),
+    st.lists(st.text(max_size=3), max_size=2).map(tuple),
+    st.integers(0, 3),
+)
+
+
+def test_duplicates_are_sent_once(fresh_kb: KnowledgeBase) -> None:
+    """Equal claims of one batch are one request and get one answer each."""
+    model, journal = CountingModel(), Journal(fresh_kb)
+
+    scores = JournaledCritic(model, journal).probabilities(["a", "bb", "a", "a"])
+
+    assert model.batches == [["a", "bb"]]
+    assert scores[0] == scores[2] == scores[3] != scores[1]
+    assert journal.statistics["critic"] == CallStatistics(2, 2, 10, 2, None)
+
+
+class WatchedStore(KnowledgeBase):
+    """Counts what it is asked for, and lets something happen before it gives the right to ask."""
+
+    def __init__(self, path: Path, before_asking: Callable[[], object] = lambda: None) -> None:
+        super().__init__(path)
+        self.looked_up: list[int] = []
+        self._before_asking = before_asking
+
+    def calls(self, request_ids: Iterable[str] | None = None) -> dict[str, CallRecord]:
+        ids = list(request_ids or ())
+        self.looked_up.append(len(ids))
+        return super().calls(ids)
+
+    def asking(self) -> AbstractContextManager[None]:
+        self._before_asking()
+        return super().asking()
+
+
+def test_what_another_process_asked_meanwhile_is_not_asked_again(tmp_path: Path) -> None:
+    """Between the look at the store and the right to ask, another one may have asked: then there is a second look."""
+    model, second = CountingModel(), CountingModel()
+
+    def meanwhile() -> None:
+        with KnowledgeBase(tmp_path / "hapax.db") as its_own:
+            JournaledCritic(second, Journal(its_own)).probabilities(["b"])
+
+    kb = WatchedStore(tmp_path / "hapax.db", meanwhile)
+    with kb:
+        scores = JournaledCritic(model, Journal(kb)).probabilities(["a", "b"])
+
+        assert (kb.looked_up, model.batches, second.batches) == ([2, 2], [["a"]], [["b"]])
+        assert [score.probability for score in scores] == [1 / 3, 1 / 3]
+
+
+def test_interruption_loses_the_batch_in_flight_only(fresh_kb: KnowledgeBase) -> None:
+    """Every answer before a break is in the journal, so that the next run sends only the rest."""
+    claims = [f"claim {number}" for number in range(10)]
+    with pytest.raises(KeyboardInterrupt):
+        JournaledCritic(CountingModel(breaks_at=2), Journal(fresh_kb), batch_size=3).probabilities(claims)
+
+    model = CountingModel()
+    JournaledCritic(model, Journal(fresh_kb), batch_size=3).probabilities(claims)
+
+    assert [claim for batch in model.batches for claim in batch] == claims[6:]
