@@ -160,6 +160,8 @@ def check_conclusions(section: Section, rules: hapax.Library) -> None:
     with hapax.KnowledgeBase() as kb, hapax.KnowledgeBase() as other:
         for goal in expected["refused"]:
             check_refusal(*goal.rsplit(": ", 1), rules, kb)
+        for goal in expected["goal"]:
+            check_goal(goal, rules, kb)
         before = followed(section, rules, kb)
         derivation = hapax.derive(rules, kb)
         after = followed(section, rules, kb)
@@ -185,32 +187,38 @@ def check_refusal(goal: str, code: str, rules: hapax.Library, kb: hapax.Knowledg
 
 
 def wanted(section: Section) -> dict[str, set[str]]:
-    """The expected atoms by predicate, and the expected answers by goal."""
+    """The expected atoms by predicate."""
     expected: dict[str, set[str]] = {indicator: set() for indicator in section.expected["no"]}
     for atom in section.expected["atom"]:
         name, arguments = split_atom(atom)
         expected.setdefault(f"{name}/{len(arguments)}", set()).add(f"({', '.join(arguments)})")
-    for line in section.expected["goal"]:
-        goal, _, answers = line.rpartition(": ")
-        expected[goal] = set() if answers == "none" else {answer.strip() for answer in answers.split(";")}
     return expected
 
 
 def followed(section: Section, rules: hapax.Library, kb: hapax.KnowledgeBase) -> dict[str, set[str]]:
-    """The atoms that hold of each predicate that the section names, and the answers of its goals."""
-    found = {}
-    for asked in wanted(section):
-        name, _, arity = asked.rpartition("/")
-        if name and arity.isdecimal():
-            names = [f"A{number}" for number in range(int(arity))]
-            answers = hapax.query(f"{name}({', '.join(names)})", rules, kb)
-            found[asked] = {f"({', '.join(shown(answer[name]) for name in names)})" for answer in answers}
-        else:
-            answers = hapax.query(asked, rules, kb)
-            found[asked] = {
-                ", ".join(f"{name} = {shown(value)}" for name, value in answer.items()) or "yes" for answer in answers
-            }
-    return found
+    """The atoms that hold of each predicate that the section names, by one goal."""
+    indicators, goals = list(wanted(section)), []
+    for place, indicator in enumerate(indicators):
+        name, _, arity = indicator.rpartition("/")
+        names = ", ".join(f"A{number}" for number in range(int(arity)))
+        goals.append(f"findall([{names}], {name}({names}), L{place})")
+    if not goals:
+        return {}
+    (row,) = hapax.query(", ".join(goals), rules, kb).rows
+    return {
+        indicator: {f"({', '.join(map(shown, arguments))})" for arguments in found}
+        for indicator, found in zip(indicators, row, strict=True)
+    }
+
+
+def check_goal(line: str, rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
+    goal, _, answers = line.rpartition(": ")
+    expected = set() if answers == "none" else {answer.strip() for answer in answers.split(";")}
+    found = {
+        ", ".join(f"{name} = {shown(value)}" for name, value in answer.items()) or "yes"
+        for answer in hapax.query(goal, rules, kb)
+    }
+    assert found == expected, goal
 
 
 def split_atom(atom: str) -> tuple[str, list[str]]:
