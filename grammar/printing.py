@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hapax.grammar.attributes import default_generic
+from hapax.grammar.declarations import AggregateDeclaration, Declaration
 from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
 from hapax.grammar.terms import quoted
 
@@ -18,11 +19,16 @@ def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> 
 
 def format_library(library: Library) -> str:
     """The library as one rule file: types, opposites, predicates, other declarations, facts, examples, rules."""
+    aggregates = {item.atom.indicator for item in library.aggregates}
     blocks = [
         "\n".join(f"type {lower} < {upper}" for lower, upper in library.subtypes),
         "\n".join(f"opposite {first} {second}" for first, second in library.opposites),
-        "\n".join(signature_text(signature) for signature in library.signatures if signature.declared),
-        "\n".join(map(str, library.declarations)),
+        "\n".join(
+            signature_text(signature)
+            for signature in library.signatures
+            if signature.declared and signature.indicator not in aggregates
+        ),
+        "\n".join(_declaration_text(declaration, library) for declaration in library.declarations),
         "\n".join(f"fact {fact}" for fact in library.facts),
         "\n".join(f"@example {atom}" for atom in library.examples),
     ]
@@ -43,6 +49,14 @@ def signature_text(signature: PredicateSignature) -> str:
     if signature.templates is not None:
         text += f": {_templates_text(signature.templates)}"
     return text
+
+
+def _declaration_text(declaration: Declaration, library: Library) -> str:
+    """An aggregate's line declares its predicate, so that the sentences stand behind it."""
+    templates = None
+    if isinstance(declaration, AggregateDeclaration):
+        templates = library.signature(declaration.atom.indicator).templates
+    return str(declaration) if templates is None else f"{declaration}: {_templates_text(templates)}"
 
 
 def _templates_text(templates: Templates) -> str:

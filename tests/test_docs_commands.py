@@ -25,7 +25,7 @@ _SHELL = {"", "console", "sh", "bash", "shell"}
 ELSEWHERE = {
     "architecture.md": "test_worked_examples",
     "commands.md": "test_docs: it is the output of --help",
-    "language.md": "test_excerpts: its blocks are outputs",
+    "language.md": "test_rule_files: its blocks are outputs",
     "tutorial.md": "test_tutorial",
 }
 """Pages whose commands another test runs, or that have none."""

@@ -479,7 +479,7 @@ def _short(message: str) -> str:
 
 
 def _variable(name: str) -> str:
-    if not re.fullmatch(r"[A-Z_][A-Za-z0-9_]*", name, re.ASCII):
+    if not re.fullmatch(r"[^\W\d]\w*", name) or not (name[0].isupper() or name[0] == "_"):
         raise PrologError(f"{name!r} is not a variable name. Begin it with a capital letter.", "variable")
     return name
 

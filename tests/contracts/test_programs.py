@@ -7,13 +7,18 @@ A file holds sections, each a program of its own under a line `%% TITLE`. Lines 
     %= goal length(L, N): N = 3       the answers of a goal, separated by `;`, or `none`
     %= refused starts(X: HPX076       the code with which a goal is refused
     %= fault HPX104 2:1-2:5           a fault of `check` with its range; where a section names any, it names all
-    %= mended HPX104                  this fault is not found any more
+    %= finds HPX104 2                 a fault of `check` with its line, as often as it stands here; others may be there, too
+    %= mended HPX104                  this fault is not found, or not any more
     %= statement If ann ..., then ... a derived statement; where a section names any, it names all
     %= prolog ends(X) :- big(X).      a clause of the compiled program
     %= printed big(T X) -> ends(T X)  a line of the program as rule text
     %= order NAME: X A B              the order in which a search of the rule takes its variables
+    %= engine NAME: sql               the engine that derives the rule
 
-A section without faults has no errors. Atoms are compared before and after `derive`, which stores them.
+What follows a line `%+ NAME` is another file of the section, beside the first; a fault in it has its name before the place.
+
+A section without faults has no errors. Atoms are compared before and after `derive`, which stores them; Prolog alone
+derives the same statements, and the program says the same after it is printed, and after it is laid out by `fmt`.
 """
 
 from __future__ import annotations
@@ -23,12 +28,15 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hapax
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
+KINDS = ("no", "goal", "refused", "fault", "finds", "mended", "statement", "prolog", "printed", "order", "engine")
+ABOUT_TEXT = ("fault", "finds", "mended")
 ATOM = re.compile(r"('(?:[^'\\]|\\.)*'|\w+)\((.*)\)")
 
 
@@ -39,6 +47,7 @@ class Section:
     file: str
     title: str
     text: str = ""
+    others: dict[str, str] = field(default_factory=dict)
     expected: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def __str__(self) -> str:
@@ -46,7 +55,7 @@ class Section:
 
     def expect(self, line: str) -> None:
         kind, _, rest = line.partition(" ")
-        if kind in ("no", "goal", "refused", "fault", "mended", "statement", "prolog", "printed", "order"):
+        if kind in KINDS:
             self.expected[kind].append(rest.strip())
         else:
             assert ATOM.fullmatch(line), f"{self}: cannot read the line %= {line}"
@@ -64,6 +73,11 @@ def sections() -> Iterable[Section]:
             elif line.startswith("%= "):
                 assert section is not None, f"{path.name} has an expectation before its first section"
                 section.expect(line[3:].strip())
+            elif line.startswith("%+ "):
+                assert section is not None
+                section.others[line[3:].strip()] = ""
+            elif section is not None and section.others:
+                section.others[list(section.others)[-1]] += f"{line}\n"
             elif section is not None and (line or section.text):
                 section.text += f"{line}\n"
         if section is not None:
@@ -74,49 +88,96 @@ SECTIONS = list(sections())
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=str)
-def test_a_program_has_the_outcome_that_it_names(section: Section) -> None:
+def test_a_program_has_the_outcome_that_it_names(section: Section, tmp_path: Path) -> None:
     """Faults, atoms, answers, statements, Prolog text and orders are those in the comments of the program."""
-    found = found_faults(section)
-    if section.expected["mended"]:
-        assert [fault for fault in found if fault.split()[0] in section.expected["mended"]] == []
+    expected = section.expected
+    rules, found = read_and_checked(section, tmp_path)
+    for line in set(expected["finds"]):
+        lines = [f"{code} {at.line}" for code, at, _ in found]
+        assert lines.count(line) == expected["finds"].count(line), (line, lines)
+    if expected["mended"] or expected["finds"]:
+        assert [code for code, _, _ in found if code in expected["mended"]] == []
     else:
-        assert found == sorted(section.expected["fault"])
-    if any(lines for kind, lines in section.expected.items() if kind not in ("fault", "mended")):
-        check_outcome(section, hapax.parse_rules(section.text))
+        wanted = [fault for fault in found if expected["fault"] or fault[2] == "error"]
+        assert sorted(f"{code} {at_text(section, at)}" for code, at, _ in wanted) == sorted(expected["fault"])
+    if rules is not None:
+        check_printing(section, rules)
+    if any(lines for kind, lines in expected.items() if kind not in ABOUT_TEXT):
+        assert rules is not None, found
+        check_outcome(section, rules)
 
 
-def found_faults(section: Section) -> list[str]:
-    """All faults where the section names any, else the errors."""
+def read(section: Section, folder: Path) -> hapax.Library:
+    if not section.others:
+        return hapax.parse_rules(section.text)
+    for name, text in {"main.rules": section.text, **section.others}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return hapax.load_rules(folder / "main.rules")
+
+
+def read_and_checked(section: Section, folder: Path) -> tuple[hapax.Library | None, list[tuple[str, Any, str]]]:
+    """The rules, if they can be read, and code, place and severity of each fault."""
+    rules = None
     try:
-        diagnostics = list(hapax.check_rules(hapax.parse_rules(section.text)))
+        rules = read(section, folder)
+        diagnostics = list(hapax.check_rules(rules))
     except hapax.RulesRejected as rejected:
         diagnostics = list(rejected.diagnostics)
-    every = section.expected["fault"] or section.expected["mended"]
-    wanted = [item for item in diagnostics if every or item.severity == "error"]
-    places = [(item.code, item.place) for item in wanted]
-    return sorted(f"{code} {at.line}:{at.column}-{at.end_line}:{at.end_column}" for code, at in places)
+    return rules, [(item.code, item.place, str(item.severity)) for item in diagnostics]
+
+
+def at_text(section: Section, place: Any) -> str:
+    name = Path(place.file).name
+    prefix = f"{name}:" if section.others and name != "main.rules" else ""
+    return f"{prefix}{place.line}:{place.column}-{place.end_line}:{place.end_column}"
+
+
+def check_printing(section: Section, rules: hapax.Library) -> None:
+    """Printed as rule text, and laid out, the program is the same."""
+    printed = hapax.compile_rules(rules, "rules")
+    again = hapax.parse_rules(printed)
+    assert (again.rules, again.facts, again.examples) == (rules.rules, rules.facts, rules.examples)
+    assert hapax.compile_rules(again, "rules") == printed
+    laid_out = hapax.format_rules(section.text)
+    assert hapax.format_rules(laid_out) == laid_out
+    if not section.others:
+        assert hapax.parse_rules(laid_out) == rules
 
 
 def check_outcome(section: Section, rules: hapax.Library) -> None:
     expected = section.expected
-    with hapax.KnowledgeBase() as kb:
+    if any(lines for kind, lines in expected.items() if kind not in (*ABOUT_TEXT, "prolog", "printed")):
+        check_conclusions(section, rules)
+    program = " ".join(hapax.compile_rules(rules).split()) if expected["prolog"] else ""
+    assert [clause for clause in expected["prolog"] if " ".join(clause.split()) not in program] == []
+    printed = hapax.compile_rules(rules, "rules").splitlines()
+    assert [line for line in expected["printed"] if line not in printed] == []
+
+
+def check_conclusions(section: Section, rules: hapax.Library) -> None:
+    expected = section.expected
+    with hapax.KnowledgeBase() as kb, hapax.KnowledgeBase() as other:
         for goal in expected["refused"]:
             check_refusal(*goal.rsplit(": ", 1), rules, kb)
+        for goal in expected["goal"]:
+            check_goal(goal, rules, kb)
         before = followed(section, rules, kb)
         derivation = hapax.derive(rules, kb)
         after = followed(section, rules, kb)
+        statements = sorted(map(str, derivation.statements))
+        by_prolog = hapax.derive(rules, other, engine="prolog")
+        assert sorted(map(str, by_prolog.statements)) == statements
+        engines = [f"{rule.rule}: {rule.engine}" for rule in derivation.report.rules]
+        assert [line for line in expected["engine"] if line not in engines] == []
         if expected["statement"]:
-            assert sorted(map(str, derivation.statements)) == sorted(expected["statement"])
+            assert statements == sorted(expected["statement"])
         if expected["order"]:
             models = hapax.open_models("simulated", library=rules)
             orders = [f"{rule.rule}: {' '.join(rule.order)}" for rule in hapax.plan(rules, kb, models).rules]
             assert [order for order in expected["order"] if order not in orders] == []
     assert before == wanted(section)
     assert after == before
-    program = " ".join(hapax.compile_rules(rules).split())
-    assert [clause for clause in expected["prolog"] if " ".join(clause.split()) not in program] == []
-    printed = hapax.compile_rules(rules, "rules").splitlines()
-    assert [line for line in expected["printed"] if line not in printed] == []
 
 
 def check_refusal(goal: str, code: str, rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
@@ -126,32 +187,38 @@ def check_refusal(goal: str, code: str, rules: hapax.Library, kb: hapax.Knowledg
 
 
 def wanted(section: Section) -> dict[str, set[str]]:
-    """The expected atoms by predicate, and the expected answers by goal."""
+    """The expected atoms by predicate."""
     expected: dict[str, set[str]] = {indicator: set() for indicator in section.expected["no"]}
     for atom in section.expected["atom"]:
         name, arguments = split_atom(atom)
         expected.setdefault(f"{name}/{len(arguments)}", set()).add(f"({', '.join(arguments)})")
-    for line in section.expected["goal"]:
-        goal, _, answers = line.rpartition(": ")
-        expected[goal] = set() if answers == "none" else {answer.strip() for answer in answers.split(";")}
     return expected
 
 
 def followed(section: Section, rules: hapax.Library, kb: hapax.KnowledgeBase) -> dict[str, set[str]]:
-    """The atoms that hold of each predicate that the section names, and the answers of its goals."""
-    found = {}
-    for asked in wanted(section):
-        name, _, arity = asked.rpartition("/")
-        if name and arity.isdecimal():
-            names = [f"A{number}" for number in range(int(arity))]
-            answers = hapax.query(f"{name}({', '.join(names)})", rules, kb)
-            found[asked] = {f"({', '.join(shown(answer[name]) for name in names)})" for answer in answers}
-        else:
-            answers = hapax.query(asked, rules, kb)
-            found[asked] = {
-                ", ".join(f"{name} = {shown(value)}" for name, value in answer.items()) or "yes" for answer in answers
-            }
-    return found
+    """The atoms that hold of each predicate that the section names, by one goal."""
+    indicators, goals = list(wanted(section)), []
+    for place, indicator in enumerate(indicators):
+        name, _, arity = indicator.rpartition("/")
+        names = ", ".join(f"A{number}" for number in range(int(arity)))
+        goals.append(f"findall([{names}], {name}({names}), L{place})")
+    if not goals:
+        return {}
+    (row,) = hapax.query(", ".join(goals), rules, kb).rows
+    return {
+        indicator: {f"({', '.join(map(shown, arguments))})" for arguments in found}
+        for indicator, found in zip(indicators, row, strict=True)
+    }
+
+
+def check_goal(line: str, rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
+    goal, _, answers = line.rpartition(": ")
+    expected = set() if answers == "none" else {answer.strip() for answer in answers.split(";")}
+    found = {
+        ", ".join(f"{name} = {shown(value)}" for name, value in answer.items()) or "yes"
+        for answer in hapax.query(goal, rules, kb)
+    }
+    assert found == expected, goal
 
 
 def split_atom(atom: str) -> tuple[str, list[str]]:
@@ -171,15 +238,3 @@ def shown(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(shown, value))}]"
     return str(value)
-
-
-@pytest.mark.parametrize("line", (PROGRAMS / "identity.rules").read_text("utf-8").splitlines())
-def test_a_printed_rule_is_read_as_the_same_rule(line: str) -> None:
-    """Rule text that Hapax prints gives the same rule again; the printed rules of the LINK paper are among them."""
-    rules = hapax.parse_rules(line)
-    printed = hapax.compile_rules(rules, "rules")
-
-    again = hapax.parse_rules(printed)
-
-    assert again.rules == rules.rules
-    assert hapax.compile_rules(again, "rules") == printed

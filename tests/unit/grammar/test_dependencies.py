@@ -1,0 +1,262 @@
+"""Search plans and their costs on rules worked by hand, recursion and strata."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hapax.grammar.dependencies import (
+    PLANS,
+    SearchPlan,
+    graph_text,
+    negative_cycles,
+    plan,
+    recursive_predicates,
+    search_plans,
+    strata,
+    unreachable_variables,
+)
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import parse_library
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Comparison, Literal, Variable
+
+TABLE_2 = """is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Ingredient Z, Dish B)
+  & is_one_type_of(Ingredient Z, Food Allergen A) -> is_not_able_to_eat(Person X, Dish B)"""
+RULE_0 = """lived_in(Person P, Geographic Location A) & lived_during(Person P, Historical Time Period D)
+  & existed_during(Geographic Location A, Historical Time Period D) & was_invented_in(Product or Technology C, Year Y)
+  & is_more_than_a_century_earlier_than(Historical Time Period D, Year Y)
+  -> is_not_able_to_use(Person P, Product or Technology C)"""
+RULE_46 = """is_allergic_to(Person A, Substance X) & includes(Name of Cosmetics B, Substance X)
+  -> cannot_use(Person A, Name of Cosmetics B)"""
+RULE_7 = """was_born_in(Person P, Period B) & was_invented_in(Product A, Year Y) & is_earlier_than(Period B, Year Y)
+  -> is_not_able_to_use(Person P, Product A)"""
+KNOWN_OF_THE_GENERIC = """functional died_in(Person, Period)
+died_in(Person A, Period X) & was_made_in(Artifact B, Period Y) & is_before(Period X, Period Y)
+  -> cannot_create(Person A, Artifact B)"""
+INVENTED = "functional was_invented_in(Object, Year)\n"
+WAR = """functional ended_in(War, Year)
+functional was_invented_in(Invention, Year)
+computed is_before(Year A, Year B) := A < B
+fell_in(Person X, War A) & ended_in(War A, Year E) & was_invented_in(Invention B, Year Y) & is_before(Year E, Year Y)
+  -> cannot_have_used(Person X, Invention B)"""
+
+
+def library_of(text: str) -> Library:
+    return parse_library([("t.rules", text)])
+
+
+def first_plan(text: str, **options: str) -> SearchPlan:
+    library = library_of(text)
+    return plan(library.rules[0], library, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "preset", "order"),
+    [
+        (TABLE_2, "premise-first", "XAZB"),
+        (TABLE_2, "conclusion-first", "XBZA"),
+        (TABLE_2, "link", "XAZB"),
+        (RULE_0, "premise-first", "PADYC"),
+        (RULE_0, "link", "PADYC"),
+        (INVENTED + RULE_0, "link", "PADYC"),
+        (RULE_46, "link", "AXB"),
+        (RULE_7, "link", "PBYA"),
+        (INVENTED + RULE_7, "link", "PAYB"),
+        (KNOWN_OF_THE_GENERIC, "link", "AXYB"),
+    ],
+)
+def test_link_orders_are_the_papers(text: str, preset: str, order: str) -> None:
+    """The presets give the orders of the paper and of its released code; a functional variable begins at the conclusion."""
+    assert first_plan(text, preset=preset).order == tuple(order)
+
+
+def test_years_wait_for_their_key() -> None:
+    """The cheapest order binds a war before its year; lists cost one question, and each year two calls."""
+    found = first_plan(WAR)
+    steps = {step.variable.name: step for step in found.steps}
+
+    assert found.order == tuple("XAEBY")
+    assert [name for name, step in steps.items() if step.functional] == ["E", "Y"]
+    assert str(steps["Y"].generators[0]) == "was_invented_in(Invention B, Year Y)"
+    assert (found.cost.questions, found.cost.calls) == (1 + 20 + 1 + 20, 4 + 40 + 4 + 40)
+
+
+def test_the_cheapest_comes_first_and_the_presets_are_among_the_plans() -> None:
+    """Plans are sorted by cost, and none of LINK's orders is missing."""
+    library = library_of(TABLE_2)
+    plans = search_plans(library.rules[0], library)
+
+    assert [candidate.cost.calls for candidate in plans] == sorted(candidate.cost.calls for candidate in plans)
+    assert {tuple("XAZB"), tuple("XBZA")} <= {candidate.order for candidate in plans}
+    assert plan(library.rules[0], library) == plans[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "preset", "variable", "generators"),
+    [
+        (TABLE_2, "premise-first", "A", ["is_one_type_of"]),  # a constraint goes before what is said of the person
+        (
+            "is_of_age(Person A, Age X) & needs(Machine B, Age Y) & X < Y -> cannot_operate(Person A, Machine B)",
+            "cheapest",
+            "X",
+            ["is_of_age"],
+        ),
+        (
+            "functional lies_in(City, Country)\nlives_in(Person X, City A) & exports_to(Country C, City A)"
+            " & lies_in(City A, Country C) & makes(Country C, Good B) -> can_buy(Person X, Good B)",
+            "premise-first",
+            "C",
+            ["lies_in", "exports_to"],  # what is functional with a known key is asked, the other is judged
+        ),
+    ],
+)
+def test_the_best_literal_generates_a_variable(text: str, preset: str, variable: str, generators: list[str]) -> None:
+    """A constraint before an information atom, a functional literal with its key before others."""
+    (step,) = (step for step in first_plan(text, preset=preset).steps if step.variable.name == variable)
+
+    assert [literal.atom.predicate for literal in step.generators] == generators
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("given owns(Author, Book)\nlikes(Person X, Author A) & owns(Author A, Book B) -> reads(Person X, Book B)", 0),
+        (
+            "loves(Person X, Area A) & within(Place B, Area A) -> visits(Person X, Place B)\n"
+            "in_town(Place A, Area B) -> within(Place A, Area B)\n"
+            "within(Place A, Place B) & within(Place B, Area C) -> within(Place A, Area C)",
+            4 + 20 * 4,  # once for each oracle predicate below the recursive one
+        ),
+        (
+            "given p(City, Year)\n@generic none\np(City X, Year A) & Year B = A + 1 & Year C = B + 1 -> r(City X, Year C)",
+            0,
+        ),
+    ],
+)
+def test_stored_and_calculated_values_cost_nothing(text: str, calls: int) -> None:
+    """A derived predicate costs what its rules ask."""
+    assert first_plan(text).cost.calls == calls
+
+
+@pytest.mark.parametrize(
+    ("literal", "questions"), [('is_in("Paris", Area A)', 1 + 10), ("is_in(City C, Area A)", 1 + 20 + 20 * 10)]
+)
+def test_a_question_without_a_bound_argument_has_twice_the_values(literal: str, questions: int) -> None:
+    """A constant or a bound variable is a key; a question without a key is expected to keep 20 values, not 10."""
+    library = library_of(f"@generic none\n{literal} & has(Area A, Shop B) -> sells(Area A, Shop B)")
+
+    assert plan(library.rules[0], library, "premise-first").cost.questions == questions
+
+
+def test_a_variable_out_of_reach_is_refused_by_name() -> None:
+    """A variable that is only compared has no plan."""
+    library = library_of(
+        "computed is_before(Year A, Year B) := A < B\n"
+        "p(Person X, Year A) & q(Year A, Town D) & is_before(Year A, Year B) -> r(Person X, Town D)"
+    )
+    rule = library.rules[0]
+
+    assert [variable.name for variable in unreachable_variables(rule, library)] == ["B"]
+    with pytest.raises(HapaxError, match="Year B"):
+        search_plans(rule, library)
+
+
+def assert_complete(candidate: SearchPlan, rule: Rule) -> None:
+    """Each searched variable once, each premise item closed once, no generator ahead of its time."""
+    searched = {variable.name for item in rule.premise for variable in item.variables} - set(rule.generic)
+    assert sorted(step.variable.name for step in candidate.steps) == sorted(searched)
+    assert sorted(str(item) for step in candidate.steps for item in step.closes) == sorted(map(str, rule.premise))
+    for step in candidate.steps:
+        source = (step.assignment.left,) if step.assignment else step.generators[0].variables
+        assert step.variable in source
+
+
+@pytest.mark.parametrize("size", [30, 60])
+def test_large_rules_have_a_bounded_number_of_plans(size: int) -> None:
+    """A beam limits the orders of a large rule, and every run gives the same plans."""
+    variables = [Variable(f"V{number}", "T") for number in range(size)]
+    literals = tuple(Literal(Atom("p", pair)) for pair in combinations(variables[: size // 4], 2))
+    chain = tuple(Literal(Atom("q", pair)) for pair in pairwise(variables))
+    rule = Rule("large", (*literals, *chain), Literal(Atom("r", (variables[0], variables[-1]))), generic=())
+    library = Library((rule,)).completed()
+    plans = search_plans(rule, library)
+
+    assert 1 < len(plans) <= PLANS
+    assert plans == search_plans(rule, library)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    names = draw(st.lists(st.sampled_from("ABCDEF"), min_size=2, max_size=6, unique=True))
+    variables = [Variable(name, "Thing") for name in names]
+    chosen = st.lists(st.sampled_from(variables), min_size=1, max_size=3)
+    found = draw(st.lists(st.tuples(st.sampled_from(["p", "q", "r"]), chosen), min_size=1, max_size=6, unique_by=str))
+    literals = [Literal(Atom(predicate, tuple(arguments))) for predicate, arguments in found]
+    variables = [variable for literal in literals for variable in literal.variables]
+    comparison = [Comparison("\\=", variables[0], variables[-1])] if draw(st.booleans()) else []
+    generic = (variables[0].name,) if draw(st.booleans()) else ()
+    premise = (*dict.fromkeys(literals), *comparison)
+    return Rule("random", premise, Literal(Atom("c", (variables[0], variables[-1]))), generic=generic)
+
+
+@given(rules())
+def test_every_plan_of_a_random_rule_is_complete(rule: Rule) -> None:
+    """For any premise, each plan binds all variables and closes all items, and the first is the cheapest."""
+    library = Library((rule,)).completed()
+    plans = search_plans(rule, library)
+
+    for candidate in plans if plans[0].steps else ():
+        assert_complete(candidate, rule)
+        assert candidate.cost.calls >= plans[0].cost.calls
+
+
+RECURSIVE = """in_town(Place A, Place B) -> within(Place A, Place B)
+within(Place A, Place B) & within(Place B, Place C) -> within(Place A, Place C)
+odd(Place A, Place B) & near(Place A, Place B) -> even(Place A, Place B)
+even(Place A, Place B) & near(Place A, Place B) -> odd(Place A, Place B)
+"""
+
+
+def test_recursion_is_found_directly_and_round_a_corner() -> None:
+    """A predicate that uses itself and two that use each other are recursive; those below them are not."""
+    assert recursive_predicates(library_of(RECURSIVE)) == {"within/2", "odd/2", "even/2"}
+    assert recursive_predicates(library_of(TABLE_2)) == frozenset()
+
+
+def test_strata_put_a_predicate_above_what_it_negates() -> None:
+    """A negated predicate is complete one layer below the rule that negates it."""
+    text = RECURSIVE + "place(Place A, Place B) & not within(Place A, Place B) -> outside(Place A, Place B)"
+    layers = strata(library_of(text))
+
+    assert len(layers) == 2
+    assert layers[1] == {"outside/2"}
+    assert "within/2" in layers[0]
+
+
+def test_a_predicate_on_its_own_negation_has_no_stratum() -> None:
+    """Each circle is told once, from a predicate back to itself."""
+    library = library_of(
+        """p(T A, T B) & not q(T A, T B) -> r(T A, T B)
+        r(T A, T B) & s(T A, T B) -> q(T A, T B)
+        s(T A, T B) & not w(T A, T B) -> w(T A, T B)"""
+    )
+
+    assert negative_cycles(library) == (("r/2", "q/2", "r/2"), ("w/2", "w/2"))
+    with pytest.raises(HapaxError, match="depends on its own negation"):
+        strata(library)
+
+
+def test_graphs_of_rules_hold_any_text() -> None:
+    """Quotation marks and angle brackets of a text end no label of Mermaid or Graphviz."""
+    library = library_of(
+        '@name c\nlikes(Person X, Dish A) & is_in(Dish A, Menu B) & A \\= "no \\"1\\" <b>" -> buys(Person X, Menu B)'
+    )
+    rule = library.rules[0]
+
+    assert "  A -- B: is_in(A, B) [oracle]" in graph_text(rule, library).splitlines()
+    assert "<b>" not in graph_text(rule, library, "mermaid")
+    assert '\\"no \\\\\\"1' in graph_text(rule, library, "dot")
