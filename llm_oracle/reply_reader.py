@@ -94,7 +94,7 @@ _GROUP_WORDS = frozenset(
 _ADJECTIVE = re.compile(r"(?:ic|al|ory|ar|ous|ive|ern|ese|ish)s?$")
 _ITEM_TAGS = re.compile(r"</?(?:li|ul|ol|p|br|div)\s{0,5}/?>", re.IGNORECASE)
 _LONG_RUN = re.compile(r"(?P<sign>.)(?P=sign){199,}", re.DOTALL)
-_LONG_BLANKS = re.compile(r"[^\S\n]{200,}")
+_LONG_BLANKS = re.compile(r"\s{200,}")
 MOST_CHARACTERS = 1_000_000
 """Characters of a reply that are read."""
 
@@ -162,7 +162,9 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
 
 def _without_long_runs(text: str) -> str:
     """The text with runs of one character, or of blanks, cut to 200: expressions try each character of a run anew."""
-    return _LONG_BLANKS.sub(" " * 200, _LONG_RUN.sub(lambda run: run["sign"] * 200, text))
+    text = _LONG_RUN.sub(lambda run: run["sign"] * 200, text)
+    # What stands on two lines stays on two lines.
+    return _LONG_BLANKS.sub(lambda run: " " * 200 + "\n" * ("\n" in run[0]), text)
 
 
 def _key(value: Value) -> object:
