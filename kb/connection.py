@@ -332,14 +332,15 @@ def sweep(path: Path) -> None:
 def _needs_migration(database: Database, place: str) -> bool:
     """True if migrations are pending. Raises HapaxError for a file of another program or of a later Hapax."""
     tables = set(database.table_names())  # read before the migrations: another process may be creating both
-    applied = {migration.name for migration in schema.migrations.applied(database)}
-    if not applied and tables - {schema.migrations.migrations_table}:
-        raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
+    # Before any of them is read, the list of migrations, too: it may never end.
     if calculated := objects.calculated_tables(database.conn):
         raise HapaxError(
             f"{place}: the rows of {calculated[0].name} are calculated here, not stored, so Hapax did not write this "
             "file. Name another file."
         )
+    applied = {migration.name for migration in schema.migrations.applied(database)}
+    if not applied and tables - {schema.migrations.migrations_table}:
+        raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
     with closing(Database(memory=True, execute_plugins=False)) as empty:
         # In an empty database all migrations are pending, so these are the ones that this version knows.
         known = {migration.name for migration in schema.migrations.pending(empty)}

@@ -368,6 +368,23 @@ def test_a_calculated_column_of_a_strangers_knowledge_base_is_not_read(database:
     assert "facts" in result.output
 
 
+@pytest.mark.parametrize("command", ["stats", "import"])
+def test_a_list_of_migrations_that_never_ends_is_not_read(database: Path, one: Path, command: str) -> None:
+    """The table by which a file is recognised is looked at first, and a view in its place is not read."""
+    rows = "SELECT 'hapax', 'a', 'b' UNION ALL SELECT * FROM n"
+    change(
+        database,
+        "ALTER TABLE _sqlite_migrations RENAME TO before",
+        f"CREATE VIEW _sqlite_migrations AS WITH RECURSIVE n(migration_set, name, applied_at) AS ({rows}) "  # noqa: S608
+        "SELECT * FROM n",
+    )
+
+    result = bounded(command, *([one] if command == "import" else []), "--db", database)
+
+    assert result.returncode == 1
+    assert "_sqlite_migrations" in result.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_long_statement_on_a_strangers_knowledge_base(database: Path, number: int) -> None:
     """Ctrl-C and SIGTERM end a statement that would run for ever."""
