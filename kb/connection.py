@@ -81,7 +81,7 @@ def open_database(path: Path | None, read_only: bool = False, applied: AppliedMi
     place = str(path)
     with translated(place):
         _check_path(path, read_only)
-        database = _connected(reading_uri(path)) if read_only else _connected(f"{path.resolve().as_uri()}?mode=rwc")
+        database = _connected(reading_uri(path) if read_only else _writing_uri(path))
         try:
             is_old = _needs_migration(database, place)
             if not read_only:
@@ -247,20 +247,25 @@ def _check_path(path: Path, read_only: bool) -> None:
         raise HapaxError(f"{path}: its folder does not exist. Create the folder {path.resolve().parent} first.")
     if read_only and not path.exists():
         raise HapaxError(f"{path}: there is no such knowledge base. Run a search first, or name an existing file.")
-    _check_journal(path.resolve())
 
 
-def _check_journal(path: Path) -> None:
-    """Raise HapaxError for a rollback journal that names another file, which SQLite would delete when it rolls back."""
-    journal = path.with_name(f"{path.name}-journal")
+def _check_logs(path: Path) -> None:
+    """Raise HapaxError for a link, a pipe and the like in place of a log that SQLite keeps beside the file.
+
+    Also for a rollback journal that names a further file, which SQLite would delete when it rolls back.
+    """
+    path = path.resolve()
+    journal, *others = (path.with_name(f"{path.name}{ending}") for ending in ("-journal", "-wal", "-shm"))
     try:
+        for log in (journal, *others):
+            own_files.check_file(log)
         with os.fdopen(own_files.open_file(journal, os.O_RDONLY), "rb") as stream:
             stream.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
             names_another = stream.read() == _JOURNAL_MAGIC
     except FileNotFoundError:
         return
     except own_files.ForeignFileError as fault:
-        raise HapaxError(f"{journal}: {fault.strerror}. Remove it, or move it away.") from fault
+        raise HapaxError(f"{fault.filename}: {fault.strerror}. Move it away, or put a copy in its place.") from fault
     except OSError:
         return  # shorter than the sign, or unreadable for SQLite, too
     if names_another:
@@ -290,8 +295,14 @@ def _connected(uri: str) -> Database:
     return Database(connection, recursive_triggers=False, execute_plugins=False, strict=True)
 
 
+def _writing_uri(path: Path) -> str:
+    _check_logs(path)
+    return f"{path.resolve().as_uri()}?mode=rwc"
+
+
 def reading_uri(path: Path) -> str:
-    """URI with which SQLite reads the file without writing next to it."""
+    """URI with which SQLite reads the file without writing next to it. Raises HapaxError as `_check_logs` does."""
+    _check_logs(path)
     uri = path.resolve().as_uri()
     try:
         _connected(f"{uri}?mode=ro").close()
@@ -321,14 +332,15 @@ def sweep(path: Path) -> None:
 def _needs_migration(database: Database, place: str) -> bool:
     """True if migrations are pending. Raises HapaxError for a file of another program or of a later Hapax."""
     tables = set(database.table_names())  # read before the migrations: another process may be creating both
-    applied = {migration.name for migration in schema.migrations.applied(database)}
-    if not applied and tables - {schema.migrations.migrations_table}:
-        raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
+    # Before any of them is read, the list of migrations, too: it may never end.
     if calculated := objects.calculated_tables(database.conn):
         raise HapaxError(
             f"{place}: the rows of {calculated[0].name} are calculated here, not stored, so Hapax did not write this "
             "file. Name another file."
         )
+    applied = {migration.name for migration in schema.migrations.applied(database)}
+    if not applied and tables - {schema.migrations.migrations_table}:
+        raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
     with closing(Database(memory=True, execute_plugins=False)) as empty:
         # In an empty database all migrations are pending, so these are the ones that this version knows.
         known = {migration.name for migration in schema.migrations.pending(empty)}

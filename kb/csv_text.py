@@ -12,8 +12,10 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
-"""Start of a cell that a spreadsheet may take for a formula."""
+_FORMULA = re.compile(r"(?:^|;)\s*[=+\-@＝＋－＠]")
+"""Start of a cell that a spreadsheet may take for a formula, also where semicolons part cells, as in many countries."""
+
+_AFTER_SEMICOLON = re.compile(r"(;\s*)([=+\-@＝＋－＠])")
 
 _JOINERS = "\u200c\u200d"
 
@@ -27,7 +29,7 @@ class _CsvStream(Protocol):
 def is_harmless(text: str) -> bool:
     """True if no spreadsheet runs the text, and it has no control characters nor others that cannot be seen."""
     has_controls = not text.isprintable() and any(map(_is_control, text))
-    return not has_controls and (_NUMBER.fullmatch(text) is not None or not _FORMULA.match(text))
+    return not has_controls and (_NUMBER.fullmatch(text) is not None or not _FORMULA.search(text))
 
 
 def _is_control(sign: str) -> bool:
@@ -36,10 +38,11 @@ def _is_control(sign: str) -> bool:
 
 
 def escaped(json_text: str) -> str:
-    """The JSON text with every control character as an escape."""
-    if json_text.isprintable():
-        return json_text
-    return "".join(json.dumps(sign)[1:-1] if _is_control(sign) else sign for sign in json_text)
+    """The JSON text with an escape for every control character, and for the sign of a formula behind a semicolon."""
+    if not json_text.isprintable():
+        json_text = "".join(json.dumps(sign)[1:-1] if _is_control(sign) else sign for sign in json_text)
+    # JSON has semicolons in texts alone.
+    return _AFTER_SEMICOLON.sub(lambda found: f"{found[1]}\\u{ord(found[2]):04x}", json_text)
 
 
 def text_cell(content: object) -> str:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from hapax.kb import system
 
+_LINK = "it is a symbolic link, and Hapax follows none there"
+
 
 class ForeignFileError(OSError):
     """Something else than a file of Hapax has its name."""
@@ -30,15 +32,11 @@ def open_file(path: Path, flags: int, mode: int = 0o666, beside: Path | None = N
         file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as fault:
         if path.is_symlink():
-            raise _not_own(path, "it is a symbolic link, and Hapax follows none there") from fault
+            raise _not_own(path, _LINK) from fault
         raise
     found = os.fstat(file)
-    reason = ""
-    if not stat.S_ISREG(found.st_mode):
-        reason = "it is no regular file"
-    elif flags & (os.O_WRONLY | os.O_RDWR) and found.st_nlink > 1:
-        reason = "it is a hard link, so another file would change with it"
-    elif beside is not None and not _is_trusted(found.st_uid, beside):
+    reason = _oddity(found, is_written=bool(flags & (os.O_WRONLY | os.O_RDWR)))
+    if not reason and beside is not None and not _is_trusted(found.st_uid, beside):
         reason = "it belongs to another user"
     if reason:
         os.close(file)
@@ -76,10 +74,29 @@ def remove(path: Path) -> None:
     system.remove(path)
 
 
+def check_file(path: Path) -> None:
+    """Raise ForeignFileError for a file that another library will write but `open_file` would not open for it."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if reason := _oddity(found, is_written=True):
+        raise _not_own(path, reason)
+
+
 def check_folder(folder: Path) -> None:
     """Raise ForeignFileError if a folder that Hapax names is a link or a file; nothing happens if there is none."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise _not_own(folder, "it is a symbolic link or a file in place of a folder")
+
+
+def _oddity(found: os.stat_result, is_written: bool) -> str:
+    """Why a file is not used; empty for a regular file, which has no other name if it `is_written`."""
+    if stat.S_ISLNK(found.st_mode):
+        return _LINK
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no regular file"
+    return "it is a hard link, so another file would change with it" if is_written and found.st_nlink > 1 else ""
 
 
 def _is_trusted(owner: int, beside: Path) -> bool:

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hapax.grammar.arguments import ARROW, checked, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.foreign_files import (
     LONGEST_CELL,
     arrow_table,
@@ -105,10 +106,10 @@ class TableMapping(BaseModel):
     def read(cls, path: Path) -> TableMapping:
         """The mapping in a YAML file. Raises HapaxError with every fault."""
         try:
-            content = yaml.safe_load(path.read_text("utf-8"))
+            content = read_yaml(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as fault:
             raise HapaxError(f"{path} cannot be read: {fault}. Name a readable mapping file.") from fault
-        except (yaml.YAMLError, ValueError, RecursionError) as fault:
+        except (yaml.YAMLError, ValueError) as fault:
             raise HapaxError(f"{path} is not YAML: {' '.join(str(fault).split())}. {_EXAMPLE}") from fault
         return _validated(content, str(path))
 

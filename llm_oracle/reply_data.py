@@ -90,7 +90,7 @@ class DataPart:
 def read_json(text: str, wanted: WantedName) -> DataPart | None:
     """The values of the JSON or Python data in a text; None if it holds none."""
     # A list of objects in JSON may have list marks: `1. {"name": "basil"}`.
-    text = re.sub(r"^\s*(?:\d{1,3}[.)]|[-*•])\s+(?=\{\s*\")", "", text[:MOST_DATA], flags=re.MULTILINE)
+    text = re.sub(r"^[^\S\n]*(?:\d{1,3}[.)]|[-*•])\s+(?=\{\s*\")", "", text[:MOST_DATA], flags=re.MULTILINE)
     for match in _FENCED.finditer(text):
         node = _parsed(match["inside"].strip())
         if node is None and match["language"].casefold() in ("yaml", "yml"):

@@ -163,6 +163,7 @@ def read_reply(text: str, question: ReplyQuestion, finish_reason: str = "stop") 
 def _without_long_runs(text: str) -> str:
     """The text with runs of one character, or of blanks, cut to 200: expressions try each character of a run anew."""
     text = _LONG_RUN.sub(lambda run: run["sign"] * 200, text)
+    # What stands on two lines stays on two lines.
     return _LONG_BLANKS.sub(lambda run: "\n\n" if "\n" in run.group() else " " * 200, text)
 
 

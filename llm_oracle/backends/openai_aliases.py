@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.yaml_files import read_yaml
 from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
 from hapax.llm_oracle.budget import Price
@@ -303,8 +304,8 @@ class Alias(BaseModel):
 def read_aliases(path: Path) -> dict[str, Alias]:
     """The aliases of a file by name. Raises HapaxError with file, alias and field of every fault."""
     try:
-        entries = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as fault:
+        entries = read_yaml(path.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as fault:
         raise HapaxError(
             f"{path}: the aliases cannot be read: {_reason(fault)}. Write them as a YAML list of mappings."
         ) from None

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.yaml_files import read_yaml
 
 SHIPPED = Path(__file__).parent / "shipped"
 """Folder of the mappings that ship, each `NAME.yaml` for `reference:NAME`."""
@@ -145,7 +146,7 @@ class Mapping(_Section):
 def read_mapping(path: Path) -> Mapping:
     """The mapping in a YAML file. Raises HapaxError that names the file, the place in it and the fault."""
     try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content: Any = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as fault:
         raise HapaxError(f"{path}: cannot be read: {fault.strerror}. Name a mapping file of a reference.") from fault
     except UnicodeDecodeError as fault:

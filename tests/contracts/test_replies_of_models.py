@@ -29,6 +29,7 @@ def bomb() -> str:
 HOSTILE = {
     "bomb": bomb(),
     "blanks": " " * 160_000 + "x",
+    "empty lines": "[" + "\r\n" * 80_000 + "]",
     "points": "." * 160_000,
     "rows": "<tr>" * 40_000,
     "elements": "".join(f"<t{number}>a" for number in range(20_000)),

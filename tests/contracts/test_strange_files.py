@@ -245,6 +245,20 @@ def test_one_limit_of_length_holds_for_all_tables(tmp_path: Path, name: str) -> 
         assert [len(str(fact.arguments[1])) for fact in kb.facts()] == [1_000_000]
 
 
+def test_a_mapping_whose_merges_multiply_is_refused(tmp_path: Path) -> None:
+    """Eight lines of YAML that merge into 43 million fields are a fault of the file."""
+    lines = [f"a0: &a0 {{{', '.join(f'k{number}: 1' for number in range(9))}}}"]
+    lines += [f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}]}}" for level in range(1, 8)]
+    mapping, table = tmp_path / "m.yaml", tmp_path / "c.csv"
+    mapping.write_text("\n".join([*lines, "facts: [{predicate: lies_in, columns: [name, place]}]"]))
+    table.write_text("name,place\nOslo,Norway\n")
+
+    result = bounded("import", table, "--map", mapping, "--db", tmp_path / "kb.db")
+
+    assert result.returncode == 1
+    assert "merges" in result.stderr
+
+
 # -- knowledge bases of strangers
 
 THIEF = "CREATE TRIGGER thief AFTER INSERT ON facts BEGIN DELETE FROM facts WHERE id = NEW.id; END"
@@ -366,6 +380,23 @@ def test_a_calculated_column_of_a_strangers_knowledge_base_is_not_read(database:
 
     assert result.exit_code == 1
     assert "facts" in result.output
+
+
+@pytest.mark.parametrize("command", ["stats", "import"])
+def test_a_list_of_migrations_that_never_ends_is_not_read(database: Path, one: Path, command: str) -> None:
+    """The table by which a file is recognised is looked at first, and a view in its place is not read."""
+    rows = "SELECT 'hapax', 'a', 'b' UNION ALL SELECT * FROM n"
+    change(
+        database,
+        "ALTER TABLE _sqlite_migrations RENAME TO before",
+        f"CREATE VIEW _sqlite_migrations AS WITH RECURSIVE n(migration_set, name, applied_at) AS ({rows}) "  # noqa: S608
+        "SELECT * FROM n",
+    )
+
+    result = bounded(command, *([one] if command == "import" else []), "--db", database)
+
+    assert result.returncode == 1
+    assert "_sqlite_migrations" in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

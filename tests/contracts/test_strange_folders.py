@@ -97,6 +97,30 @@ def test_a_planted_journal_deletes_nothing(clone: Path, private: Path) -> None:
     assert (clone / "hapax.db").read_bytes() == before
 
 
+@pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "hard link"])
+def test_no_log_of_sqlite_leads_elsewhere(clone: Path, private: Path, ending: str, kind: str) -> None:
+    """SQLite opens its logs itself: what is none of its files is refused first, beside tables to import, too."""
+    assert imported(clone).exit_code == 0
+    private.write_text("key that is longer than a header of SQLite")
+    log = clone / f"hapax.db{ending}"
+    if kind == "pipe":
+        os.mkfifo(log)
+    elif kind == "link":
+        linked(clone, log.name, private)
+    else:
+        log.hardlink_to(private)
+    written = imported(clone)
+    table = ("import", "hapax.db", "--table", "facts", "--predicate", "a", "--columns", "id,id", "--db", "other.db")
+    read = command(clone, *table)
+
+    assert private.read_text() == "key that is longer than a header of SQLite"
+    for refused in (written, read):
+        assert refused.exit_code != 0
+        assert log.name in refused.stderr
+        assert "Move it away" in refused.stderr
+
+
 @pytest.fixture
 def rules(clone: Path) -> Path:
     """A rule that a simulated model answers."""

@@ -32,6 +32,8 @@ HOSTILE = (
     '"quoted"',
     "two\nlines",
     "nul\0",
+    "egg;=1+1;",
+    "egg; @SUM(1,2)",
     "\x9bC1",
 )
 PLAIN = ("pie", "-5", "2020", "Crème brûlée", "می\u200cخواهم", "a, b; c")
@@ -57,7 +59,8 @@ def cells(text: str) -> list[str]:
 def dangerous(text: str) -> list[str]:
     """Cells that a spreadsheet would run, or with characters that a terminal obeys."""
     found = []
-    for cell in cells(text):
+    # Where a comma is the decimal sign, spreadsheets part cells at semicolons.
+    for cell in (*cells(text), *next(csv.reader([text.replace("\n", ";")], delimiter=";"))):
         is_formula = re.match(r"\s*[=+@＝＋－＠-]", cell) and not re.fullmatch(r"-?[\d.]+", cell)
         if is_formula or re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", cell):
             found.append(cell)

@@ -30,6 +30,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.ablation import VARIANTS, AblationVariant
 from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS
 
@@ -214,7 +215,7 @@ def read_config(path: Path) -> GridConfig:
         text = path.read_text("utf-8")
         # Composed as well as loaded, because only nodes know their lines.
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
+        content = read_yaml(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as fault:
         raise ConfigRejected([f"{path}: {_reason(fault)}. A grid is a YAML mapping such as docs/grid.yaml."]) from None
     faults: list[tuple[KeyPath, str]] = []
