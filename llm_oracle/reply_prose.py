@@ -69,8 +69,10 @@ _OPENS_SENTENCE = frozenset(
 )
 
 
-_ORDINAL_NAME = re.compile(r"\s*\d{1,2}\.\s*")
-"""The beginning of a name such as `1. FC Köln` and `2. Bundesliga`."""
+_ORDINAL = re.compile(r"\s*\d{1,2}\.\s*")
+
+_WORDS = re.compile(r"\s*[^\W\d_]\w*[ -]+\w")
+"""The beginning of several words: `1. FC Köln` is a name, but the number before a single word is a list's."""
 
 
 def sentences(text: str) -> list[str]:
@@ -79,7 +81,8 @@ def sentences(text: str) -> list[str]:
     begin = 0
     for match in _STOP.finditer(text):
         following = match["next"]
-        if following is not None and _ORDINAL_NAME.fullmatch(text[begin : match.end()]):
+        is_ordinal = following is not None and _ORDINAL.fullmatch(text, begin, match.end())
+        if is_ordinal and _WORDS.match(text, match.end()):
             continue
         if following is not None:
             opens = following in _OPENS_SENTENCE
