@@ -412,6 +412,22 @@ def test_a_list_of_migrations_that_never_ends_is_not_read(database: Path, one: P
     assert "_sqlite_migrations" in result.stderr
 
 
+def test_a_file_that_a_knowledge_base_names_is_not_read_if_it_is_larger(database: Path, tmp_path: Path) -> None:
+    """A knowledge base keeps names of rule files, and they may be those of anything else on this machine."""
+    rules = tmp_path / "places.rules"
+    rules.write_text(
+        'given lies_in(City, Country): "[1] lies in [2]" / "[1] does not lie in [2]" / "does [1] lie in [2]?"\n'
+    )
+    run("derive", "--rules", rules, "--db", database)
+    os.truncate(rules, 8 << 30)
+
+    result = bounded("query", "lies_in(oslo, X)", "--db", database)
+
+    assert "places.rules has changed" in result.stderr
+    assert "MemoryError" not in result.stderr
+    assert result.returncode in (0, 1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_long_statement_on_a_strangers_knowledge_base(database: Path, number: int) -> None:
     """Ctrl-C and SIGTERM end a statement that would run for ever."""
