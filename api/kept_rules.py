@@ -78,9 +78,20 @@ def changed_files(kb: KnowledgeBase) -> tuple[str, ...]:
     changed = []
     for record in kb.rule_texts():
         path = Path(record.name)
-        if not _is_shipped(path) and path.is_file() and _decoded(path) != record.text:
+        if not _is_shipped(path) and _is_changed(path, record.text):
             changed.append(record.name)
     return tuple(changed)
+
+
+def _is_changed(path: Path, text: str) -> bool:
+    """True if there is a file with another text. The name may be a stranger's, of any file of this machine."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    try:
+        # One of another size is not read: it may be huge, or a file of the system that never ends. A byte order mark
+        # takes three bytes.
+        return path.is_file() and (path.stat().st_size not in (size, size + 3) or _decoded(path) != text)
+    except OSError:
+        return False  # it may not be read, or its name is none
 
 
 def _is_shipped(path: Path) -> bool:

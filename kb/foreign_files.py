@@ -17,7 +17,7 @@ from typing import IO, Any, TypeAlias
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.kb.connection import obey_signals, reading_uri, stoppable
+from hapax.kb.connection import obey_signals, reading_uri, stoppable, sweep
 from hapax.kb.intake import some
 from hapax.kb.values import LONGEST_TEXT
 
@@ -99,6 +99,8 @@ def sqlite_table(path: Path, table: str | None, wanted: Sequence[str]) -> Iterat
                 "Nothing was imported."
             ) from fault
         raise HapaxError(f"{path} cannot be read: {fault}. Give a sound SQLite file.") from fault
+    finally:
+        sweep(path)
 
 
 def _stored_table(connection: sqlite3.Connection, path: Path, table: str | None) -> str:

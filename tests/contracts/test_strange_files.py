@@ -141,6 +141,19 @@ def test_a_long_cell_beside_the_wanted_ones_is_no_obstacle(tmp_path: Path) -> No
     assert "lies_in,Oslo,Norway" in run("export", "--format", "csv", "--db", tmp_path / "kb.db").output
 
 
+def test_nothing_is_left_beside_a_table_that_is_read(tmp_path: Path) -> None:
+    """A file whose program keeps a log is read without a log or an index of ours in its folder."""
+    source = tmp_path / "theirs/c.db"
+    source.parent.mkdir()
+    change(source, "PRAGMA journal_mode = WAL", "CREATE TABLE cities (name, place)", "INSERT INTO cities VALUES (1, 2)")
+    before = source.read_bytes()
+
+    run("import", source, "--table", "cities", "--predicate", "p", "--columns", "name,place", "--db", tmp_path / "k.db")
+
+    assert list(source.parent.iterdir()) == [source]
+    assert source.read_bytes() == before
+
+
 def test_a_huge_cell_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
     """A cell of hundreds of megabytes is refused with the table's name."""
     source = tmp_path / "c.db"
@@ -397,6 +410,22 @@ def test_a_list_of_migrations_that_never_ends_is_not_read(database: Path, one: P
 
     assert result.returncode == 1
     assert "_sqlite_migrations" in result.stderr
+
+
+def test_a_file_that_a_knowledge_base_names_is_not_read_if_it_is_larger(database: Path, tmp_path: Path) -> None:
+    """A knowledge base keeps names of rule files, and they may be those of anything else on this machine."""
+    rules = tmp_path / "places.rules"
+    rules.write_text(
+        'given lies_in(City, Country): "[1] lies in [2]" / "[1] does not lie in [2]" / "does [1] lie in [2]?"\n'
+    )
+    run("derive", "--rules", rules, "--db", database)
+    os.truncate(rules, 8 << 30)
+
+    result = bounded("query", "lies_in(oslo, X)", "--db", database)
+
+    assert "places.rules has changed" in result.stderr
+    assert "MemoryError" not in result.stderr
+    assert result.returncode in (0, 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
