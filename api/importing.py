@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.kb.intake import FactNames, FactsInConflict, RulesForFacts
+from hapax.kb.intake import FactIntake, FactNames, FactsInConflict, RulesForFacts
 from hapax.kb.records import FactRecord, Source
+from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
     from hapax.grammar.rules import Library
-    from hapax.kb.store import KnowledgeBase
 
 
 @checked
@@ -45,6 +46,24 @@ def rules_for_facts(kb: KnowledgeBase, rules: Library | FactRules | None) -> Rul
     from hapax.llm_oracle.backends.reference import open_names
 
     return replace(fitting, names=FactNames(rules.names, open_names(rules.names, fitting.library).canonical))
+
+
+def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
+    """Check the given facts of another knowledge base like those of an import, against the rules that this one keeps.
+
+    Contradictions between the facts of both are left to the report of the merge. Raises FactsRejected.
+    """
+    rules = _rules_for_facts(kb, None)
+    if rules.library is None or not path.exists():
+        return
+    intake = FactIntake(kb, str(path), rules)
+    intake.names_predicates = True
+    intake.remedy = "Retract these facts there (`hapax retract`), or correct the declarations here."
+    with KnowledgeBase(path, read_only=True) as source:
+        for number, fact in enumerate(source.facts(), 1):
+            if fact.source is Source.GIVEN:
+                intake.add_fact(number, fact.predicate, list(fact.arguments), fact.types)
+    intake.refuse_faulty()
 
 
 def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:

@@ -399,9 +399,14 @@ def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> Sta
 
 
 def merge(kb: KnowledgeBase, source: str | Path) -> MergeReport:
-    """Copy everything that another knowledge base holds into this one."""
+    """Copy everything that another knowledge base holds into this one.
+
+    Raises FactsRejected, and copies nothing, if given facts there do not fit the rules that this one keeps.
+    """
+    from hapax.api.importing import check_given_facts
     from hapax.kb import merge as merging
 
+    check_given_facts(kb, Path(source))
     report = merging.merge(kb, Path(source))
     return replace(report, fallen=_revised(kb)[0])
 

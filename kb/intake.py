@@ -269,6 +269,12 @@ class FactIntake:
     def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
         self.faults.append(FactFault(self.file, line, message, kind))
 
+    def refuse_faulty(self) -> None:
+        """Raise FactsRejected if a fact has a fault of its own. Nothing is stored."""
+        self._table.drop()
+        if self.faults:
+            raise FactsRejected(self.faults, self.remedy)
+
     def store(self, skip_faulty: bool) -> ImportReport:
         """Store the facts. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
         self._flush()

@@ -123,3 +123,20 @@ def test_a_declared_predicate_is_known_to_an_import(tmp_path: Path) -> None:
 
     with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
         assert facts_of(kb) == [("likes", "ann", "bob"), ("rich", "ann")]
+
+
+def test_a_merge_refuses_given_facts_that_break_a_declaration(tmp_path: Path) -> None:
+    """A knowledge base with a text for a number is not merged into one whose rules have a number there."""
+    (tmp_path / "r.rules").write_text(RULES, "utf-8")
+    (tmp_path / "f.csv").write_text("predicate,argument1,argument2\nlikes,ann,bob\n", "utf-8")
+    (tmp_path / "g.csv").write_text("predicate,argument1,argument2\ndelayed,F8,ninety\nlikes,bob,ann\n", "utf-8")
+    run("import", tmp_path / "f.csv", "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
+    run("import", tmp_path / "g.csv", "--db", tmp_path / "other.db")
+
+    refused = invoke("merge", tmp_path / "other.db", "--db", tmp_path / "kb.db")
+
+    assert refused.exit_code == 1
+    assert "ninety" in refused.stderr
+    assert "hapax retract" in refused.stderr
+    with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+        assert facts_of(kb) == [("likes", "ann", "bob")]
