@@ -292,7 +292,7 @@ def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord], found:
                 judged.append(voted)
     claims = _claims(kb, statements, ballots)
     known = {statement.id for statement in statements}
-    held = known.union(chain.from_iterable(claims.values()))
+    present = known.union(chain.from_iterable(claims.values()))
     # Labels imported from LINT stand for a majority of LINK's annotators, not for a voter.
     own = [vote for vote in votes if vote.voter != LINK_ANNOTATORS]
     return VoteCount(
@@ -307,7 +307,7 @@ def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord], found:
         voters=len({vote.voter for vote in own}),
         votes=len(own),
         imported=len(votes) - len(own),
-        strays=sum(vote.statement_id not in held for vote in votes),
+        strays=sum(vote.statement_id not in present for vote in votes),
     )
 
 

@@ -562,7 +562,7 @@ class HttpTransport:
         waiting = enumerate(requests)
         reached: BudgetReached | None = None
         # Requests that had no reply at all, until another one shows that the server works.
-        held: list[tuple[int, Answer | Refused]] = []
+        unconfirmed: list[tuple[int, Answer | Refused]] = []
         try:
             while True:
                 if reached is None:
@@ -573,16 +573,16 @@ class HttpTransport:
                 finished, faults = under_way.finished()
                 answers = [answer for answer in finished if not _is_without_reply(answer[1])]
                 if any(not _is_unusable(answer) for _, answer in answers):
-                    answers, held = [*held, *answers], []
-                held += [answer for answer in finished if _is_without_reply(answer[1])]
+                    answers, unconfirmed = [*unconfirmed, *answers], []
+                unconfirmed += [answer for answer in finished if _is_without_reply(answer[1])]
                 if answers:
                     yield answers
                 # Whoever takes the next answers has stored these.
                 unstored.give_back(position for position, _ in (*finished, *faults))
                 self._health.raise_if_down()
                 reached = reached or _budget_reached(fault for _, fault in faults)
-            if held:
-                yield held
+            if unconfirmed:
+                yield unconfirmed
             if reached is not None:
                 raise reached
         finally:
