@@ -12,7 +12,8 @@ from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
-from test_engine_search import ALLERGY, HARMLESS, OLDER, RECURSIVE, SMALL, library_of
+from search_fixture import ALLERGY, HARMLESS, OLDER, RECURSIVE
+from search_fixture import rules_of as library_of
 
 import hapax
 from hapax.engine.search.expectation import KEYED, LARGE, OPEN, ExpectedBeams, Experience, type_size
@@ -34,8 +35,9 @@ from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity, Models, Usage
 from hapax.llm_oracle.registry import open_model
 from hapax.llm_oracle.simulated import SimulatedModel
-from hapax.llm_oracle.simulated_world import SimulatedWorld
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
 
+SMALL = SimulationSettings(entities_per_type=40, facts_per_argument=6.0)
 SETTINGS = SearchSettings(beam=8, calls_per_question=2, values_per_call=15)
 
 
