@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.engine.search.ends import Ends, MatchedPair, ends, matched_pairs
+from hapax.engine.search.ends import Division, EndSize, Ends, MatchedPair, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
+from hapax.llm_oracle.measures import Measure, TextMeasures
 
 SCORES = st.dictionaries(st.text(max_size=4), st.sampled_from([-3.0, -2.5, -1.0, 0.0, 4.0]), max_size=40)
 
@@ -108,3 +109,14 @@ def test_the_names_of_a_pair_differ_by_one_token_at_most(tokens: int, count: int
     values: dict[str, tuple[object, ...]] = {"h": ("cake", "Rome"), "t": ("cake", "Apia")}
 
     assert len(matched_pairs(Ends(("h",), ("t",)), values, {"h": 2, "t": tokens})) == count
+
+
+def test_pair_rarity_is_asked_of_common_names() -> None:
+    """By `pair`, only statements with the commoner half of the names are divided."""
+    priors = {"oslo": -3.0, "paris": -1.0, "apia": -9.0, "rome": -2.0}
+    measures = {name: TextMeasures({Measure.PRIOR: prior, Measure.PAIR: 0.0}, 1) for name, prior in priors.items()}
+    scores = {"oslo": 0.0, "paris": 1.0, "apia": 5.0, "rome": -1.0}
+    values = {name: (name,) for name in priors}
+    made = Division.of(scores, values, measures, lambda _: 0.5, EndSize(by_pairs=True))
+
+    assert (made.ends.head, made.ends.long_tail, made.rarer_names) == (("paris",), ("rome",), 2)
