@@ -16,9 +16,9 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import parse_goal, parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
-from hapax.kb.records import AtomPattern, FactRecord, Question, Source
+from hapax.kb.records import AtomPattern, FactRecord, Question
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import BudgetReached, CallStatistics, Price
+from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.scripted import ScriptedModel
@@ -113,28 +113,12 @@ def test_questions_by_what_is_free(prolog: PrologSession, library: Library, goal
     assert missing(prolog, library, goal).questions == {expected}
 
 
-def test_ground_atoms_ask_for_verification(prolog: PrologSession, library: Library) -> None:
-    """An atom without free arguments needs a verdict, not values."""
-    found = missing(prolog, library, "borders(a, b)")
-
-    assert found == Missing((), (Atom("borders", (Constant("a"), Constant("b"))),))
-
-
 @pytest.mark.parametrize(
     "goal", ["is_recalled(X)", "is_allergic_to(X, Y)", "is_before(1, 2)", "is_not_able_to_eat(tom, X)"]
 )
 def test_what_is_never_asked(prolog: PrologSession, library: Library, goal: str) -> None:
     """Given, computed and derived predicates and what concerns a person lead to no question of their own."""
     assert not missing(prolog, library, goal)
-
-
-def test_facts_settle_atoms_and_functional_questions(prolog: PrologSession, library: Library) -> None:
-    """A known fact needs no verdict, and one right value leaves no other to ask or verify."""
-    wheel = FactRecord("was_invented_in", ("wheel", -3500), ("Thing", "Year"), Source.MODEL)
-
-    assert not missing(prolog, library, "was_invented_in(wheel, Y), Y < 0", [wheel])
-    assert not missing(prolog, library, "was_invented_in(wheel, 1876)", [wheel])
-    assert missing(prolog, library, "was_invented_in(cart, 1876)", [wheel]).atoms
 
 
 def demand(
@@ -180,20 +164,6 @@ def test_recursion_asks_along_the_way(prolog: PrologSession, library: Library, f
     assert {question.patterns[0].arguments for question in table.questions} == {("a", None), ("b", None), ("c", None)}
 
 
-def test_open_goals_go_value_by_value(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
-    """With both arguments free, values of the first are proposed, and then each is asked about."""
-    table = Table()
-
-    result = demand(prolog, library, fresh_kb, "is_ingredient_in(X, Y)", table)
-
-    assert result.result.rows == [("crab", "bisque"), ("shrimp", "paella")]
-    assert [question.patterns[0].arguments for question in table.questions] == [
-        (None, "[B]"),
-        ("crab", None),
-        ("shrimp", None),
-    ]
-
-
 def test_uncertain_negation_is_withheld(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
     """While something is missing, a negation that only lacks its fact is not answered."""
     result = demand(prolog, library, fresh_kb, "\\+ borders(a, b)", Table(), budget=DemandBudget(verifications=0))
@@ -223,27 +193,6 @@ def test_positive_answers_stand_when_the_budget_ends(
     assert result.result.rows == [("b",), ("c",)]
     assert not result.complete
     assert not result.withheld
-
-
-class Spent(Table):
-    """An oracle whose budget is gone."""
-
-    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
-        raise BudgetReached("max_calls", 1, CallStatistics())
-
-    def _answer(self, inquiry: Inquiry) -> QuestionAnswer:
-        return QuestionAnswer(complete=False)
-
-
-@pytest.mark.parametrize("goal", ["borders(a, b)", "borders(a, X)"])
-def test_a_spent_budget_ends_the_loop(
-    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase, goal: str
-) -> None:
-    """When the models' budget is reached, the loop stops with what it has and says why."""
-    result = demand(prolog, library, fresh_kb, goal, Spent())
-
-    assert not result.complete
-    assert result.stopped
 
 
 def test_a_shared_variable_and_denied_atoms_are_verified(

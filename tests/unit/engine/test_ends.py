@@ -64,14 +64,6 @@ def test_one_value_does_not_fill_an_end() -> None:
     assert made.crowded == tuple(wars)[5:20]
 
 
-def test_a_variable_with_few_values_does_not_empty_an_end() -> None:
-    """Where a variable has two values in all, either may be in every statement of an end."""
-    values: dict[str, tuple[object, ...]] = {f"{number}": (number % 2, number) for number in range(30)}
-    made = split({text: float(text) for text in values}, values)
-
-    assert (len(made.head), len(made.long_tail), made.crowded) == (10, 10, ())
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=12, unique=True))
 def test_quotas_on_a_tiny_pool_empty_no_end(rows: list[tuple[int, int]]) -> None:
     """However few statements and values there are, each end keeps its most extreme statement, and what leaves is told."""
@@ -101,14 +93,6 @@ def test_matched_pairs_differ_in_one_value() -> None:
     pairs = matched_pairs(Ends(("h1", "h2"), ("t1", "t2", "t3")), values, tokens)
 
     assert pairs == [MatchedPair("h1", "t3")]
-
-
-@pytest.mark.parametrize(("tokens", "count"), [(1, 1), (2, 1), (3, 1), (4, 0), (0, 0)])
-def test_the_names_of_a_pair_differ_by_one_token_at_most(tokens: int, count: int) -> None:
-    """Longer names are rarer as such."""
-    values: dict[str, tuple[object, ...]] = {"h": ("cake", "Rome"), "t": ("cake", "Apia")}
-
-    assert len(matched_pairs(Ends(("h",), ("t",)), values, {"h": 2, "t": tokens})) == count
 
 
 def test_pair_rarity_is_asked_of_common_names() -> None:

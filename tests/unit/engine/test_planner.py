@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,10 +12,8 @@ from random_cases import cases
 from search_fixture import ALLERGY, HARMLESS, OLDER, RECURSIVE, VOCABULARY
 
 from hapax.engine.search.expectation import KEYED, LARGE, OPEN, ExpectedBeams, Experience, type_size
-from hapax.engine.search.gates import PARSER, GateCount
-from hapax.engine.search.inquiry import QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.plan import Range, plan_run, with_probes
+from hapax.engine.search.plan import plan_run
 from hapax.engine.search.search import DEMAND, search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import load_library, parse_library
@@ -138,17 +135,6 @@ def test_a_comparison_lets_half_of_the_expected_beams_pass():
     assert compared == pytest.approx(uncompared / 2, rel=0.01)
 
 
-def test_what_answers_brought_outweighs_what_was_measured_elsewhere():
-    """A model of long answers is expected to give long answers."""
-    experience = Experience(LARGE, SearchSettings())
-    before = experience.of(OPEN)
-
-    experience.learn(OPEN, [QuestionAnswer(calls=1, gates={PARSER.name: GateCount(3, 4)})] * 95)
-
-    assert experience.of(OPEN).calls == pytest.approx(0.95 + 0.05 * before.calls)
-    assert experience.of(OPEN).proposed == pytest.approx(0.95 * 3 + 0.05 * before.proposed)
-
-
 def test_a_type_with_subtypes_has_the_values_of_all_of_them():
     """Which animals a pest fears brings more values than which pests an animal fears; an open question counts its type."""
     library = library_of(PESTS)
@@ -168,21 +154,6 @@ def test_a_type_with_subtypes_has_the_values_of_all_of_them():
     assert claims("drive_away")[-1] > 2 * claims("feed")[-1]
 
 
-def test_a_cut_without_a_ranking_keeps_the_first_beams():
-    """The beams before lose as many values as the share that is cut, the newest variable none; disjoint ends keep both
-    sides of the pool."""
-    kept = {}
-    for ends in ("overlapping", "disjoint"):
-        rows = ExpectedBeams(SearchSettings(beam=200, ends=ends))
-        rows.begin(1, {})
-        rows.extend("A", 100, 1)
-        rows.extend("B", 200, 1)
-        rows.rank(200, ranked=False)
-        kept[ends] = (rows.together, rows.distinct["A"], rows.distinct["B"])
-
-    assert kept == {"overlapping": (200, 1, 200), "disjoint": (400, 2, 200)}
-
-
 def test_a_cut_by_rank_keeps_the_values_of_the_beams_that_stay():
     """Of 40 values with five beams each, a fifth of the beams holds about 27, not 40."""
     rows = ExpectedBeams(SearchSettings(beam=20))
@@ -193,16 +164,6 @@ def test_a_cut_by_rank_keeps_the_values_of_the_beams_that_stay():
 
     assert rows.together == 40
     assert 26 < rows.distinct["A"] < 28
-
-
-def test_a_key_is_asked_once_for_all_its_beams():
-    """A question is about a variable's different values, however many beams there are."""
-    rows = ExpectedBeams(SearchSettings())
-    rows.begin(1, {})
-    rows.extend("A", 10, 1)
-    rows.extend("B", 5, rows.keys(["A"]))
-
-    assert (rows.together, rows.keys(["A"]), rows.keys(["A", "B"])) == (50, 10, 50)
 
 
 def test_money_needs_every_price():
@@ -240,19 +201,6 @@ def test_the_demand_loop_limits_what_a_derived_premise_may_ask():
     assert denied.steps[1].values.expected == 240
 
 
-def test_a_premise_with_stored_verdicts_costs_no_claim():
-    """A fact that is judged already is not asked again: it passes by its threshold, and a denied premise by a sure no."""
-    library = library_of(PESTS)
-    with KnowledgeBase() as kb:
-        _, _, models = prepared(PESTS)
-        first = plan_run(library, [library.rule("drive_away")], kb, models, SETTINGS)
-        search(SearchJob(library, [library.rule("drive_away")], kb, models, SETTINGS))
-        again = plan_run(library, [library.rule("drive_away")], kb, models, SETTINGS)
-
-    assert first.roles["critic"].calls.expected > 0
-    assert again.roles["critic"].calls == Range()
-
-
 @pytest.mark.parametrize(
     ("pace", "requests", "rounds", "seconds"),
     [
@@ -272,25 +220,6 @@ def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, secon
     found = pace.seconds(requests, Usage(40, 10), rounds)
 
     assert found == (None if seconds is None else pytest.approx(seconds))
-
-
-def test_requests_that_choose_the_prompt_have_a_row_of_their_own():
-    """They take the pace and the price of the knowledge model; without them neither time nor money is told."""
-    library, model, models = prepared(ALLERGY)
-    with KnowledgeBase() as kb:
-        estimate = plan_run(library, library.rules, kb, models, SETTINGS)
-    server = SimpleNamespace(identity=model.identity, pace=ServerPace(10, tpm=600))
-
-    paced = with_probes(estimate, 6, server, Price(1, 1)).roles["probe"]
-    plain = with_probes(estimate, 6, model, None).roles["probe"]
-
-    assert with_probes(estimate, 0, server, None) is estimate
-    assert (paced.calls, plain.calls) == (Range(6, 6), Range(6, 6))
-    # 60 tokens of a prompt and 25 of five values are expected; the answer may have 200.
-    assert paced.tokens == plain.tokens == Range(6 * 85, 6 * 260)
-    assert paced.seconds == pytest.approx((51, 156))
-    assert paced.cost == pytest.approx((6 * 85 / 10**6, 6 * 260 / 10**6))
-    assert (plain.seconds, plain.cost) == (None, None)
 
 
 def test_wall_time_of_a_model_in_this_process_follows_from_its_answers():

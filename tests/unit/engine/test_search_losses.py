@@ -19,7 +19,7 @@ from hapax.engine.search.account import (
     shortage,
 )
 from hapax.engine.search.gates import CRITIC, QuestionGates
-from hapax.engine.search.ranking import keep_count, kept, kept_at_ends, random_score
+from hapax.engine.search.ranking import keep_count, kept_at_ends, random_score
 from hapax.engine.search.thresholds import FACT_FLOOR
 from hapax.kb.records import Candidate, Decision, Distribution
 
@@ -159,18 +159,6 @@ def test_ends_depend_on_the_beams_and_not_on_their_order(
         assert len(set(ends[end])) == keep_count(len(pool), 0.75, beam)
         cut = [sign * pool[name] for name in pool if name not in ends[end]]
         assert min((sign * pool[name] for name in ends[end]), default=0) >= max(cut, default=-99)
-
-
-@given(st.dictionaries(st.text(max_size=3), st.floats(-9, 0), max_size=12), st.integers(1, 12))
-def test_without_ties_the_ends_are_those_of_the_scores_alone(pool: dict[str, float], beam: int) -> None:
-    """Different scores leave nothing to chance."""
-    pool = dict(zip(pool, sorted(set(pool.values())), strict=False))
-    names = list(pool)
-    ends = kept_at_ends({HEAD: pool, TAIL: pool}, chance, 0.75, beam)
-
-    for end in (HEAD, TAIL):
-        places = kept([pool[name] for name in names], names, end, 0.75, beam)
-        assert ends[end] == [names[place] for place in places]
 
 
 @given(st.integers(0, 40), st.integers(1, 20), st.sampled_from([0.3, 0.5, 0.75]), st.booleans())
