@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.engine.search.account import (
-    EXAMPLE_WIDTH,
     DroppedLines,
     GateLoss,
     PremiseLoss,
@@ -43,21 +42,6 @@ def test_any_decisions_add_up(verdicts: list[tuple[int, str, bool, float]], unju
     assert step.lines == len({candidate.id for candidate, _ in pairs}) + unjudged
     assert step.lines == step.dropped_count + step.unjudged + step.rejected + step.accepted
     assert StepAccount.from_json(step.to_json()) == step
-
-
-def test_an_example_line_is_short_and_obeys_nobody() -> None:
-    """A dropped line is quoted without control characters and cut; reasons that differ by a number are one reason."""
-    pairs = []
-    for number in range(3):
-        raw = f"{number}. \x1b[31m\u202e" + "evil " * 50
-        candidate = Candidate("question", "", raw, "call", number, f"has {number + 70} characters")
-        reason = candidate.rejected_by_parser or ""
-        pairs.append((candidate, Decision("run", "parser", candidate.id, False, None, None, reason)))
-    (lines,) = question_account(1, pairs, 0, 0).dropped.values()
-
-    assert lines.count == 3
-    assert lines.example.isprintable()
-    assert len(lines.example) <= EXAMPLE_WIDTH
 
 
 FIRST = StepAccount(1, "Dish D", "model", questions=1, calls=1)
