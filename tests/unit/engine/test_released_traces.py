@@ -34,7 +34,7 @@ from hapax.llm_oracle.protocols import (
     Models,
 )
 
-TRACES = Path(__file__).parent.parent.parent / "shared" / "data" / "link" / "released_traces"
+TRACES = Path(__file__).parents[4] / "shared" / "data" / "link" / "released_traces"
 needs_traces = pytest.mark.skipif(not TRACES.is_dir(), reason="the traces of LINK's released code are not there")
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.engine.search.ends import Ends, MatchedPair, ends, matched_pairs
+from hapax.engine.search.ends import Division, Ends, EndSize, MatchedPair, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
+from hapax.llm_oracle.measures import Measure, TextMeasures
 
 SCORES = st.dictionaries(st.text(max_size=4), st.sampled_from([-3.0, -2.5, -1.0, 0.0, 4.0]), max_size=40)
 
@@ -63,14 +64,6 @@ def test_one_value_does_not_fill_an_end() -> None:
     assert made.crowded == tuple(wars)[5:20]
 
 
-def test_a_variable_with_few_values_does_not_empty_an_end() -> None:
-    """Where a variable has two values in all, either may be in every statement of an end."""
-    values: dict[str, tuple[object, ...]] = {f"{number}": (number % 2, number) for number in range(30)}
-    made = split({text: float(text) for text in values}, values)
-
-    assert (len(made.head), len(made.long_tail), made.crowded) == (10, 10, ())
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=12, unique=True))
 def test_quotas_on_a_tiny_pool_empty_no_end(rows: list[tuple[int, int]]) -> None:
     """However few statements and values there are, each end keeps its most extreme statement, and what leaves is told."""
@@ -102,9 +95,12 @@ def test_matched_pairs_differ_in_one_value() -> None:
     assert pairs == [MatchedPair("h1", "t3")]
 
 
-@pytest.mark.parametrize(("tokens", "count"), [(1, 1), (2, 1), (3, 1), (4, 0), (0, 0)])
-def test_the_names_of_a_pair_differ_by_one_token_at_most(tokens: int, count: int) -> None:
-    """Longer names are rarer as such."""
-    values: dict[str, tuple[object, ...]] = {"h": ("cake", "Rome"), "t": ("cake", "Apia")}
+def test_pair_rarity_is_asked_of_common_names() -> None:
+    """By `pair`, only statements with the commoner half of the names are divided."""
+    priors = {"oslo": -3.0, "paris": -1.0, "apia": -9.0, "rome": -2.0}
+    measures = {name: TextMeasures({Measure.PRIOR: prior, Measure.PAIR: 0.0}, 1) for name, prior in priors.items()}
+    scores = {"oslo": 0.0, "paris": 1.0, "apia": 5.0, "rome": -1.0}
+    values = {name: (name,) for name in priors}
+    made = Division.of(scores, values, measures, lambda _: 0.5, EndSize(by_pairs=True))
 
-    assert len(matched_pairs(Ends(("h",), ("t",)), values, {"h": 2, "t": tokens})) == count
+    assert (made.ends.head, made.ends.long_tail, made.rarer_names) == (("paris",), ("rome",), 2)

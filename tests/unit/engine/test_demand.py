@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -10,14 +9,19 @@ import pytest
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
+from hapax.engine.search.demand_forecast import DemandForecast, forecast_demand
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
+from hapax.engine.search.oracle import Oracle
+from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import parse_goal, parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
-from hapax.kb import argument_index
-from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
+from hapax.kb.records import AtomPattern, FactRecord, Question
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import BudgetReached, CallStatistics
+from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.scripted import ScriptedModel
 
 RULES = """
 oracle is_ingredient_in(Ingredient, Dish).
@@ -31,8 +35,6 @@ is_allergic_to(Person X, Food Allergen A) & falls_under(Ingredient Z, Food Aller
 oracle borders(Place, Place).
 borders(Place A, Place B) -> reaches(Place A, Place B).
 borders(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C).
-oracle is_sold_in(Dish, Town, Place, Year).
-type Town < Place
 """
 WORLD: set[tuple[str, tuple[Value, ...]]] = {
     ("falls_under", ("shrimp", "shellfish")),
@@ -43,9 +45,6 @@ WORLD: set[tuple[str, tuple[Value, ...]]] = {
     ("borders", ("b", "c")),
     ("borders", ("c", "a")),
     ("was_invented_in", ("wheel", -3500)),
-    ("is_sold_in", ("paella", "t", "a", 2020)),
-    ("is_sold_in", ("paella", "u", "b", 2021)),
-    ("is_sold_in", ("bisque", "u", "b", 2020)),
 }
 
 
@@ -89,46 +88,6 @@ def library() -> Library:
     return parse_library([("f.rules", RULES)])
 
 
-GOALS = (
-    "is_ingredient_in(X, paella)",
-    "is_not_able_to_eat(ann, Y)",
-    "is_ingredient_in(shrimp, X), falls_under(shrimp, A)",
-    "was_invented_in(wheel, Y)",
-    "was_invented_in(T, -3500)",
-    "reaches(a, X)",
-    "borders(a, X), \\+ borders(X, c)",
-    "falls_under(crab, X) ; falls_under(X, shellfish)",
-    "was_invented_in(paella, Y), is_before(Y, 2000)",
-    "is_sold_in(paella, T, P, 2020)",
-    "is_ingredient_in(crab, D), is_sold_in(D, u, P, Y)",
-    "is_sold_in(D, T, b, 2021), borders(T, X)",
-    "is_sold_in(bisque, u, b, Y)",
-)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_goal_that_fetches_its_facts_asks_the_same(seed: int, prolog: PrologSession, library: Library) -> None:
-    """With facts and types of values fetched by index, questions, verified atoms and answers are those over all facts."""
-    rng = random.Random(seed)
-    types = {f"{s.name}": s.argument_types for s in library.completed().signatures}
-    known = [FactRecord(name, values, types[name], Source.MODEL) for name, values in WORLD if rng.random() < 0.5]
-    known += [FactRecord("is_recalled", (rng.choice(("shrimp", "crab")),), ("Ingredient",), Source.GIVEN)]
-    known += [FactRecord("borders", (rng.choice("abcd"), rng.choice("xyz")), ("Place", "Place"), Source.GIVEN)]
-    known += [FactRecord("was_invented_in", ("paella", 1800), ("Dish", "Year"), Source.MODEL)] * rng.randint(0, 1)
-    for goal in GOALS:
-        found = []
-        for few in (0, 2000):
-            with KnowledgeBase() as kb, pytest.MonkeyPatch.context() as patch:
-                patch.setattr(argument_index, "FEW_FACTS", few)
-                kb.add_facts(known)
-                oracle = Table()
-                result = run_demand(
-                    Theory(library, kb, ("is_allergic_to(ann, shellfish)",)), goal, oracle, session=prolog
-                )
-                found.append((result.result, result.asked, result.verified, result.missing, result.withheld))
-        assert found[0] == found[1], goal
-
-
 def question(predicate: str, data_type: str, *arguments: Value | None, functional: bool = False) -> Question:
     return Question((AtomPattern(predicate, arguments),), data_type, functional)
 
@@ -154,28 +113,12 @@ def test_questions_by_what_is_free(prolog: PrologSession, library: Library, goal
     assert missing(prolog, library, goal).questions == {expected}
 
 
-def test_ground_atoms_ask_for_verification(prolog: PrologSession, library: Library) -> None:
-    """An atom without free arguments needs a verdict, not values."""
-    found = missing(prolog, library, "borders(a, b)")
-
-    assert found == Missing((), (Atom("borders", (Constant("a"), Constant("b"))),))
-
-
 @pytest.mark.parametrize(
     "goal", ["is_recalled(X)", "is_allergic_to(X, Y)", "is_before(1, 2)", "is_not_able_to_eat(tom, X)"]
 )
 def test_what_is_never_asked(prolog: PrologSession, library: Library, goal: str) -> None:
     """Given, computed and derived predicates and what concerns a person lead to no question of their own."""
     assert not missing(prolog, library, goal)
-
-
-def test_facts_settle_atoms_and_functional_questions(prolog: PrologSession, library: Library) -> None:
-    """A known fact needs no verdict, and one right value leaves no other to ask or verify."""
-    wheel = FactRecord("was_invented_in", ("wheel", -3500), ("Thing", "Year"), Source.MODEL)
-
-    assert not missing(prolog, library, "was_invented_in(wheel, Y), Y < 0", [wheel])
-    assert not missing(prolog, library, "was_invented_in(wheel, 1876)", [wheel])
-    assert missing(prolog, library, "was_invented_in(cart, 1876)", [wheel]).atoms
 
 
 def demand(
@@ -221,46 +164,6 @@ def test_recursion_asks_along_the_way(prolog: PrologSession, library: Library, f
     assert {question.patterns[0].arguments for question in table.questions} == {("a", None), ("b", None), ("c", None)}
 
 
-def test_open_goals_go_value_by_value(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
-    """With both arguments free, values of the first are proposed, and then each is asked about."""
-    table = Table()
-
-    result = demand(prolog, library, fresh_kb, "is_ingredient_in(X, Y)", table)
-
-    assert result.result.rows == [("crab", "bisque"), ("shrimp", "paella")]
-    assert [question.patterns[0].arguments for question in table.questions] == [
-        (None, "[B]"),
-        ("crab", None),
-        ("shrimp", None),
-    ]
-
-
-def test_known_instances_are_asked_about_too(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
-    """Values that the store knows to be of the first argument's type join those proposed."""
-    fresh_kb.add_type_facts([TypeFact("saffron", "Ingredient")])
-    table = Table()
-
-    demand(prolog, library, fresh_kb, "is_ingredient_in(X, Y)", table)
-
-    assert ("saffron", None) in [question.patterns[0].arguments for question in table.questions]
-
-
-def test_verification_decides_ground_goals(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
-    """True atoms hold, refused ones do not, and neither is asked again."""
-    table = Table()
-
-    assert demand(prolog, library, fresh_kb, "borders(a, b), \\+ borders(b, a)", table).result.holds
-    assert len(table.atoms) == 2
-
-
-def test_a_shared_variable_is_verified(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
-    """`borders(X, X)` proposes values for X and judges each pair."""
-    result = demand(prolog, library, fresh_kb, "borders(X, X)", Table())
-
-    assert result.complete
-    assert not result.result.holds
-
-
 def test_uncertain_negation_is_withheld(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
     """While something is missing, a negation that only lacks its fact is not answered."""
     result = demand(prolog, library, fresh_kb, "\\+ borders(a, b)", Table(), budget=DemandBudget(verifications=0))
@@ -292,47 +195,70 @@ def test_positive_answers_stand_when_the_budget_ends(
     assert not result.withheld
 
 
-def test_the_loop_ends_after_its_rounds(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
-    """A limit on rounds ends the loop and says so."""
-    result = demand(prolog, library, fresh_kb, "reaches(a, X)", Table(), budget=DemandBudget(rounds=1))
-
-    assert result.rounds == 1
-    assert "rounds" in result.stopped
-
-
-class Spent(Table):
-    """An oracle whose budget is gone."""
-
-    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
-        raise BudgetReached("max_calls", 1, CallStatistics())
-
-    def _answer(self, inquiry: Inquiry) -> QuestionAnswer:
-        return QuestionAnswer(complete=False)
-
-
-@pytest.mark.parametrize("goal", ["borders(a, b)", "borders(a, X)"])
-def test_a_spent_budget_ends_the_loop(
-    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase, goal: str
+def test_a_shared_variable_and_denied_atoms_are_verified(
+    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase
 ) -> None:
-    """When the models' budget is reached, the loop stops with what it has and says why."""
-    result = demand(prolog, library, fresh_kb, goal, Spent())
+    """`borders(X, X)` proposes values for X and judges each pair; true atoms hold, refused ones do not."""
+    shared = demand(prolog, library, fresh_kb, "borders(X, X)", Table())
+    denied = demand(prolog, library, fresh_kb, "borders(a, b), \\+ borders(b, a)", Table())
 
-    assert not result.complete
-    assert result.stopped
-
-
-def test_nothing_assumed_is_stored(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
-    """The loop itself writes nothing: facts are the oracle's to store."""
-    demand(prolog, library, fresh_kb, "is_not_able_to_eat(tom, X)", Table(), assume=["is_allergic_to(tom, shellfish)"])
-
-    assert fresh_kb.facts() == []
+    assert (shared.complete, shared.result.holds) == (True, False)
+    assert denied.result.holds
 
 
-def test_a_goal_that_may_ask_needs_an_oracle(prolog: PrologSession, fresh_kb: KnowledgeBase) -> None:
-    """Without one, only a budget of no rounds is taken, and the result says what would be asked."""
-    library = parse_library([("a.rules", "oracle is_in(Dish, Town)")])
-    theory = Theory(library, fresh_kb)
+MONEY = parse_library(
+    [
+        (
+            "m.rules",
+            """
+oracle lies_in(City X, Country Y): "[X] lies in [Y]".
+oracle uses(Country X, Currency Y): "[X] uses the [Y]".
+""",
+        )
+    ]
+)
+GOAL = "lies_in('Oslo', C), uses(C, Currency)"
 
-    assert run_demand(theory, "is_in(soup, X)", None, DemandBudget(rounds=0), session=prolog).missing.needs
-    with pytest.raises(ValueError, match="needs an oracle"):
-        run_demand(theory, "is_in(soup, X)", None, session=prolog)
+
+def forecast_of(goal: str, kb: KnowledgeBase, priced: bool = False) -> tuple[DemandForecast, ScriptedModel]:
+    model = ScriptedModel({"defaults": {"generate": ["Norway", "Peru"], "critic": 0.95}})
+    models = Models(model, model, model, model)
+    prices = {model.identity.name: Price(2, 8)} if priced else None
+    return forecast_demand(Theory(MONEY, kb), goal, models, SearchSettings(profile="plain"), prices=prices), model
+
+
+def test_a_forecast_has_the_rounds_of_the_goal_and_writes_nothing(fresh_kb: KnowledgeBase) -> None:
+    """An atom that waits for another's values has a second round, which one question alone has not; nothing is asked."""
+    whole, model = forecast_of(GOAL, fresh_kb)
+    single, _ = forecast_of("lies_in('Oslo', C)", fresh_kb)
+
+    assert whole.rounds == 2
+    assert 1 < whole.questions.expected < whole.questions.most
+    assert (single.rounds, single.questions.most, single.calls.most, single.claims.most) == (1, 1, 4, 4 * 50 * 2)
+    assert model.prompts == []
+    assert not any(fresh_kb.row_counts().values())
+
+
+def test_a_goal_stays_within_its_forecast_and_then_costs_nothing(fresh_kb: KnowledgeBase) -> None:
+    """What is asked is at most what was foreseen, and what is known is not forecast."""
+    whole, model = forecast_of(GOAL, fresh_kb)
+    settings = SearchSettings(profile="plain")
+    oracle = Oracle(fresh_kb, MONEY, Models(model, model, model, model), settings.oracle, journal=Journal(fresh_kb))
+    run_demand(Theory(MONEY, fresh_kb), GOAL, oracle)
+    asked = len(model.prompts) + len(model.claims)
+    again, _ = forecast_of(GOAL, fresh_kb)
+
+    assert 0 < asked <= whole.calls.most + whole.claims.most
+    assert (again.rounds, again.calls.expected, again.claims.expected) == (0, 0, 0)
+
+
+def test_the_cost_of_a_forecast_needs_a_price(fresh_kb: KnowledgeBase) -> None:
+    """Tokens cost between the prices of prompt and reply, and without a price the cost is unknown."""
+    priced, _ = forecast_of(GOAL, fresh_kb, priced=True)
+    unpriced, _ = forecast_of(GOAL, fresh_kb)
+    tokens = sum(priced.estimate.roles[role].tokens.expected for role in ("knowledge", "critic"))
+
+    assert priced.cost is not None
+    assert 2 * tokens <= priced.cost[0] * 1e6 <= 8 * tokens
+    assert priced.cost[0] < priced.cost[1]
+    assert unpriced.cost is None

@@ -1,0 +1,144 @@
+"""The plan of a search: calls, claims and money before anything is asked, beside what the search then takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke
+from search_fixture import ALLERGY, OLDER, SILENT, rules_of, scripted, searched, simulated
+
+import hapax
+
+SETTINGS = hapax.SearchSettings(profile="hapax", beam=8, calls_per_question=2, values_per_call=15)
+SAME: dict[str, Any] = {"beam": 8, "calls_per_question": 2, "values_per_call": 15}
+BOXES = """
+type Gram < Number
+type Kilogram < Number
+given weighs(Box, Gram)
+oracle is_printed_on(Label, Box): "[1] is printed on [2]" / "[1] is not printed on [2]" / "?".
+@name heavy
+@generic none
+weighs(Box A, Gram G) & K = G / 1000 & K > 1 -> is_heavy(Box A, Kilogram K).
+"""
+PESTS = """
+given fights(Person, Pest): "[1] fights [2]"
+given should_keep(Person, Animal): "[1] should keep [2]"
+oracle is_welcome_against(Animal, Pest): "[1] is welcome against [2]"
+@name drive_away
+fights(Person X, Pest A) & is_welcome_against(Animal B, Pest A) -> should_keep(Person X, Animal B).
+"""
+
+
+def calls(estimate: Any) -> dict[str, Any]:
+    return {role: estimated.calls for role, estimated in estimate.roles.items()}
+
+
+@pytest.mark.parametrize("text", [ALLERGY, OLDER])
+def test_a_plan_asks_and_writes_nothing_and_bounds_the_search(text: str) -> None:
+    """In each role the search sends at most the upper limit, and afterwards the same plan is free."""
+    library, kb = rules_of(text), hapax.KnowledgeBase()
+    models = simulated(library)
+    estimate = hapax.plan(library, kb, models, SETTINGS)
+    empty = not any(hapax.stats(kb).counts.values())
+    spent = searched(library, models, kb, **SAME).report.statistics
+    again = hapax.plan(library, kb, models, SETTINGS)
+
+    assert empty
+    assert 0 < estimate.calls.expected <= estimate.calls.most
+    assert all(used.calls <= calls(estimate)[role].most for role, used in spent.items())
+    assert {(count.expected, count.most) for role, count in calls(again).items() if role != "evaluator"} == {(0, 0)}
+
+
+def test_rules_that_ask_alike_share_their_questions() -> None:
+    """A second rule that asks the same adds nothing to what is expected of the models."""
+    alone, both = rules_of(ALLERGY), rules_of(ALLERGY, ALLERGY.replace("@name allergy", "@name again"))
+    first, two = (hapax.plan(rules, hapax.KnowledgeBase(), simulated(rules), SETTINGS) for rules in (alone, both))
+
+    assert len(two.rules) == 2
+    assert {role: count.expected for role, count in calls(two).items() if role in ("knowledge", "critic")} == {
+        role: count.expected for role, count in calls(first).items() if role in ("knowledge", "critic")
+    }
+
+
+def test_a_plan_over_given_facts_and_equations_is_exact() -> None:
+    """Where given facts and arithmetic decide every step, the plan has what the search then does."""
+    rules, kb = hapax.parse_rules(BOXES), hapax.KnowledgeBase()
+    hapax.add_facts(kb, "weighs", [("crate", 2000), ("bag", 900), ("trunk", 1500)], rules)
+    estimate = hapax.plan(rules, kb, scripted(SILENT), SETTINGS)
+    (rule,) = estimate.rules
+    result = searched(rules, scripted(SILENT), kb, **SAME)
+
+    assert [(step.variable, step.values.expected, step.values.most) for step in rule.steps] == [
+        ("A", 2, 2),
+        ("G", 2, 2),
+        ("K", 2, 2),
+    ]
+    assert (rule.statements.expected, rule.statements.most) == (2, 2) == (len(result.statements),) * 2
+    assert {
+        (count.expected, count.most) for role, count in calls(estimate).items() if role in ("knowledge", "critic")
+    } <= {(0, 0)}
+
+
+def test_a_rule_that_would_be_skipped_costs_nothing() -> None:
+    """It is listed with its reason."""
+    rules, models = rules_of(ALLERGY), scripted(SILENT)
+    models.knowledge.identity = type(models.knowledge.identity)("limited", "1", knows=frozenset())
+    estimate = hapax.plan(rules, hapax.KnowledgeBase(), models, SETTINGS)
+
+    assert estimate.rules[0].skipped is not None
+    assert (estimate.calls.expected, estimate.calls.most) == (0, 0)
+
+
+def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alias that states its abilities is believed; what is not stated is asked for, and torch is not imported."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HAPAX_ALIASES"):
+        monkeypatch.delenv(name, raising=False)
+    served = "model_name: m, api_base: 'http://127.0.0.1:9/v1', latency: 0.5, max_concurrency: 10"
+    aliases, rules = tmp_path / "models.yaml", tmp_path / "a.rules"
+    aliases.write_text(
+        f"- {{model_id: big, {served}, logprobs: output, price_in: 1, price_out: 2}}\n"
+        f"- {{model_id: voting, {served}, logprobs: none, rpm: 60}}\n"
+        f"- {{model_id: unstated, {served}, attempts: 1}}\n",
+        encoding="utf-8",
+    )
+    rules.write_text(ALLERGY, encoding="utf-8")
+    options = (rules, "--aliases", aliases, "--db", tmp_path / "none.db", "--json", "--likelihood", "frequency")
+
+    knowledge = json.loads(invoke("plan", *options, "-m", "openai:big").stdout)["roles"]["knowledge"]
+    critic = json.loads(invoke("plan", *options, "-m", "openai:big", "--critic", "openai:voting").stdout)["roles"][
+        "critic"
+    ]
+    unstated = invoke("plan", *options, "-m", "openai:unstated")
+    code = "import sys; from hapax.cli import main; sys.argv[1:] = ['plan', '--rule', 'allergy', '--db', sys.argv[1]]\n"
+    code += "try: main()\nexcept SystemExit as end: print('torch' in sys.modules, end.code)"
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "x.db"], capture_output=True, text=True, check=True)
+
+    assert knowledge["cost"][0] > 0
+    # Ten at a time, half a second each, and no faster than the rounds of the calls allow.
+    assert knowledge["calls"]["expected"] * 0.05 <= knowledge["seconds"][0] <= knowledge["calls"]["expected"] * 0.5
+    assert critic["seconds"][0] == critic["calls"]["expected"]  # one a second
+    assert unstated.exit_code == 1
+    assert "logprobs" in unstated.output
+    assert ended.stdout.splitlines()[-1] == "False 0"
+
+
+@pytest.mark.parametrize("option", [("--values", "3"), ("--calls", "1"), ("--beam", "2"), ("--compat", "paper")])
+def test_orders_are_estimated_under_the_options(option: tuple[str, str], tmp_path: Path) -> None:
+    """The table of a rule's orders costs the search's order as the table of rules does, whatever the options."""
+    rules = tmp_path / "pests.rules"
+    rules.write_text(PESTS, encoding="utf-8")
+    command = ("plan", rules, "--rule", "drive_away", "-m", "simulated", "--db", tmp_path / "none.db", "--json")
+    plain, changed = (
+        [json.loads(line) for line in invoke(*command, *more).stdout.splitlines()] for more in ((), option)
+    )
+    (order,) = (entry for entry in changed[0]["plans"] if entry["order"] == changed[1]["rules"][0]["order"])
+
+    for count in ("questions", "calls", "claims"):
+        steps = changed[1]["rules"][0]["steps"]
+        assert order[count] == {end: sum(step[count][end] for step in steps) for end in ("expected", "most")}
+    assert changed[0] != plain[0]

@@ -1,0 +1,371 @@
+"""Searches of rules in a simulated world and with scripted models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from search_fixture import (
+    ALLERGY,
+    HARMLESS,
+    OLDER,
+    RECURSIVE,
+    rows,
+    rules_of,
+    scripted,
+    searched,
+    sentences,
+    simulated,
+    texts,
+)
+
+import hapax
+
+ENDS = ("head", "long_tail")
+FOREIGN = """
+@name foreign
+repairs(Person X, Part A) & is_part_of(Part A, Part B) & not belongs_to(Part B, Part A) -> leaves_alone(Person X, Part B).
+"""
+Found = tuple[hapax.SearchResult, hapax.KnowledgeBase, hapax.Library]
+
+
+@pytest.fixture(scope="module")
+def allergy() -> Found:
+    """A search of one rule, with its knowledge base."""
+    library, kb = rules_of(ALLERGY), hapax.KnowledgeBase()
+    return searched(library, simulated(library), kb, beam=12), kb, library
+
+
+def knowledge_only(calls: int) -> hapax.Budget:
+    return hapax.Budget(max_calls=calls, roles=frozenset({"knowledge"}))
+
+
+def test_head_is_likelier_than_long_tail_and_all_is_stored(allergy: Found) -> None:
+    """Both ends get statements in words, the head's are likelier, and the knowledge base has the same."""
+    result, kb, _ = allergy
+    (row,) = rows(result)
+
+    assert row["head"] > 3 < row["long_tail"]
+    assert row["delta"] > 0
+    assert all(text.startswith("If PersonX is allergic to ") for text in texts(result))
+    assert {item.text for item in kb.statements()} == sentences(result)
+    assert [run.status for run in kb.runs()] == ["done"]
+
+
+def test_every_statement_rests_on_stored_facts(allergy: Found) -> None:
+    """Each premise of a statement that is no information about PersonX is a fact."""
+    result, kb, _ = allergy
+    facts = {(fact.predicate, fact.arguments) for fact in kb.facts()}
+    values = [item.values for item in result.statements]
+
+    assert values
+    assert all(("is_ingredient_in", (row["Z"], row["B"])) in facts for row in values)
+    assert all(("is_one_type_of", (row["Z"], row["A"])) in facts for row in values)
+
+
+def test_the_same_search_again_asks_nothing_and_is_the_same_run(allergy: Found) -> None:
+    """All answers come from the store; other settings are another run."""
+    result, kb, library = allergy
+    again = searched(library, simulated(library), kb, beam=12)
+    runs = len(kb.runs())
+    searched(library, simulated(library), kb, beam=11)
+
+    assert [row["calls"] for row in rows(again)] == [0]
+    assert texts(again) == texts(result)
+    assert (runs, len(kb.runs())) == (1, 2)
+
+
+def test_rules_share_their_questions_and_do_not_change_each_other(allergy: Found) -> None:
+    """A rule that asks what another has asked sends nothing, and a rule among others gives what it gives alone."""
+    library = rules_of(OLDER, ALLERGY, ALLERGY.replace("@name allergy", "@name twin"))
+    result = searched(library, simulated(library), beam=12)
+    _, first, twin = rows(result)
+
+    assert first["calls"] > 0 == twin["calls"]
+    alone = set(texts(allergy[0]))
+    assert {item.text for item in result.statements if item.rule == "allergy"} == alone
+    assert twin["head"] == first["head"]
+
+
+def test_the_ranker_is_what_parts_head_and_long_tail() -> None:
+    """Ranked at random the ends lie closer together; without a ranker they are the same."""
+    library = rules_of(ALLERGY)
+    models, kb = simulated(library), hapax.KnowledgeBase()
+    options: dict[str, Any] = {"beam": 20, "ends": "overlapping"}
+    full, chance, none = (
+        rows(searched(library, models, kb, likelihood=ranker, **options))[0]["delta"]
+        for ranker in ("model", "random", "none")
+    )
+
+    assert abs(chance) < full
+    assert none == 0
+
+
+@pytest.mark.parametrize("compat", ["paper", "released"])
+def test_links_ways_exclude_earlier_values_and_ask_in_its_words(compat: Any) -> None:
+    """LINK's two behaviours give statements; the released one asks for twice the values at first."""
+    library, kb = rules_of(ALLERGY), hapax.KnowledgeBase()
+    result = searched(library, simulated(library), kb, compat=compat, plan="link", profile=None, values_per_call=15)
+    prompts = [call.request["prompt"] for call in kb.calls().values() if call.role == "knowledge"]
+
+    assert texts(result)
+    assert prompts[0].startswith(f"Give me {'30 diverse' if compat == 'released' else 15} values of ")
+    assert any("Do not generate these values: " in prompt for prompt in prompts)
+
+
+def script(critic: dict[str, float] | None = None, **more: Any) -> dict[str, Any]:
+    """Butter is a type of dairy, and in two dishes."""
+    return {
+        "generate": {
+            "[A] is one type of [B]": ["dairy"],
+            "[A] is one type of dairy": ["butter"],
+            "butter is an ingredient in [B]": ["toast", "peanut butter"],
+            "PersonX": ["dairy"],
+        },
+        "critic": critic or {},
+        "defaults": {"critic": 0.95, "likelihood": -12, "generate": ["dairy"]},
+        **more,
+    }
+
+
+WHOLE: dict[str, Any] = {"keep_share": 1.0, "ends": "overlapping", "plan": "premise-first"}
+
+
+def test_scripted_models_make_a_search_that_can_be_followed() -> None:
+    """One allergen, one ingredient, two dishes: exactly these statements come out."""
+    result = searched(rules_of(ALLERGY), scripted(script()), **WHOLE)
+    expected = {
+        f"If PersonX is allergic to dairy, then PersonX cannot eat {dish}." for dish in ("toast", "peanut butter")
+    }
+
+    assert [sentences(result, end) for end in ENDS] == [expected] * 2
+
+
+def test_hapax_ranks_what_models_are_asked_and_the_paper_all_it_knows() -> None:
+    """Hapax's texts have the atoms that a model decides; the paper's have each atom, generic ones and the conclusion."""
+    own, link = scripted(script()), scripted(script())
+    searched(rules_of(ALLERGY), own, measure="paper", **WHOLE)
+    searched(rules_of(ALLERGY), link, compat="paper", plan="premise-first", profile="hapax")
+    whole = "Butter is an ingredient in toast and butter is one type of dairy."
+
+    assert whole in own.likelihood.texts
+    assert not any("PersonX" in text for text in own.likelihood.texts if not text.startswith("If "))
+    assert (
+        "PersonX is allergic to dairy and butter is an ingredient in toast and butter is one type of dairy and "
+        "PersonX cannot eat toast."
+    ) in link.likelihood.texts
+
+
+def test_the_head_is_penalised_for_repeated_words_but_not_in_the_paper() -> None:
+    """Of two equally likely dishes the head takes the one whose words are new; under `compat="paper"` both are equal."""
+    known = script()
+    known["defaults"]["likelihood"] = [-12, 6]
+    options: dict[str, Any] = {"ends": "overlapping", "measure": "paper", "keep_share": 0.5, "plan": "premise-first"}
+    result = searched(rules_of(ALLERGY), scripted(known), beam=1, **options)
+    kb = hapax.KnowledgeBase()
+    searched(rules_of(ALLERGY), scripted(known), kb, compat="paper", plan="premise-first")
+
+    assert [item.values["B"] for item in result.statements if item.distribution == "head"] == ["toast"]
+    assert {decision.score for decision in kb.decisions(gate="likelihood")} == {-2.0}
+
+
+def test_a_denied_premise_needs_a_sure_no() -> None:
+    """`not` holds of what the critic denies surely, and of nothing about which it is in doubt."""
+    library = rules_of(HARMLESS)
+    claims = {"Salt is one type of dairy.": 0.1, "Rye is one type of dairy.": 0.5, "Butter is one type of dairy.": 0.95}
+    lists = {
+        "[A] is one type of [B]": ["dairy"],
+        "PersonX": ["dairy"],
+        "[A] is one type of dairy": ["butter"],
+        "butter is an ingredient in [B]": ["toast"],
+        "[A] is an ingredient in toast": ["butter", "salt", "rye"],
+    }
+    models = scripted(
+        {"generate": lists, "critic": claims, "defaults": {"critic": 0.95, "likelihood": -9, "generate": []}}
+    )
+    result = searched(library, models, **WHOLE)
+
+    assert {item.values["Z"] for item in result.statements} == {"salt"}
+
+
+def test_numbers_are_compared_by_arithmetic_and_never_by_the_critic() -> None:
+    """A comparison of two years costs no claim and holds in every statement."""
+    library, kb = rules_of(OLDER), hapax.KnowledgeBase()
+    result = searched(library, simulated(library), kb, beam=12, ends="overlapping")
+
+    assert len(result.statements) > 0
+    assert all(item.values["W"] < item.values["V"] for item in result.statements)
+    assert not any("<" in str(call.request.get("claim", "")) for call in kb.calls().values())
+
+
+def test_a_fact_has_the_data_type_under_which_its_value_was_accepted() -> None:
+    """A rule that asks for spices where ingredients are declared stores spices."""
+    library = hapax.parse_rules(
+        'type Spice < Ingredient\noracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "?".\n'
+        'given is_dish(Dish)\nfact is_dish("paella")\n@name spiced\n@generic none\n'
+        "is_dish(Dish B) & is_in(Spice Z, Dish B) -> is_spiced_with(Dish B, Spice Z)\n"
+    )
+    kb = hapax.KnowledgeBase()
+    searched(library, scripted({"defaults": {"critic": 0.95, "likelihood": -12, "generate": ["saffron"]}}), kb)
+
+    assert [fact.types for fact in kb.facts() if fact.predicate == "is_in"] == [("Spice", "Dish")]
+
+
+# --- derived premises -------------------------------------------------------------------------------------------------
+
+PARTS: dict[str, Any] = {"beam": 4, "values_per_call": 4, "calls_per_question": 1}
+
+
+def test_derived_predicates_are_searched_by_their_rules() -> None:
+    """Values of a recursive predicate come from the rules, and facts that they lack are asked for, and counted.
+
+    What an earlier run left changes nothing.
+    """
+    library, kb, other = rules_of(RECURSIVE), hapax.KnowledgeBase(), hapax.KnowledgeBase()
+    first = searched(library, simulated(library), kb, "repair", **PARTS)
+    pattern = kb.facts()[0]
+    parts = sorted({value for fact in kb.facts() for value in fact.arguments})
+    other.add_facts(replace(pattern, arguments=(part, parts[0]), run_id="earlier") for part in parts[1:])
+    among = searched(library, simulated(library), other, "repair", **PARTS)
+
+    assert len(first.statements) > 0
+    assert {fact.predicate for fact in kb.facts()} == {"is_part_of"}
+    assert "part" in {step.get("rule") for step in first.statements[0].record.proof["steps"]}
+    assert rows(first)[0]["calls"] > 0
+    assert texts(among) == texts(first)
+
+
+def test_a_budget_that_ends_a_derivation_denies_nothing() -> None:
+    """Where the facts of a derived predicate could not be asked to the end, `not` does not hold for want of them."""
+    library = rules_of(RECURSIVE, FOREIGN)
+    wholes = {"wheel": "car", "car": "fleet"}
+    true = {f"{part.capitalize()} is part of {whole}.": 0.95 for part, whole in wholes.items()}
+    true |= {f"{part.capitalize()} is a part.": 0.95 for part in ("wheel", "car", "fleet")}
+    lists = {f"'{part} is part of [B]'": [whole] for part, whole in wholes.items()}
+    known = {
+        "generate": {"'[A] is part of [B]'": ["wheel", "car", "fleet"], **lists},
+        "critic": true,
+        "defaults": {"critic": 0.05, "likelihood": -9, "generate": []},
+    }
+    before = hapax.KnowledgeBase()
+    whole = searched(library, scripted(known), before, "foreign", **WHOLE)
+    cut = searched(library, scripted(known, budget=knowledge_only(asked(before) - 1)), None, "foreign", **WHOLE)
+
+    assert {item.values["A"] for item in whole.statements} == set(wholes)
+    assert not cut.complete
+    assert len(cut.statements) < len(whole.statements)
+
+
+# --- budgets and interruptions ----------------------------------------------------------------------------------------
+
+
+def asked(kb: hapax.KnowledgeBase) -> int:
+    """Calls of the knowledge model that the knowledge base holds."""
+    return sum(call.role == "knowledge" for call in kb.calls().values())
+
+
+def test_a_budget_cuts_cleanly_and_a_later_run_goes_on() -> None:
+    """A budget ends the run with what is complete; without it the run goes on and pays for no answer twice."""
+    library, kb = rules_of(OLDER, ALLERGY), hapax.KnowledgeBase()
+    cut = searched(library, simulated(library, budget=knowledge_only(16)), kb)
+    status, spent = kb.runs()[0].status, asked(kb)
+    whole, fresh = searched(library, simulated(library), kb), searched(library, simulated(library))
+
+    assert (cut.complete, status) == (False, "budget")
+    assert cut.stopped
+    assert (spent, asked(kb)) == (16, sum(row["calls"] for row in rows(fresh)))
+    assert texts(whole) == texts(fresh)
+
+
+def test_ctrl_c_marks_the_run_and_loses_no_answer() -> None:
+    """An interrupt is raised again, the run says so, and the answers so far are stored."""
+    library, kb = rules_of(ALLERGY), hapax.KnowledgeBase()
+    models, sent = simulated(library), []
+    generate = models.knowledge.generate
+
+    def interrupted(requests: Any, parameters: Any) -> Any:
+        sent.append(len(requests))
+        if len(sent) == 3:
+            raise KeyboardInterrupt
+        return generate(requests, parameters)
+
+    models.knowledge.generate = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        searched(library, models, kb)
+
+    assert [run.status for run in kb.runs()] == ["interrupted"]
+    assert asked(kb) == sum(sent[:2])
+
+
+def test_progress_has_calls_verdicts_and_the_rules_that_come_next() -> None:
+    """A callback hears of growing counts, and the last one has all calls of the search."""
+    library, heard = rules_of(ALLERGY), []
+    settings = hapax.SearchSettings(profile="hapax", beam=6, calls_per_question=1, values_per_call=10)
+    result = hapax.search(
+        library,
+        hapax.KnowledgeBase(),
+        simulated(library),
+        settings,
+        progress=lambda p: heard.append((p.calls, p.accepted, p.rejected)),
+    )
+
+    assert heard == sorted(heard)
+    assert heard[-1][0] == rows(result)[0]["calls"]
+    assert heard[-1][1] > 0 < heard[-1][2]
+
+
+def test_calls_and_questions_of_a_rule_that_no_model_knows_are_not_spent() -> None:
+    """A model that states its predicates is not asked for others; the rule is skipped, with what is unknown."""
+    library = rules_of(ALLERGY)
+    models = scripted(script())
+    models.knowledge.identity = type(models.knowledge.identity)("limited", "1", knows=frozenset({"is_ingredient_in/2"}))
+    (row,) = rows(searched(library, models))
+
+    assert row["skipped"] == "is_one_type_of/2"
+    assert (row["calls"], models.knowledge.prompts) == (0, [])
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"])
+def test_whole_numbers_begin_at_one(name: str) -> None:
+    """One is enough for each, and less is refused by its name."""
+    assert getattr(hapax.SearchSettings(**{name: 1}), name) == 1  # type: ignore[arg-type]
+    with pytest.raises(hapax.HapaxError, match=f"{name}.* 0.* 1"):
+        hapax.SearchSettings(**{name: 0})  # type: ignore[arg-type]
+
+
+RULE = hapax.CriticRule(0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"values_per_call": 10**9}, ["values_per_call", "at most"]),
+        ({"temperature": -0.1}, ["temperature", "-0.1"]),
+        ({"temperature": math.nan}, ["temperature", "nan"]),
+        ({"keep_share": 0.0}, ["keep_share", "above 0"]),
+        ({"keep_share": 0.51}, ["half", "overlapping"]),
+        ({"distributions": ()}, ["distribution", "long_tail"]),
+        ({"profile": "none of these"}, ["none of these", "hapax"]),
+        ({"measure": "weight"}, ["weight", "paper"]),
+        ({"compat": "paper", "measure": "slor"}, ["compat paper", "measure"]),
+        ({"compat": "paper", "ends": "disjoint"}, ["compat paper", "ends"]),
+        ({"compat": "released", "calibrated": True}, ["compat released", "raw scores"]),
+        ({"compat": "paper", "promise": hapax.Promise()}, ["compat paper", "raw scores"]),
+        ({"promise": hapax.Promise(), "fact_threshold": RULE}, ["promise", "thresholds"]),
+        ({"promise": hapax.Promise(), "critic": False}, ["critic", "promised"]),
+        ({"statement_promise": hapax.Promise(), "critic": False}, ["critic", "promised"]),
+        ({"likelihood": "most"}, ["likelihood", "random"]),
+        ({"ends": "both"}, ["ends", "disjoint"]),
+    ],
+)
+def test_settings_refuse_what_makes_no_search(settings: dict[str, Any], words: list[str]) -> None:
+    """Nonsense, and options that exclude each other, are refused with a remedy."""
+    with pytest.raises(hapax.HapaxError) as error:
+        hapax.SearchSettings(**settings)
+
+    assert [word for word in words if word not in str(error.value)] == []

@@ -1,0 +1,149 @@
+"""The planner: figures of a plan by hand, and that no search goes beyond its upper limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_cases import cases
+from search_fixture import ALLERGY, HARMLESS, OLDER, RECURSIVE, VOCABULARY
+
+from hapax.engine.search.expectation import ExpectedBeams
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.plan import plan_run
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.parser import load_library, parse_library
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.pace import ServerPace
+from hapax.llm_oracle.protocols import Models, Usage
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
+
+SMALL = SimulationSettings(entities_per_type=40, facts_per_argument=6.0)
+SETTINGS = SearchSettings(beam=8, calls_per_question=2, values_per_call=15)
+
+
+def library_of(*texts):
+    """Rules that need not pass all checks."""
+    return parse_library([("test.rules", "\n".join((VOCABULARY, *texts)))])
+
+
+def prepared(*texts):
+    library = library_of(*texts)
+    model = SimulatedModel(SimulatedWorld(library, 1, SMALL))
+    return library, model, Models(model, model, model, model)
+
+
+@settings(max_examples=cases(4), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    text=st.sampled_from([ALLERGY, OLDER, HARMLESS, RECURSIVE, ALLERGY + HARMLESS]),
+    seed=st.integers(0, 50),
+    wanted=st.builds(
+        SearchSettings,
+        beam=st.integers(1, 6),
+        keep_share=st.sampled_from([None, 0.3, 0.5]),
+        ends=st.sampled_from([None, "overlapping"]),
+        calls_per_question=st.integers(1, 3),
+        values_per_call=st.integers(1, 8),
+        compat=st.sampled_from([None, "paper", "released"]),
+        critic=st.booleans(),
+        likelihood=st.sampled_from(["model", "random"]),
+    ),
+    before=st.booleans(),
+)
+def test_no_search_goes_beyond_the_upper_bound(text, seed, wanted, before):
+    """Whatever the rules, the world and the settings, and whatever another search has left in the journal."""
+    library = library_of(text)
+    rules = [rule for rule in library.rules if not library.is_definition(rule)]
+    # A malformed line may hold a value more than was asked for, and the bound is for models that keep to the number.
+    model = SimulatedModel(SimulatedWorld(library, seed, replace(SMALL, malformed=0.0)))
+    models = Models(model, model, model, model)
+    with KnowledgeBase() as kb:
+        if before:
+            search(
+                SearchJob(library, rules, kb, models, SearchSettings(beam=2, calls_per_question=1, values_per_call=3))
+            )
+        estimate = plan_run(library, rules, kb, models, wanted)
+        report = search(SearchJob(library, rules, kb, models, wanted))
+
+    for role, spent in report.statistics.items():
+        assert spent.calls <= estimate.roles[role].calls.most, role
+
+
+@pytest.mark.parametrize("beam", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_the_expected_figures_are_near_what_a_search_takes(beam):
+    """Over the shipped rules, in a simulated world, within a factor of 2 in each role; the bound holds there, too."""
+    library = load_library([Path(__file__).parents[3] / "rules"])
+    rules = [rule for rule in library.rules if not library.is_definition(rule)][::3]
+    model = SimulatedModel(SimulatedWorld(library, 3))
+    models = Models(model, model, model, model)
+    wanted = SearchSettings(beam=beam)
+    with KnowledgeBase() as kb:
+        estimate = plan_run(library, rules, kb, models, wanted)
+        spent = search(SearchJob(library, rules, kb, models, wanted)).statistics
+
+    for role, estimated in estimate.roles.items():
+        assert spent[role].calls / 2 <= estimated.calls.expected <= 2 * spent[role].calls, role
+        assert spent[role].calls <= estimated.calls.most, role
+
+
+def test_a_comparison_lets_half_of_the_expected_beams_pass():
+    """A rule whose comparison may fail is expected to give half the statements of the same rule without it."""
+    free = OLDER.replace(" & W < V", "").replace("older_tool", "any_tool")
+    library, _, models = prepared(OLDER, free)
+    with KnowledgeBase() as kb:
+        estimate = plan_run(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="none"))
+    compared, uncompared = (rule.statements.expected for rule in estimate.rules)
+
+    assert compared == pytest.approx(uncompared / 2, rel=0.01)
+
+
+def test_a_cut_by_rank_keeps_the_values_of_the_beams_that_stay():
+    """Of 40 values with five beams each, a fifth of the beams holds about 27, not 40."""
+    rows = ExpectedBeams(SearchSettings(beam=20))
+    rows.begin(1, {})
+    rows.extend("A", 40, 1)
+    rows.extend("B", 5, rows.keys(["A"]))
+    rows.rank(20, ranked=True)
+
+    assert rows.together == 40
+    assert 26 < rows.distinct["A"] < 28
+
+
+def test_money_needs_every_price():
+    """Cost follows the price table; one unknown price makes the whole unknown, not zero."""
+    library, model, models = prepared(ALLERGY)
+    name = model.identity.name
+    with KnowledgeBase() as kb:
+        priced = plan_run(library, library.rules, kb, models, SETTINGS, prices={name: Price(1.0, 2.0)})
+        unpriced = plan_run(library, library.rules, kb, models, SETTINGS)
+
+    assert priced.cost is not None
+    assert 0 < priced.cost[0] <= priced.cost[1]
+    assert unpriced.cost is None
+
+
+@pytest.mark.parametrize(
+    ("pace", "requests", "rounds", "seconds"),
+    [
+        (ServerPace(1, latency=0.5), 100, 4, 50.0),
+        (ServerPace(10, latency=0.5), 100, 1, 5.225),
+        (ServerPace(10, latency=0.5), 4, 4, 2.0),
+        (ServerPace(10, latency=0.5, speed=10), 100, 1, 15.675),
+        (ServerPace(10, rpm=60), 100, 1, 100.0),
+        (ServerPace(10, rpm=60, latency=0.5), 100, 1, 100.0),
+        (ServerPace(10, tpm=600), 10, 1, 50.0),
+        (ServerPace(10), 100, 1, None),
+        (ServerPace(10), 0, 1, 0.0),
+    ],
+)
+def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, seconds):
+    """The slowest of requests per minute, tokens per minute, and rounds of as many at a time as are allowed."""
+    found = pace.seconds(requests, Usage(40, 10), rounds)
+
+    assert found == (None if seconds is None else pytest.approx(seconds))
