@@ -12,7 +12,7 @@ from cli_fixture import invoke
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
-from test_bulk_inference import facts, programs
+from random_programs import facts, programs
 
 from hapax.engine.explain import story_text, why_not
 from hapax.engine.inference.bulk_derivation import derive_all, read_statements
