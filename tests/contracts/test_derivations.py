@@ -265,3 +265,28 @@ def test_answers_are_sorted_and_typed() -> None:
 
     assert found == [(Decimal("2.5"),), (3,), ("3",), ("a",), ("b",), (["a", 1],)]
     assert (str(third[0]), third[1]) == ("0." + "3" * 28, Decimal("1.331"))
+
+
+@pytest.mark.parametrize(
+    ("goal", "words"),
+    [
+        ("p(N), X is 1 / N", ["zero"]),
+        ("q(N), X is N + 1", ["text", "it's", "HPX404"]),
+        ("X is N + 1", ["is/2", "variable"]),
+        ("N < 1", ["</2", "variable"]),
+        ("N is -1, length(L, N)", ["length/2", "-1"]),
+        ("N = 1.5, length(L, N)", ["length/2", "1.5"]),
+        ("q(L), sum_list(L, N)", ["sum_list/2", "list"]),
+        ("sum_list([1|_], N)", ["sum_list/2", "list"]),
+        ("nth1(a, [a], N)", ["nth1/3", "whole number"]),
+    ],
+)
+def test_a_goal_that_cannot_calculate_says_with_what(goal: str, words: list[str]) -> None:
+    """Zero, texts, unbound variables and wrong values are named, and the next goal is answered."""
+    rules = hapax.parse_rules('given p(Number)\ngiven q(Thing)\nfact p(0)\nfact q("it\'s")\n')
+    with hapax.KnowledgeBase() as kb:
+        with pytest.raises(hapax.HapaxError) as refused:
+            hapax.query(goal, rules, kb)
+
+        assert [word for word in words if word not in str(refused.value)] == [], refused.value
+        assert hapax.query("p(N)", rules, kb).rows == [(0,)]
