@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -263,6 +264,24 @@ def test_a_large_table_is_asked_as_it_is_now(tmp_path: Path) -> None:
         assert hapax.query("road(X, x)", rules, kb).rows == [("p5",)]
     with hapax.KnowledgeBase(path, read_only=True) as kb:
         assert hapax.query("road(X, p9)", rules, kb).rows == [("p8",)]
+
+
+def test_a_new_fact_is_compared_with_a_large_table(tmp_path: Path) -> None:
+    """A model's road that breaks a declaration with one of 3,000 is no answer and is not stored; another one is."""
+    rules = hapax.parse_rules(
+        'oracle road(Place, Place): "[1] leads to [2]" / "[1] does not lead to [2]" / "does [1] lead to [2]?"\n'
+        "given far(Place, Place)\nnever road(Place A, Place B) & road(Place B, Place C) & far(Place A, Place C)\n"
+    )
+    script = {"generate": {"'x leads to [B]'": ["p7", "p9"]}, "defaults": {"critic": 0.95, "generate": []}}
+    (tmp_path / "script.json").write_text(json.dumps(script), "utf-8")
+    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+        give(kb, rules, "road", *((f"p{n}", f"p{n + 1}") for n in range(3000)))
+        give(kb, rules, "far", ("x", "p8"))
+        models = hapax.open_models(f"scripted:{tmp_path / 'script.json'}", library=rules)
+
+        assert hapax.query("road(x, Y)", rules, kb, models=models).rows == [("p9",)]
+        assert hapax.query("road(x, Y)", rules, kb).rows == [("p9",)]
+        assert "far" in str(hapax.why_not("road(x, p7)", rules, kb))
 
 
 def test_reachability_in_a_large_table_is_found_and_explained(tmp_path: Path) -> None:
