@@ -83,8 +83,9 @@ def contradictions(library: Library, kb: KnowledgeBase, session: PrologSession) 
         prover = Prover(needed, known, instances)
         predicate, opposite = _name(indicator), _name(opposite_indicator)
         atoms = {atom for atom in instances if atom.predicate == predicate}
-        # Stored facts are conclusions of no rule.
-        atoms.update(Atom(predicate, _constants(fact.arguments)) for fact in kb.facts(predicate))
+        # Facts are conclusions of no rule.
+        facts = [fact for fact in known.stated_and_stored() if fact.predicate == predicate]
+        atoms.update(Atom(predicate, _constants(fact.arguments)) for fact in facts)
         for atom in sorted(atoms, key=str):
             proof, contrary = prover.atom(atom), prover.atom(replace(atom, predicate=opposite))
             if proof is not None and contrary is not None:

@@ -145,7 +145,7 @@ class StoredAtoms:
 
     def _lacks_values(self, rule: Rule, found: StoredDerivation) -> bool:
         """True if a number was too large to be stored."""
-        empty = " OR ".join(f"v{number} IS NULL" for number in range(1, len(rule.searched) + 1))
+        empty = " OR ".join(f"v{number} IS NULL" for number in range(1, len(rule.searched) + 1)) or "0"
         return bool(list(self._relations.rows(f"SELECT 1 FROM {found.table} WHERE {empty} LIMIT 1")))  # noqa: S608  ours
 
     def _tables(self, indicator: str) -> Iterator[tuple[str, Sequence[str | Value]]]:

@@ -1,22 +1,17 @@
-"""Probabilities of answers and explanations: over a knowledge base, by goal, from Python and on the command line."""
+"""Probabilities of goals and statements over facts with scores: sums over all worlds, events that go together, bounds."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
-import re
-import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from cli_fixture import invoke
 
 import hapax
 from hapax.engine.entailment.graph import Edge, store_edges
-from hapax.grammar.extras import ExtraMissing
 from hapax.kb.records import CalibrationRecord, Candidate, FactRecord, RunRecord, Source
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
@@ -79,7 +74,7 @@ def by_worlds(facts: Facts) -> dict[str, dict[tuple[str, ...], float]]:
     return totals
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_answers_have_the_probability_of_all_their_proofs(kb: hapax.KnowledgeBase, seed: int) -> None:
     """With recursion over cyclic data and negation of facts and of conclusions, P is the sum over all worlds."""
     draw = random.Random(seed)
@@ -104,37 +99,6 @@ def test_answers_have_the_probability_of_all_their_proofs(kb: hapax.KnowledgeBas
             assert probability.lower - 1e-9 <= value <= probability.upper + 1e-9
 
 
-def test_a_goal_may_negate_compare_and_choose(kb: hapax.KnowledgeBase) -> None:
-    """Conjunction, disjunction, negation with a variable of its own and comparisons all have probabilities."""
-    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("b", "c")): 0.4, ("bad", ("b",)): 0.3})
-    rules, options = hapax.parse_rules(RULES), hapax.ProbabilityOptions()
-
-    def asked(goal: str) -> dict[tuple[object, ...], float]:
-        return table(hapax.query(goal, rules, kb, options=hapax.QueryOptions(probability=options)))
-
-    assert asked("edge(X, Y), \\+ bad(Y)") == pytest.approx({("a", "b"): 0.35, ("b", "c"): 0.4})
-    assert asked("edge(a, X), \\+ edge(X, _)") == pytest.approx({("b",): 0.3})
-    assert asked("edge(X, _) ; bad(X)") == pytest.approx({("a",): 0.5, ("b",): 1 - 0.6 * 0.7})
-    assert asked("edge(X, Y), X \\= a") == pytest.approx({("b", "c"): 0.4})
-    assert asked("edge(a, b)") == pytest.approx({(): 0.5})
-    assert asked("edge(b, a)") == {}
-
-
-@pytest.mark.parametrize(
-    ("goal", "part"),
-    [
-        ("findall(X, edge(X, _), L)", "findall/3"),
-        ("edge(X, _), X \\= -a", "-/1"),
-        ("edge(X, _), X \\= -(X)", "-/1"),
-    ],
-)
-def test_parts_of_goals_without_a_probability_are_refused(kb: hapax.KnowledgeBase, goal: str, part: str) -> None:
-    """A list of all answers is another one in each world, and other terms are no values; the error names the part."""
-    options = hapax.QueryOptions(probability=hapax.ProbabilityOptions())
-    with pytest.raises(hapax.HapaxError, match=f"^{re.escape(part)} has no probability"):
-        hapax.query(goal, hapax.parse_rules(RULES), kb, options=options)
-
-
 def test_a_goal_may_name_negative_numbers(kb: hapax.KnowledgeBase) -> None:
     """A sign before a number, in brackets as well, makes it the negative number of a fact."""
     store(kb, {("edge", ("a", -2)): 0.5})
@@ -142,19 +106,6 @@ def test_a_goal_may_name_negative_numbers(kb: hapax.KnowledgeBase) -> None:
 
     for goal in ("edge(X, -2)", "edge(X, -(2))"):
         assert table(hapax.query(goal, rules, kb, options=options)) == pytest.approx({("a",): 0.5})
-
-
-def test_given_and_assumed_facts_are_certain(kb: hapax.KnowledgeBase) -> None:
-    """A given fact, an assumption and a fact of a rule file have probability 1."""
-    rules = hapax.parse_rules(RULES + 'fact edge("c", "d").\n')
-    hapax.add_facts(kb, "edge", [("a", "b")], rules)
-
-    found = hapax.query(
-        "path(X, Y)", rules, kb, assume="edge(b, c)", options=hapax.QueryOptions(probability=hapax.ProbabilityOptions())
-    )
-
-    assert len(found) == 6
-    assert {row[-1] for row in found.rows} == {1.0}
 
 
 def test_entailments_multiply_along_chains(kb: hapax.KnowledgeBase) -> None:
@@ -231,21 +182,6 @@ def test_a_limit_on_nodes_gives_bounds(kb: hapax.KnowledgeBase) -> None:
         )
 
 
-def test_a_missing_library_is_named_with_its_extra(kb: hapax.KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pysdd an answer with two proofs needs the extra `probability`; the best proof needs nothing."""
-    monkeypatch.setitem(__import__("sys").modules, "pysdd.sdd", None)
-    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("a", "c")): 0.5, ("edge", ("c", "b")): 0.5})
-    rules = hapax.parse_rules(RULES)
-
-    best = hapax.query(
-        "path(a, b)", rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions("best"))
-    )
-
-    assert table(best) == {(): 0.5}
-    with pytest.raises(ExtraMissing, match=r"hapax-kb\[probability\]"):
-        hapax.query("path(a, b)", rules, kb, options=hapax.QueryOptions(probability=hapax.ProbabilityOptions()))
-
-
 def test_calibrated_scores_are_used_and_named(kb: hapax.KnowledgeBase) -> None:
     """Where the knowledge base has a calibration, facts have calibrated probabilities, and the basis names the critics."""
     kb.start_run(RunRecord("r", "search", {"models": ["k@1", "c@1"]}, "f", "2026"))
@@ -262,57 +198,6 @@ def test_calibrated_scores_are_used_and_named(kb: hapax.KnowledgeBase) -> None:
     assert (table(before), table(after)) == ({("a",): 0.5}, {("a",): 0.2})
 
 
-def test_why_shows_the_proofs_with_their_probabilities(kb: hapax.KnowledgeBase) -> None:
-    """The explanation begins with P, and each proof has its own, with the facts that it needs or needs absent."""
-    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("b", "c")): 0.8, ("edge", ("a", "c")): 0.2, ("bad", ("b",)): 0.3})
-    rules = hapax.parse_rules(RULES)
-
-    lines = [text for _, _, text in hapax.why("path(a, c)", rules, kb, probability=hapax.ProbabilityOptions()).lines]
-
-    assert lines[1].startswith("P 0.5200, exact.")
-    assert lines[2] == 'proof 1, P 0.4000: edge("a", "b") 0.5, edge("b", "c") 0.8'
-    assert lines[3] == 'proof 2, P 0.2000: edge("a", "c") 0.2'
-
-
-def test_why_gives_a_searched_statement_the_probability_of_its_facts(tmp_path: Path) -> None:
-    """A statement has the probability of what its rule needs; its hypothesis about Person X is assumed."""
-    (tmp_path / "w.rules").write_text(
-        'oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?".\n'
-        "given eats(Person, Food).\ngiven may_eat(Person, Dish).\n"
-        "@name may\neats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n",
-        "utf-8",
-    )
-    place = ["--db", str(tmp_path / "w.db"), "-m", "simulated", "--no-progress"]
-    assert invoke("search", str(tmp_path / "w.rules"), *place).exit_code == 0
-
-    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
-        statement = next(iter(kb.statements()))
-        fact = next(fact for fact in kb.facts("is_in/2") if fact.id in hapax.Statement(statement).proof.fact_ids())
-        rules = hapax.load_rules(tmp_path / "w.rules")
-        lines = [t for _, _, t in hapax.why(statement.id, rules, kb, probability=hapax.ProbabilityOptions()).lines]
-
-    assert lines[1].startswith(f"P {fact.probability:.4f}, exact.")
-
-
-def test_the_command_ranks_and_filters(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
-    """`query --probability` prints the most probable answers first, and --at-least leaves out the others."""
-    store(kb, {("edge", ("a", "b")): 0.5, ("edge", ("b", "c")): 0.8, ("edge", ("a", "c")): 0.95})
-    (tmp_path / "t.rules").write_text(RULES, "utf-8")
-    place = ["--rules", str(tmp_path / "t.rules"), "--db", str(tmp_path / "t.db")]
-
-    shown = invoke("query", "path(a, X)", "--probability", *place)
-    filtered = invoke("query", "path(a, X)", "--probability", "--at-least", "0.9", "--json", *place)
-    refused = invoke("query", "path(a, X)", "--at-least", "0.9", *place)
-
-    assert shown.stdout.split() == ["X", "probability", "c", "0.9700", "b", "0.5000"]
-    assert "no calibration" in shown.stderr
-    assert json.loads(filtered.stdout)["answers"] == [
-        {"X": "c", "probability": pytest.approx(0.97), "at_most": pytest.approx(0.97), "method": "exact"}
-    ]
-    assert refused.exit_code == 2
-    assert "--at-least needs --probability" in refused.stderr
-
-
 STATEMENTS = """
 given works_in(Person, City).
 given lies_in(City, Country).
@@ -327,10 +212,6 @@ works_in(Person X, City A) & lies_in(City A, Country B) -> may_visit(Person X, C
 @name wide
 works_in(Person X, City A) & lies_in(City A, Country B) & near(Country B, Country C) -> may_see(Person X, Country C)
 """
-NEGATION = """
-@name open_border
-works_in(Person X, City A) & lies_in(City A, Country B) & not closed(Country B) -> may_stay(Person X, Country B)
-"""
 
 
 def store_countries(kb: hapax.KnowledgeBase) -> None:
@@ -340,7 +221,7 @@ def store_countries(kb: hapax.KnowledgeBase) -> None:
     store(kb, cities | borders | {("closed", ("a",)): 0.25})
 
 
-@pytest.mark.parametrize("method", ["exact", "bounds", "best"])
+@pytest.mark.parametrize("method", ["exact", "bounds"])
 def test_statements_have_the_same_probabilities_in_sql_and_prolog(kb: hapax.KnowledgeBase, method: str) -> None:
     """For facts alone and over recursion the two engines agree, and goals give the same numbers."""
     store_countries(kb)
@@ -361,63 +242,6 @@ def test_statements_have_the_same_probabilities_in_sql_and_prolog(kb: hapax.Know
         assert numbers == pytest.approx(found["prolog"][text], abs=1e-9)
     wide = [numbers for text, numbers in found["sql"].items() if "city a" in text and text.endswith("see b.")]
     assert wide == [pytest.approx((goal.lower, goal.upper), abs=1e-9)]
-
-
-def test_derived_statements_are_ranked_and_filtered(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
-    """Statements, also those under a negation, come the most probable first, and a file has their probabilities."""
-    store_countries(kb)
-    rules = hapax.parse_rules(STATEMENTS + NEGATION)
-    lies_in = {fact.arguments[1]: fact.probability for fact in kb.facts("lies_in/2")}
-
-    derivation = hapax.derive(rules, kb, probability=hapax.ProbabilityOptions(at_least=0.3))
-    values = [probability.lower for probability in derivation.probabilities]
-    count = derivation.write(tmp_path / "out.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
-    stays = [line for line in lines if line["rule"] == "open_border"]
-
-    assert values == sorted(values, reverse=True)
-    assert min(values) >= 0.3
-    assert [line["probability"] for line in lines] == values
-    assert count == len(values) == len(derivation.statements)
-    # closed(a) is stored, so that where every fact holds no statement speaks of country a.
-    assert {line["substitution"]["B"]: line["probability"] for line in stays} == pytest.approx(
-        {name: value for name, value in lies_in.items() if name != "a" and value is not None and value >= 0.3}
-    )
-
-
-def test_the_derive_command_prints_what_is_expected_to_be_true(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
-    """The table has the sum of the probabilities of each rule, and JSON the same number."""
-    store_countries(kb)
-    (tmp_path / "t.rules").write_text(STATEMENTS, "utf-8")
-    place = [str(tmp_path / "t.rules"), "--db", str(tmp_path / "t.db")]
-    total = math.fsum(fact.probability or 0.0 for fact in kb.facts("lies_in/2"))
-
-    table_text = invoke("derive", "--probability", "--rule", "direct", *place)
-    as_json = invoke("derive", "--probability", "--rule", "direct", "--json", *place)
-
-    assert f"{total:.1f}" in table_text.stdout
-    assert "no calibration" in table_text.stderr
-    assert json.loads(as_json.stdout)["rules"][0]["expected"] == pytest.approx(total)
-
-
-def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files and commands of docs/probabilities.md give the outputs that it shows."""
-    page = (Path(__file__).parent.parent / "docs" / "probabilities.md").read_text("utf-8")
-    monkeypatch.chdir(tmp_path)
-    for name, text in re.findall(r"`([\w.]+)`:\n\n```\n(.*?)```", page, re.DOTALL):
-        Path(name).write_text(text, "utf-8")
-    sessions = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    steps = [step for session in sessions for step in session.split("$ hapax ")[1:]]
-
-    for step in steps:
-        command, _, shown = step.partition("\n")
-        result = invoke(*shlex.split(command))
-
-        assert result.exit_code == 0, result.output
-        assert [line.rstrip() for line in shown.splitlines() if line] == [
-            line.rstrip() for line in (result.stdout + result.stderr).splitlines()
-        ], command
-    assert len(steps) >= 4
 
 
 @pytest.mark.parametrize("engine", ["sql", "prolog"])
