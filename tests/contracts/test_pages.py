@@ -250,17 +250,6 @@ def test_words_are_searched_in_values_and_sentences(served: Served) -> None:
         assert served.ask(f"/search?{urlencode({'words': words}, errors='surrogatepass')}").status == 200
 
 
-def test_a_heading_orders_its_column_and_then_the_other_way(served: Served) -> None:
-    """Rows follow the column, also by popularity, and the heading says its order."""
-    down = [row["predicate"] for row in data(served, "/facts?order=-predicate")]
-    popular = [row["popularity"] for row in data(served, "/statements?order=-popularity")]
-
-    assert down == sorted(down, reverse=True)
-    assert popular == sorted(popular, reverse=True)
-    assert 'aria-sort="ascending"' in served.ask("/facts?order=predicate").text
-    assert "/facts?order=-predicate" in served.ask("/facts?order=predicate").text
-
-
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(served_facts: Served) -> None:
     """Each of 120 rows is on exactly one page, and the last page has no next one."""
     pages = [served_facts.ask(f"/facts?words=milk&page={number}").text for number in (1, 2, 3)]
@@ -451,23 +440,6 @@ def test_a_vote_that_is_not_on_the_sheet_or_comes_from_elsewhere_is_refused(serv
     assert (unknown.status, answer.status, foreign.status) == (400, 400, 403)
     assert "Choose one of" in answer.text
     assert votes_of(searched, "eve") == []
-
-
-def test_agreement_is_that_of_the_votes(searched: Path, tmp_path: Path) -> None:
-    """Two voters who agree on one of two statements agree on half of the answers."""
-    shutil.copy(searched, tmp_path / "kb.db")
-    with sqlite3.connect(tmp_path / "kb.db") as connection:
-        connection.execute("DELETE FROM votes")
-    connection.close()
-    with serving(tmp_path / "kb.db", "--judge") as served:
-        for other in ("yes", "unsure"):
-            found = re.search(r'name="item" value="([^"]+)"', served.ask("/judge?voter=amy").text)
-            assert found
-            for voter, answer in (("amy", "yes"), ("bob", other)):
-                served.send("/judge", {"voter": voter, "item": found[1], "answer": answer})
-        text = served.ask("/judge?voter=amy").text
-
-    assert "2 voters agree on 50 % of the answers to 2 items" in text
 
 
 def test_disputed_schemas_are_shown_to_a_third_annotator(searched: Path, tmp_path: Path) -> None:

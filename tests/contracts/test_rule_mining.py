@@ -266,12 +266,6 @@ def test_hostile_values_are_quoted() -> None:
     assert {*hostile} <= {getattr(end, "value", None) for end in ends}
 
 
-def test_a_threshold_out_of_range_is_refused_by_name() -> None:
-    """The error names the option and its range."""
-    with pytest.raises(hapax.HapaxError, match=r"min_pca .*0 and 1"):
-        hapax.MiningOptions(min_pca=1.5)
-
-
 RULE = "lives_in(Person X, City Z) & lies_in(City Z, Country Y) -> citizen_of(Person X, Country Y)"
 
 
@@ -328,16 +322,6 @@ def test_accepted_rules_are_written_and_pass_check(mine: Any) -> None:
         assert mine("-o", "mined.rules", *more).exit_code == 0
         assert RULE in Path("mined.rules").read_text("utf-8")
     assert invoke("check", "mined.rules", "words.rules").exit_code == 0
-
-
-def test_a_mined_rule_gets_no_other_verb(mine: Any) -> None:
-    """A verb in the sheet of a mined rule is refused with the reason."""
-    mine("-o", "mined.rules", "--review", "later")
-    write([{**row, "decision": "accept", "verb": "belongs to"} for row in rows()])
-    again = mine("-o", "mined.rules", "--review", "later")
-
-    assert again.exit_code == 1
-    assert "keeps its predicates" in again.stderr
 
 
 def test_the_table_and_json_say_the_same_each_time(mine: Any) -> None:

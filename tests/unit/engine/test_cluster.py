@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -57,7 +54,6 @@ from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy
 from hapax.llm_oracle.budget import Budget, CallStatistics, Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
-from hapax.llm_oracle.registry import OpeningOptions
 
 ROOT = Path(__file__).parents[3]
 
@@ -152,20 +148,6 @@ def test_answers_that_nobody_gathered_are_taken_in(undisturbed: Path, tmp_path: 
     assert sum(differences(undisturbed, tmp_path / "spread.db").values()) == 0
 
 
-def test_an_answer_that_is_not_needed_is_kept(tmp_path: Path) -> None:
-    """Answers for walks that the search did not need are not in the result; they stay in the folder for later searches."""
-    with locked(tmp_path / "shards"), KnowledgeBase(tmp_path / "shards" / GATHERED) as pool:
-        pool.record_calls([call("nobody asks this")])
-
-    _, cluster = spread(tmp_path, Threads(2))
-
-    assert cluster.kept == 1
-    with KnowledgeBase(tmp_path / "shards" / GATHERED, read_only=True) as pool:
-        assert list(pool.calls()) == [call("nobody asks this").request_id]
-    with KnowledgeBase(tmp_path / "spread.db", read_only=True) as kb:
-        assert call("nobody asks this").request_id not in kb.calls()
-
-
 class Announcing(Threads):
     """A cluster that tells when it is asked first."""
 
@@ -258,16 +240,6 @@ def test_a_search_killed_at_its_end_keeps_what_was_answered(tmp_path: Path, monk
     assert dies_at > 4
 
 
-def test_what_was_answered_last_is_gathered_at_the_end(tmp_path: Path) -> None:
-    """An answer that the knowledge base does not have yet is kept, although nothing was gathered since it came."""
-    with gathering(tmp_path) as (cluster, gathered):
-        gathered.begin()
-        models = noted(tmp_path / "log", Journal(Nothing()))
-        routed(Models(models, models, models, FrequencyLikelihood()), cluster).critic.probabilities(["A claim."])
-
-        assert gathered.end() == 1
-
-
 def test_a_worker_without_its_shard_is_told_again(tmp_path: Path) -> None:
     """It says that it is too early to ask until it has what was known and what was gathered before."""
     with gathering(tmp_path, 1) as (cluster, gathered):
@@ -286,23 +258,6 @@ def test_a_worker_without_its_shard_is_told_again(tmp_path: Path) -> None:
         assert gathered.restarted == 1
         assert cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
         assert len(asked(tmp_path)) == 1
-
-
-def test_a_worker_repeats_requests_as_the_alias_says(tmp_path: Path) -> None:
-    """A worker's model has the attempts of its alias, and its share of the requests at a time, as in one process."""
-    aliases = tmp_path / "models.yaml"
-    with FakeServer(misbehave=lambda number, asked: (500, b"", {})) as fake:
-        stated = {"logprobs": "none", "completion": False, "attempts": 3, "max_concurrency": 4}
-        entry = {"model_id": "small", "model_name": "tiny", "api_base": fake.url, **stated}
-        aliases.write_text(json.dumps([entry]), encoding="utf-8")
-        options = OpeningOptions(aliases=aliases)
-        owner = Owner(
-            Post(0, 2, tmp_path / "shards", "run"), Opening("openai:small", None, "frequency", "frequency", options)
-        )
-
-        assert "HTTP 500" in owner.identities().fault
-        assert len(fake.asked) == 3
-        assert [attempt.outcome for attempt in owner.attempts()] == 3 * ["error"]
 
 
 def test_a_folder_serves_one_search_at_a_time(tmp_path: Path) -> None:
@@ -327,15 +282,6 @@ def test_a_folder_of_the_user_stays(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "own").iterdir()] == [LOCK]
 
 
-def test_a_knowledge_base_in_memory_is_refused(tmp_path: Path) -> None:
-    """Workers learn what it knows from its file."""
-    library, rules = chosen_rules([SHIPPED], 1)
-    opened = opening(tmp_path / "log")
-    models = opened.open(Journal(Nothing()), 1)
-    with KnowledgeBase() as kb, pytest.raises(HapaxError, match="in a file"):
-        search_spread(SearchJob(library, rules, kb, models, SETTINGS), Spread(Threads(1), opened, tmp_path))
-
-
 def test_a_worker_with_another_model_is_refused(tmp_path: Path) -> None:
     """Answers of two versions under one name would be mixed, so the search does not begin."""
     library, rules = chosen_rules([SHIPPED], 1)
@@ -345,19 +291,6 @@ def test_a_worker_with_another_model_is_refused(tmp_path: Path) -> None:
     models = opening(tmp_path / "log").open(Journal(Nothing()), 1)
     with KnowledgeBase(tmp_path / "one.db") as kb, pytest.raises(HapaxError, match="Worker 0 opened"):
         search_spread(SearchJob(library, rules, kb, models, SETTINGS), Spread(Threads(1), opened, tmp_path / "s"))
-
-
-def test_every_process_names_the_same_owner() -> None:
-    """Processes with other hash seeds send a request to the same worker."""
-    numbers = [content_id("call", number) for number in range(100)]
-    owners = [owner_of(number, 7) for number in numbers]
-    code = "import sys; from hapax.engine.cluster.routing import owner_of; "
-    code += "print([owner_of(number, 7) for number in sys.argv[1:]])"
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        command = [sys.executable, "-c", code, *numbers]
-        printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
-        assert json.loads(printed) == owners
 
 
 def test_requests_are_spread_evenly() -> None:

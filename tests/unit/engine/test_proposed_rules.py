@@ -16,7 +16,7 @@ from hapax.engine.expansion.predicate_lint import lint_predicates
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
 from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
 from hapax.engine.expansion.rule_file import Sources, file_text
-from hapax.engine.expansion.sentences import declarations, sentences_for
+from hapax.engine.expansion.sentences import sentences_for
 from hapax.engine.expansion.sheet import ReviewedProposal, ReviewSheet
 from hapax.engine.expansion.verdicts import with_additions
 from hapax.grammar.checks import check_library
@@ -205,17 +205,6 @@ def test_five_tries_and_no_more() -> None:
     assert model.samples == [*range(TRIES)] * 3
     assert made.templates.affirmative == "[1] ingredient in [2]"
     assert len(made.notes) == 3
-
-
-def test_a_declared_predicate_keeps_its_kind_when_its_forms_are_written() -> None:
-    """A predicate that is not declared gets the kind that its rules suggest."""
-    library = library_of(
-        'functional was_born_in(Person, Year): "[1] was born in [2]"\n'
-        "@generic none\nwas_born_in(Person X, Year Y) & is_old(Person X) -> is_wise(Person X)"
-    )
-    kinds = {made.name: made.kind.value for made, _ in declarations(library, FormWriter(Forgetful()))}
-
-    assert kinds == {"was_born_in": "functional", "is_old": "oracle", "is_wise": "given"}
 
 
 def test_a_model_objects_to_each_predicate_once() -> None:
