@@ -6,6 +6,7 @@ in the journal.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from openai_fake import Asked, FakeServer
 
 from benchmarks.common import SHIPPED, chosen_rules, simulated
 from benchmarks.scale import LoggingModel
@@ -209,3 +212,23 @@ def chain_on_ray(folder: Path, workers: int) -> None:
     job, opened = chain_job(folder, "spread")
     with job.kb:
         search_spread(job, Spread(RayCluster(worker_count=workers), opened, folder / "shards"))
+
+
+class Unusable:
+    """Spoils every third reply, and adds up what all of them charge."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+
+    def __call__(self, number: int, _: Asked) -> Any:
+        def charged(body: Any) -> Any:
+            self.tokens += sum(body.get("usage", {}).values())
+            return {**body, "choices": []} if number % 3 == 0 else body
+
+        return charged
+
+
+def opening_at(fake: FakeServer, folder: Path) -> Opening:
+    entry = {"model_id": "small", "model_name": "tiny", "api_base": fake.url, "logprobs": "none", "completion": False}
+    (folder / "models.yaml").write_text(json.dumps([entry]), encoding="utf-8")
+    return Opening("openai:small", None, "frequency", "frequency", OpeningOptions(aliases=folder / "models.yaml"))

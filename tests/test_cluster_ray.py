@@ -14,10 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from cluster_fixture import alone, answered, asked, chain_job
+from cluster_fixture import Unusable, alone, answered, asked, chain_job, opening_at
 from money_fixture import RULES, WORLD
 from openai_fake import FakeServer
-from test_cluster_budget import Unusable, opening_at
 
 import hapax
 from benchmarks.comparison import differences

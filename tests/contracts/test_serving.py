@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
-import re
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 from cli_fixture import run
 from money_fixture import RULES, WORLD
 from openai_fake import FakeServer
+from page_server import Answer, Served, serving
 
-ROOT = Path(__file__).parent.parent.parent
 PLACES = ("/", "/facts", "/facts?format=json", "/ask?goal=likes(X,tea)", "/style.css", "/script.js", "/nothing")
 ENDLESS = f"/ask?goal={quote('between(1,1000000000,X), X < 0')}"
 NUMBERS = ("9" * 24, "9" * 5000, "-1", "0", "1e400", "\u0663", "\u00b2", "1_000", "+1", "nan", "0x10", " 1", "%00")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer to a request."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    text: str
-
-
-@dataclass(frozen=True)
-class Served:
-    """A running server, asked by HTTP."""
-
-    host: str
-    port: int
-    token: str
-
-    def ask(self, place: str, method: str = "GET", body: str = "", **headers: str) -> Answer:
-        """The answer to a request with these headers, `_` for `-` in their names, and the token if there is none."""
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        sent.setdefault("Authorization", f"Bearer {self.token}")
-        with closing(http.client.HTTPConnection(self.host, self.port, timeout=60)) as connection:
-            connection.request(method, place, body, {"Content-Type": "application/x-www-form-urlencoded", **sent})
-            response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read().decode("utf-8"))
-
-    def ask_without_token(self, place: str, method: str = "GET", **headers: str) -> Answer:
-        """The answer to a request that brings no token."""
-        return self.ask(place, method, Authorization="", **headers)
 
 
 @pytest.fixture(scope="module")
@@ -64,19 +27,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "likes.rules").write_text("given likes(Person, Drink)\n", "utf-8")
     run("import", folder / "facts.csv", "--rules", folder / "likes.rules", "--db", folder / "kb.db")
     return folder / "kb.db"
-
-
-@contextmanager
-def serving(database: Path, *options: str) -> Iterator[Served]:
-    """A process of `hapax serve` at a free port, with what it printed."""
-    command = [sys.executable, "cli.py", "serve", "--db", str(database), "--port", "0", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
-        assert server.stderr is not None
-        try:
-            link = urlsplit(next(found[0] for line in server.stderr if (found := re.search(r"http://\S+", line))))
-            yield Served(str(link.hostname), int(link.port or 0), link.query.removeprefix("token="))
-        finally:
-            server.kill()
 
 
 @pytest.fixture(scope="module")

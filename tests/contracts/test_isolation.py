@@ -1,4 +1,4 @@
-"""Nothing in the working folder is imported by a command or its Prolog worker, and no goal sees the user's environment."""
+"""Nothing in the working folder is imported or loaded by any command, whatever its files are called."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import lint_fixture
 import pytest
 import winograd_fixture
 
+import hapax
 from hapax import cli
-from hapax.engine.inference.isolation import KEPT_VARIABLES
-from hapax.engine.inference.session import PrologSession
 
-PROGRAM = Path(cli.__file__).resolve()
+PROGRAM = Path(hapax.__file__).resolve().parents[1] / "cli.py"
 """`cli.py` of the checkout."""
 
 TRAPS = (
@@ -291,47 +290,3 @@ def test_the_traps_work(folder: Path, trap: str, tmp_path: Path) -> None:
 
     assert mark.exists()
     mark.unlink()
-
-
-def test_the_worker_is_the_running_programs_own(own_start: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the working folder nor PYTHONPATH decides which `hapax` the worker imports, or which `json`."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    monkeypatch.setattr(sys, "path", ["", ".", str(folder), *sys.path])
-    with PrologSession() as session:
-        session.load("e(alive).\n")
-
-        assert session.solutions("e(X)", ["X"]).rows == [("alive",)]
-    assert marks(folder) == {}
-
-
-@pytest.fixture
-def session(own_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[PrologSession]:
-    """A session whose parent has keys in its environment."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setenv("HAPAX_DB", "secret.db")
-    with PrologSession() as session:
-        yield session
-
-
-def test_goals_and_programs_see_no_key(session: PrologSession) -> None:
-    """`getenv` finds nothing in a goal, not even a variable that the worker keeps, and no key while a program loads."""
-    keys = "forall(lists:member(N, ['OPENAI_API_KEY', 'HAPAX_DB', 'HOME', 'PATH']), (getenv(N, _) -> assertz(seen(N)) ; true))"
-    session.load(f":- dynamic seen/1.\n:- {keys}.\n")
-
-    assert session.solutions("seen(N)", ["N"]).rows == [("PATH",)]
-    assert session.solutions("getenv('OPENAI_API_KEY', X)", ["X"], trusted=True).rows == []
-    assert session.solutions("getenv('PATH', X)", ["X"], trusted=True).rows == []
-
-
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
-def test_the_workers_environment_holds_only_the_allowed_names(session: PrologSession) -> None:
-    """The kernel lists only `KEPT_VARIABLES` for the worker's process, and no folder of configuration."""
-    session.load("e(alive).\n")
-    assert session._process is not None
-    entries = Path(f"/proc/{session._process.pid}/environ").read_bytes().decode().split("\0")
-    names = {entry.partition("=")[0] for entry in entries if entry}
-
-    assert "PATH" in names
-    assert names <= {*KEPT_VARIABLES, "XDG_CONFIG_HOME"}
-    assert f"XDG_CONFIG_HOME={os.devnull}" in entries

@@ -1,0 +1,511 @@
+"""The pages of `hapax serve` as a browser gets them: what they show, their tables as data, votes, and strange values."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+import shutil
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import html5lib
+import pytest
+from cli_fixture import EVERY_END, invoke, run
+from money_fixture import RULES, WORLD
+from page_server import Served, serving
+
+import hapax
+
+HOSTILE = "<script>alert(1)</script>\"'&amp;</td>/../\u202etxt.exe\ufeff"
+NORWAY = "uses_currency('Norway', 'Norwegian krone')"
+PAGES = (
+    "/",
+    "/statements",
+    "/facts?order=-probability",
+    "/claims",
+    "/rules",
+    "/rule/currency",
+    "/predicates",
+    "/predicate/uses_currency/2",
+    "/entity?name=Norway",
+    "/search",
+    "/search?words=norw",
+    "/map",
+    "/ask",
+    "/ask?goal=uses_currency(Country,%20Currency)",
+    "/ask?goal=uses_currency(",
+    f"/why?atom={quote(NORWAY)}",
+    "/why?atom=uses_currency('Norway',euro)",
+    "/runs",
+    "/judge",
+    "/judge?voter=ann",
+)
+SQL = re.compile(r"<pre class=\"rule-text\"><code>(SELECT.*?;)</code></pre>", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base after a search of a small world."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "money.rules").write_text(RULES, "utf-8")
+    (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
+    run("search", folder / "money.rules", *models, "--db", folder / "kb.db", "--no-progress", *EVERY_END)
+    return folder / "kb.db"
+
+
+@pytest.fixture(scope="module")
+def served(searched: Path) -> Iterator[Served]:
+    with serving(searched, "--judge") as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base of given facts with strange values, numbers and many rows."""
+    folder = tmp_path_factory.mktemp("facts")
+    (folder / "rooms.rules").write_text("given likes(Person, Drink)\ngiven has_rooms(House, Count)\n", "utf-8")
+    rows: list[dict[str, Any]] = [{"predicate": "likes", "arguments": [HOSTILE, "tea"]}]
+    rows += [{"predicate": "likes", "arguments": [f"person {number}", "milk"]} for number in range(120)]
+    rows += [
+        {"predicate": "likes", "arguments": [name, "=1+1"]} for name in ("=cmd|' /C calc'!A0", "@SUM(1)", "\x1b[31mred")
+    ]
+    rooms = {"inn": 5, "hotel": 15, "flat": "5", "5 stars": 3, "loft": "5 or 6", "hut": 10**20}
+    rows += [{"predicate": "has_rooms", "arguments": [name, count]} for name, count in rooms.items()]
+    (folder / "facts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run("import", folder / "facts.jsonl", "--rules", folder / "rooms.rules", "--db", folder / "kb.db")
+    return folder / "kb.db"
+
+
+@pytest.fixture(scope="module")
+def served_facts(facts: Path) -> Iterator[Served]:
+    with serving(facts) as served:
+        yield served
+
+
+def shown(served: Served, place: str) -> str:
+    """The visible text of a page, which has to be valid HTML."""
+    answer = served.ask(place)
+    assert answer.status == 200, answer.text
+    tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(answer.text)
+    return " ".join("".join(tree.find("body").itertext()).split())
+
+
+def data(served: Served, place: str) -> Any:
+    """A page as JSON, asked for again while popularity is measured."""
+    while (answer := served.ask(f"{place}{'&' if '?' in place else '?'}format=json")).status == 503:
+        assert answer.headers["Retry-After"]
+    return json.loads(answer.text)
+
+
+def table(served: Served, place: str) -> list[list[str]]:
+    """The rows of a page as CSV, without the heading."""
+    return list(csv.reader(io.StringIO(served.ask(f"{place}{'&' if '?' in place else '?'}format=csv").text)))[1:]
+
+
+def votes_of(database: Path, voter: str) -> list[tuple[str, str, str]]:
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        return [(vote.question, vote.answer, vote.comment) for vote in kb.votes() if vote.voter == voter]
+
+
+def answered(served: Served, voter: str, kind: str, answer: str = "") -> int:
+    """Answer all questions of a sheet, with the first choice unless an answer is given; their number."""
+    pages = 0
+    fields = r'name="(?:item|question|answer)" value="([^"]+)"'
+    while found := re.findall(fields, served.ask(f"/judge?voter={voter}&kind={kind}").text):
+        form = {"voter": voter, "kind": kind, "item": found[0], "question": found[1], "answer": answer or found[2]}
+        assert served.send("/judge", form).status == 200
+        pages += 1
+    return pages
+
+
+def test_every_page_is_valid_and_every_link_leads_somewhere(served: Served) -> None:
+    """Each page is valid HTML, has no script of its own text and allows no foreign sources; its links are answered."""
+    links: set[str] = set()
+    for place in PAGES:
+        shown(served, place)
+        answer = served.ask(place)
+        assert "<script>" not in answer.text
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        links |= set(re.findall(r'(?:href|src)="(/[^"]*)"', answer.text))
+
+    assert [link for link in links if served.ask(quote(html.unescape(link), safe="/?&=%+")).status != 200] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("/entity?name=Norway", ["Norwegian krone", "Country", "can pay with the Norwegian krone", "eurocritic0.10"]),
+        ("/rule/currency", ["lives_in(Person X, City A)", "Account of each step", "Head If PersonX", "Long tail If PersonX"]),
+        ("/search?words=KRONE%20norwegian", ["Norwegian krone"]),
+        ("/ask?goal=uses_currency('Norway',X)", ["1 answer", "Norwegian krone"]),
+        ("/ask?goal=shell(ls)", ["HPX070"]),
+        ("/why?atom=uses_currency('Norway',euro)", ["euro", "critic gate"]),
+    ],
+)  # fmt: skip
+def test_a_page_shows_what_is_known_of_its_subject(served: Served, place: str, words: list[str]) -> None:
+    """Facts, statements, rejected claims with their score, answers and reasons stand on the page."""
+    text = shown(served, place)
+
+    assert [word for word in words if word not in text] == []
+
+
+def test_a_statement_unfolds_to_prompt_score_and_threshold(served: Served) -> None:
+    """Its page shows the proof down to a call and a gate, and its near misses, which lead to their reason."""
+    found = data(served, "/statements?words=Norwegian")[0]
+    text = shown(served, f"/statement/{found['id']}")
+    (link, *_) = re.findall(r'href="(/why[^"]*euro[^"]*)"', served.ask(f"/statement/{found['id']}").text)
+
+    assert [
+        word for word in ("[by rule currency]", "call", "threshold", "Near misses", "No promise") if word not in text
+    ] == []
+    assert "critic gate" in shown(served, quote(html.unescape(link), safe="/?&=%+"))
+
+
+@pytest.mark.parametrize(
+    ("place", "column", "values"),
+    [
+        ("/statements?predicate=uses_currency", "rule", {"currency"}),
+        ("/statements?predicate=uses", "rule", set()),
+        ("/statements?judge=nobody&end=head", "end", {"head"}),
+        ("/statements?judge=zed", "end", set()),
+        ("/statements?least=0.96", "rule", set()),
+        ("/statements?least=0.9", "rule", {"currency"}),
+        ("/statements?rare=7", "rule", set()),
+        ("/statements?words=nothing+of+it", "rule", set()),
+        ("/facts?predicate=uses_currency", "predicate", {"uses_currency"}),
+        ("/facts?source=model&words=DALASI", "predicate", {"uses_currency"}),
+        ("/facts?source=given", "predicate", set()),
+        ("/facts?most=0.5", "predicate", set()),
+        ("/facts?common=3&order=-popularity", "predicate", {"is_a_city_in", "uses_currency"}),
+        ("/claims?verdict=rejected", "value", {"euro"}),
+        ("/claims?gate=type", "verdict", {"accepted"}),
+        ("/claims?gate=critic&most=0.2", "value", {"euro"}),
+        ("/claims?gate=critic&about=Norway&least=0.9", "value", {"Norway", "Norwegian krone"}),
+    ],
+)
+def test_tables_are_chosen_by_facets(served: Served, place: str, column: str, values: set[str]) -> None:
+    """Statements, facts and claims by predicate, end, source, gate, verdict, judge, probability, words and popularity."""
+    assert {row[column] for row in data(served, place)} == values
+    assert served.ask(place).status == 200
+
+
+def test_a_table_is_the_same_as_page_json_csv_and_sql(served: Served, searched: Path) -> None:
+    """The rows of a page are those of its JSON, of its CSV and of the SQL that it names."""
+    place = "/statements?words=NORWEGIAN+krone&rule=currency"
+    found, text = data(served, place), shown(served, place)
+    sql = re.search(r"SELECT .*?;", text)
+    assert sql is not None
+    with sqlite3.connect(searched) as connection:
+        rows = connection.execute(sql[0]).fetchall()
+
+    assert found
+    assert all("Norwegian krone" in row["statement"] and row["statement"] in text for row in found)
+    assert len(table(served, place)) == len(rows) == len(found)
+
+
+def test_pages_of_several_tables_are_data_too(served: Served, searched: Path) -> None:
+    """Entity, statement, rule, map, story, run and search are JSON and CSV with all their tables, and their SQL runs."""
+    identity = data(served, "/statements")[0]["id"]
+    run_id = data(served, "/runs")[0]["id"]
+    places = {
+        "/": {"counts", "rules", "runs"},
+        "/entity?name=Norway": {"facts", "head", "long_tail", "derived", "rejected", "types"},
+        f"/statement/{identity}": {"statement", "proof", "facts", "votes"},
+        "/rule/currency": {"head", "long_tail", "derived"},
+        "/map": {"links"},
+        f"/why?atom={quote(NORWAY)}": {"lines"},
+        f"/run/{run_id}": {"gates", "costs"},
+        "/search?words=norw": {"values", "statements"},
+    }
+    for place, names in places.items():
+        found = data(served, place)
+        assert names <= found.keys()
+        for name in names - {"values"}:
+            rows = table(served, f"{place}{'&' if '?' in place else '?'}table={name}")
+            assert len(rows) == len(found[name]), (place, name)
+        with sqlite3.connect(searched) as connection:
+            for sql in SQL.findall(served.ask(place).text):
+                connection.execute(html.unescape(sql))
+    assert served.ask("/map?format=csv&table=other").status == 400
+    assert data(served, "/ask?goal=uses_currency('Norway',X)")["answers"] == [{"X": "Norwegian krone"}]
+
+
+def test_words_are_searched_in_values_and_sentences(served: Served) -> None:
+    """Beginnings of words find values and statements in any case; operators of the index are words like others."""
+    found = data(served, "/search?words=norw")
+
+    assert found["values"] == ["Norway", "Norwegian krone"]
+    assert found["statements"]
+    assert all("Norw" in row["statement"] for row in found["statements"])
+    for words in ("nothing of it", '"', "krone OR norw", "NEAR(", "text:krone", "*", "\x00", "\ud800"):
+        assert served.ask(f"/search?{urlencode({'words': words}, errors='surrogatepass')}").status == 200
+
+
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(served_facts: Served) -> None:
+    """Each of 120 rows is on exactly one page, and the last page has no next one."""
+    pages = [served_facts.ask(f"/facts?words=milk&page={number}").text for number in (1, 2, 3)]
+    listed = [name for page in pages for name in re.findall(r">(person \d+)</a>", page)]
+
+    assert sorted(listed) == sorted(f"person {number}" for number in range(120))
+    assert ["Next page" in page for page in pages] == [True, True, False]
+
+
+def test_the_page_of_a_number_has_its_facts_and_no_others(served_facts: Served) -> None:
+    """It has facts with the number, or with a text of its digits, but none whose values only contain the digits."""
+    places = {name: data(served_facts, f"/entity?name={name}")["facts"] for name in ("5", str(10**20))}
+
+    assert {name: [row["arguments"][0] for row in rows] for name, rows in places.items()} == {
+        "5": ["inn", "flat"],
+        str(10**20): ["hut"],
+    }
+
+
+def test_a_withdrawn_fact_leaves_the_pages_at_once(facts: Path, tmp_path: Path) -> None:
+    """Neither tables, entities nor answers of a running server have it after it was withdrawn."""
+    shutil.copy(facts, tmp_path / "kb.db")
+    with serving(tmp_path / "kb.db") as served:
+        before = data(served, "/facts?predicate=has_rooms")
+        run("retract", "has_rooms(inn, 5)", "--db", tmp_path / "kb.db", "--reason", "it burnt down")
+        after = data(served, "/facts?predicate=has_rooms")
+        entity = served.ask("/entity?name=inn&format=json")
+        answers = data(served, "/ask?goal=has_rooms(inn,X)")
+
+    assert len(before) == len(after) + 1
+    assert "inn" not in {row["arguments"][0] for row in after}
+    assert entity.status == 404 or json.loads(entity.text)["facts"] == []
+    assert answers["answers"] == []
+
+
+def test_hostile_values_are_shown_and_never_run(served_facts: Served) -> None:
+    """Markup in values is text, hidden characters are named, and links to such values work."""
+    for place in (
+        "/facts?words=tea",
+        f"/entity?name={quote(HOSTILE, safe='')}",
+        "/predicate/likes/2",
+        "/ask?goal=likes(X,tea)",
+    ):
+        text = shown(served_facts, place)
+        assert "<script>alert(1)</script>" in text, place
+        assert "U+202E" in text, place
+        assert "<script>alert" not in served_facts.ask(place).text
+    for page in ("ask?goal", "why?atom", "search?words", "entity?name", "facts?words"):
+        assert "<script>alert" not in served_facts.ask(f"/{page}={quote(HOSTILE, safe='')}").text
+
+
+def test_hostile_texts_of_another_program_are_shown_and_never_run(searched: Path, tmp_path: Path) -> None:
+    """Whatever text lies in the tables of statements, rules and runs is text on their pages."""
+    shutil.copy(searched, tmp_path / "kb.db")
+    with sqlite3.connect(tmp_path / "kb.db") as connection:
+        for cell in ("statements.premise", "statements.conclusion", "rules.domain", "runs.status", "votes.voter"):
+            table_name, _, column = cell.partition(".")
+            connection.execute(f"UPDATE {table_name} SET {column} = ?", [HOSTILE])  # noqa: S608  our own names
+    connection.close()
+    with serving(tmp_path / "kb.db") as served:
+        identity = data(served, "/statements")[0]["id"]
+        for place in (
+            "/",
+            "/statements",
+            f"/statement/{identity}",
+            "/rule/currency",
+            "/rules",
+            "/runs",
+            "/entity?name=Norway",
+        ):
+            shown(served, place)
+            assert "<script>alert" not in served.ask(place).text, place
+        assert "U+202E" in shown(served, f"/statement/{identity}")
+
+
+def test_tables_as_csv_hold_no_formulas(served_facts: Served) -> None:
+    """Formulas and control characters of values are JSON strings in the CSV of a page."""
+    text = served_facts.ask("/facts?predicate=likes&format=csv").text
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+
+    assert any("calc" in cell for cell in cells)
+    assert [cell for cell in cells if cell[:1] in ("=", "@", "+", "-")] == []
+    assert not re.search("[\\x00-\\x09\\x0b-\\x1f]", text)
+
+
+@pytest.mark.parametrize(
+    ("place", "status"),
+    [
+        *((place, 404) for place in ("/nothing", "/rule/nothing", "/statement/nothing", "/entity?name=nothing")),
+        ("/predicate/nothing/2", 404),
+        *((f"/statements?{wrong}", 400) for wrong in ("page=0", "page=x", "end=x", "order=x")),
+        ("/facts?least=nan", 400),
+        ("/judge?voter=ann&kind=schemas", 400),
+        ("/judge?voter=ann&kind=tables", 400),
+    ],
+)
+def test_what_is_not_there_and_what_is_wrong_is_told_on_a_page(served: Served, place: str, status: int) -> None:
+    """An unknown subject is a 404 and a wrong parameter a 400, both with words."""
+    answer = served.ask(place)
+
+    assert answer.status == status
+    assert 'role="alert"' in answer.text
+
+
+SPOILED = {
+    "rules.text": "this is (not a rule",
+    "predicates.kind": "x",
+    "facts.types": "x",
+    "statements.substitution": "x",
+    "runs.summary": "[1]",
+    "questions.patterns": "x",
+    "calls.request": "x",
+    "decisions.assessment_ids": "x",
+}
+"""Cells, and what another program writes into them."""
+
+
+def test_rows_that_cannot_be_read_break_no_page(searched: Path, tmp_path: Path) -> None:
+    """Every page is shown without the rows that another program spoiled, and some page names each of them."""
+    shutil.copy(searched, tmp_path / "kb.db")
+    unnamed = []
+    places = (
+        "/",
+        "/statements",
+        "/facts",
+        "/claims",
+        "/rule/currency",
+        "/entity?name=Norway",
+        "/runs",
+        "/judge?voter=ann",
+    )
+    places = (*places, "/predicate/uses_currency/2", f"/why?atom={quote(NORWAY)}")
+    with serving(tmp_path / "kb.db", "--judge") as served:
+        identity = data(served, "/statements")[0]["id"]
+        for cell, value in SPOILED.items():
+            name, _, column = cell.partition(".")
+            rows = "WHERE rowid = 1" if name in ("predicates", "statements") else ""
+            with closing(sqlite3.connect(tmp_path / "kb.db")) as connection:
+                before = connection.execute(f"SELECT {column}, rowid FROM {name} {rows}").fetchall()  # noqa: S608
+                connection.execute(f"UPDATE {name} SET {column} = ? {rows}", [value])  # noqa: S608
+                connection.commit()
+            answers = [served.ask(place) for place in (*places, f"/statement/{identity}")]
+            assert [answer.status for answer in answers] == [200] * len(answers), cell
+            texts = [answer.text for answer in answers]
+            words = (cell, column, "cannot be read")
+            unnamed += [] if any(word in text for text in texts for word in words) else [cell]
+            with closing(sqlite3.connect(tmp_path / "kb.db")) as connection:
+                connection.executemany(f"UPDATE {name} SET {column} = ? WHERE rowid = ?", before)  # noqa: S608
+                connection.commit()
+
+    assert unnamed == []
+
+
+def test_votes_are_stored_at_once_and_each_item_comes_once(served: Served, searched: Path) -> None:
+    """A voter meets each question of a sheet once, and each answer is a vote; another wording is its own sheet."""
+    pages = {
+        kind: answered(served, f"kim-{kind}", kind) for kind in ("statements", "predicates", "baseline", "wording")
+    }
+
+    assert all(pages.values())
+    for kind, count in pages.items():
+        assert len(votes_of(searched, f"kim-{kind}")) == count
+
+
+def test_another_answer_replaces_the_vote_and_keeps_its_comment(served: Served, searched: Path) -> None:
+    """The page says what was replaced; an empty comment takes nothing back; the mark beside a question is a vote."""
+    identity = data(served, "/statements")[0]["id"]
+    item = {"voter": "uma", "item": f"statement:{identity}"}
+    first = served.send("/judge", {**item, "answer": "yes", "comment": "clear"})
+    second = served.send("/judge", {**item, "answer": "unsure", "comment": ""})
+    form = {"voter": "lea", "kind": "statements", "item": item["item"], "question": "entailment", "answer": "yes"}
+    served.send("/judge", {**form, "marked": "harmful"})
+
+    assert [vote[1:] for vote in votes_of(searched, "uma")] == [("unsure", "clear")]
+    assert ("in place of" in first.text, "in place of" in second.text) == (False, True)
+    assert {vote[:2] for vote in votes_of(searched, "lea")} == {("entailment", "yes"), ("harmful", "yes")}
+
+
+def test_a_vote_that_is_not_on_the_sheet_or_comes_from_elsewhere_is_refused(served: Served, searched: Path) -> None:
+    """An unknown statement and an unknown answer are errors with a remedy; nothing is stored."""
+    identity = data(served, "/statements")[0]["id"]
+    unknown = served.send("/judge", {"voter": "eve", "item": "statement:0", "answer": "yes"})
+    answer = served.send("/judge", {"voter": "eve", "item": f"statement:{identity}", "answer": "perhaps"})
+    foreign = served.ask(
+        "/judge", "POST", f"voter=eve&item=statement:{identity}&answer=yes", Origin="http://evil.example"
+    )
+
+    assert (unknown.status, answer.status, foreign.status) == (400, 400, 403)
+    assert "Choose one of" in answer.text
+    assert votes_of(searched, "eve") == []
+
+
+def test_disputed_schemas_are_shown_to_a_third_annotator(searched: Path, tmp_path: Path) -> None:
+    """Schemas of a file are judged in the browser; the third voter sees only what the first two differ on."""
+    schemas = Path(__file__).parents[2] / "examples" / "schemas" / "mine.jsonl"
+    shutil.copy(searched, tmp_path / "kb.db")
+    with serving(tmp_path / "kb.db", "--judge", "--schemas", str(schemas)) as served:
+        first = re.findall(
+            r'name="(?:item|question)" value="([^"]+)"', served.ask("/judge?voter=ann&kind=schemas").text
+        )
+        answered(served, "ann", "schemas")
+        answered(served, "bob", "schemas")
+        form = {"voter": "bob", "kind": "schemas", "item": first[0], "question": first[1], "answer": "unclear"}
+        served.send("/judge", form)
+        disputed = served.ask("/judge?voter=eve&kind=schemas-disputed").text
+
+    assert first[0] in disputed
+    assert "0 of 1 judged" in disputed
+
+
+def test_nothing_is_written_or_asked_without_permission(facts: Path, served_facts: Served) -> None:
+    """Without --judge and --ask votes and questions are refused with the option, and pages change no byte."""
+    before = facts.read_bytes()
+    asked = served_facts.send("/ask", {"goal": "likes(X, Y)"})
+    for place in PAGES[:-2]:
+        served_facts.ask(place)
+
+    assert served_facts.ask("/judge?voter=ann").status == 404
+    assert asked.status == 404
+    assert "--ask" in asked.text
+    assert "Ask the models" not in served_facts.ask("/ask?goal=likes(X,Y)").text
+    assert facts.read_bytes() == before
+
+
+def test_a_goal_asks_models_after_a_forecast(tmp_path: Path) -> None:
+    """The page says what would be asked and what the budget leaves; the button asks, and the facts are stored."""
+    (tmp_path / "money.rules").write_text(RULES, "utf-8")
+    (tmp_path / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    (tmp_path / "facts.csv").write_text("lives_in,ann,Oslo\n", "utf-8")
+    run("import", tmp_path / "facts.csv", "--rules", tmp_path / "money.rules", "--db", tmp_path / "kb.db")
+    asking = ("--ask", "-m", f"scripted:{tmp_path / 'script.json'}", "--max-calls", "30")
+    goal = "uses_currency('Norway', Currency)"
+    with serving(tmp_path / "kb.db", "--rules", str(tmp_path / "money.rules"), *asking) as served:
+        before = shown(served, f"/ask?{urlencode({'goal': goal})}")
+        foreign = served.ask("/ask", "POST", urlencode({"goal": goal}), Origin="http://evil.example")
+        none = data(served, "/facts?source=model")
+        asked = served.send("/ask", {"goal": goal})
+        after = shown(served, f"/ask?{urlencode({'goal': goal})}")
+
+    assert (foreign.status, none) == (403, [])
+    assert [
+        word for word in ("at most 4 calls", "leaves 30 calls", 'uses_currency("Norway", ?)') if word not in before
+    ] == []
+    assert "Norwegian krone" in asked.text
+    assert "1 answer" in after
+    assert "Nothing is left to ask" in after
+
+
+def test_a_taken_port_and_a_missing_file_are_told(facts: Path, tmp_path: Path) -> None:
+    """The command says which port is taken or which file cannot be opened, and ends."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        blocked = invoke("serve", "--db", facts, "--port", taken.getsockname()[1])
+    absent = invoke("serve", "--db", tmp_path / "absent.db", "--port", 0)
+
+    assert (blocked.exit_code, absent.exit_code) == (1, 1)
+    assert "--port" in blocked.stderr
+    assert "absent.db" in absent.stderr

@@ -1,0 +1,162 @@
+"""The Prolog worker: whose modules it imports, what it knows of the user's environment, and how it contains a goal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hapax.engine.inference.isolation import KEPT_VARIABLES
+from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession, QueryLimits
+from hapax.grammar.errors import HapaxError
+
+SHORT = QueryLimits(seconds=2.0, memory_mb=256)
+PROGRAM = ":- dynamic e/1.\ne(alive).\n"
+
+
+@pytest.fixture(scope="module")
+def prolog() -> Iterator[PrologSession]:
+    with PrologSession() as session:
+        session.load(PROGRAM)
+        yield session
+
+
+def still_answers(session: PrologSession) -> bool:
+    return session.solutions("e(X)", ["X"]).rows == [("alive",)]
+
+
+def test_the_worker_is_the_running_programs_own(
+    own_start: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the working folder nor PYTHONPATH decides which `hapax` the worker imports, or which `json`."""
+    for name in ("json.py", "hapax/__init__.py", "engine/__init__.py", "sandbox.pl", "host.pl", "init.pl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        mark = (
+            f"open({str(tmp_path / 'mark')!r}, 'w')"
+            if name.endswith("py")
+            else f":- open('{tmp_path / 'mark'}', write, _)."
+        )
+        (tmp_path / name).write_text(mark + "\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(sys, "path", ["", ".", str(tmp_path), *sys.path])
+    with PrologSession() as session:
+        session.load(PROGRAM)
+        assert still_answers(session)
+
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.fixture
+def keyed(own_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[PrologSession]:
+    """A session whose parent has keys in its environment."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("HAPAX_DB", "secret.db")
+    with PrologSession() as session:
+        yield session
+
+
+def test_goals_and_programs_see_no_key(keyed: PrologSession) -> None:
+    """`getenv` finds nothing in a goal, not even a variable that the worker keeps, and no key while a program loads."""
+    names = "lists:member(N, ['OPENAI_API_KEY', 'HAPAX_DB', 'HOME', 'PATH'])"
+    keyed.load(f":- dynamic seen/1.\n:- forall({names}, (getenv(N, _) -> assertz(seen(N)) ; true)).\n")
+
+    assert keyed.solutions("seen(N)", ["N"]).rows == [("PATH",)]
+    for name in ("OPENAI_API_KEY", "PATH"):
+        assert keyed.solutions(f"getenv('{name}', X)", ["X"], trusted=True).rows == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
+def test_the_workers_environment_holds_only_the_allowed_names(own_start: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel lists only `KEPT_VARIABLES` for the worker's process, and no folder of configuration."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+
+    def children() -> set[str]:
+        return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+    before = children()
+    with PrologSession() as session:
+        session.load(PROGRAM)
+        found = [Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0") for pid in children() - before]
+    entries = {entry for each in found for entry in each if entry}
+    names = {entry.partition("=")[0] for entry in entries}
+
+    assert "PATH" in names
+    assert names <= {*KEPT_VARIABLES, "XDG_CONFIG_HOME"}
+    assert f"XDG_CONFIG_HOME={os.devnull}" in entries
+
+
+@pytest.mark.parametrize("goal", ["\\+ missing(X)", "missing(X)"])
+def test_errors_keep_their_kind_also_under_negation(prolog: PrologSession, goal: str) -> None:
+    """An error inside a goal, negated or not, is an exception with its kind, never a plain failure."""
+    with pytest.raises(PrologError) as caught:
+        prolog.solutions(goal, [], trusted=True)
+
+    assert caught.value.kind == "existence_error"
+    assert still_answers(prolog)
+
+
+def test_control_c_ends_an_endless_goal(prolog: PrologSession) -> None:
+    """SIGINT ends a goal long before its own limit, and the session goes on."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            prolog.solutions("between(1, inf, X), X < 0", ["X"], QueryLimits(seconds=60, inferences=10**12))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert still_answers(prolog)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "X is 3**(10**9)",
+        "catch((repeat, fail), _, true), repeat, fail",
+        "repeat, assertz(e(bomb)), fail",
+        "findall(X, between(1, inf, X), _)",
+        "halt",
+        "abort",
+        "thread_create((repeat, fail), _), repeat, fail",
+    ],
+)
+def test_what_gets_past_the_walker_is_contained(prolog: PrologSession, goal: str) -> None:
+    """Even a trusted goal that loops, swallows, eats memory or halts only costs its own process."""
+    with pytest.raises(HapaxError):
+        prolog.solutions(goal, [], SHORT, trusted=True)
+    assert still_answers(prolog)
+
+
+def test_files_and_programs_stay_shut(prolog: PrologSession, tmp_path: Path) -> None:
+    """A goal that got past the walker can open no file and start no program."""
+    file = tmp_path / "made"
+    prolog.solutions(f"(catch(shell('touch {file}'), _, true) -> true ; true)", [], SHORT, trusted=True)
+    prolog.solutions(f"catch(open('{file}', write, _), _, true)", [], SHORT, trusted=True)
+
+    assert not file.exists()
+
+
+def test_runaway_recursion_is_contained() -> None:
+    """A stack overflow is told as a memory limit, and the next goal is answered; the worker's own memory is not counted."""
+    with PrologSession() as session:
+        session.load(PROGRAM + "p(X) :- p(f(X)), e(_).\n")
+        with pytest.raises(LimitExceeded):
+            session.solutions("p(a)", [], QueryLimits(memory_mb=128))
+        assert still_answers(session)
+        small = QueryLimits(memory_mb=40)
+        assert len(session.solutions("findall(N, between(1, 300000, N), L)", [], small, trusted=True).rows) == 1
+
+
+def test_a_limit_that_fires_early_breaks_no_library(prolog: PrologSession) -> None:
+    """Libraries are there from the start, so that no goal is cut off while one is loading."""
+    for goal in ("member(X, [a])", "nth1(1, [a], X)", "aggregate_all(bag(Y), e(Y), X)"):
+        with pytest.raises(LimitExceeded):
+            prolog.solutions(f"{goal}, between(1, inf, Z), Z < 0", ["X"], QueryLimits(inferences=1000))
+        assert prolog.solutions(goal, ["X"]).rows
