@@ -99,7 +99,7 @@ def test_transformers_serve_decides_as_the_model_in_this_process(transformers_se
 
 def test_transformers_serve_is_refused_as_likelihood(transformers_serve: Path) -> None:
     """It ignores echo, which the two known texts find out."""
-    with pytest.raises(hapax.HapaxError, match="cannot score texts.*frequency"):
+    with pytest.raises(hapax.HapaxError, match=r"cannot score texts.*frequency"):
         hapax.open_models("openai:served", aliases=transformers_serve)
 
 
