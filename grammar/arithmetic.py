@@ -1,7 +1,7 @@
 """Evaluation of comparisons and arithmetic over bound variables, with the same results as the generated Prolog.
 
 A beam search tests thousands of small comparisons; evaluating them here over exact fractions saves a Prolog call for
-each. `tests/test_engine_gates.py` compares it with Prolog.
+each. `tests/unit/engine/test_gates.py` compares it with Prolog.
 """
 
 from __future__ import annotations

@@ -334,7 +334,7 @@ class Library:
     is_closed: bool = field(default=False, compare=False)
     """True if the closure rules are among the rules, also of a part of a closed library."""
     left_out: tuple[LeftOut, ...] | None = field(default=None, compare=False)
-    """What `sound_part` has left out of this library; None for a library that may have errors."""
+    """Rules and predicates that `sound_part` has left out of this library; None for a library that may have errors."""
 
     def __repr__(self) -> str:
         rules, signatures = counted(len(self.rules), "rule"), counted(len(self.signatures), "declared predicate")

@@ -28,7 +28,7 @@ LONGEST_LINE = 64 << 20
 """Characters of a line of a text file."""
 
 MOST_PACKED = 500
-"""How many times its size in the file the column of a Parquet file may unpack to, beyond the first 64 MiB."""
+"""Times its size in the file that the column of a Parquet file may unpack to, beyond the first 64 MiB."""
 
 _FREE_BYTES = 64 << 20
 

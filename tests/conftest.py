@@ -33,7 +33,7 @@ settings.load_profile("hapax")
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests and the processes that they start keep stays out of the user's cache and journal."""
+    """Files that tests and their processes keep stay out of the user's cache and journal."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

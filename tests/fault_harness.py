@@ -47,7 +47,7 @@ MANY = " of rows: "
 """Follows a commit in the notes that rows of several statements go into the file by, before their number."""
 
 MOST_DEATHS = 20
-"""How often a command is played anew because its threads made other commits than before."""
+"""Times that a command is played anew because its threads made other commits than before."""
 
 WRITTEN_TABLE = re.compile(r"(INSERT|REPLACE)\b.*?\bINTO\s+\S+|UPDATE\s+\S+|DELETE\s+FROM\s+\S+", re.S)
 

@@ -30,7 +30,7 @@ FRAME = (
     "Question: Is the following statement correct? Please answer yes or no\nStatement: ",
     "\nAnswer:",
 )
-"""What stands before and behind a claim in a question to a critic."""
+"""The words before and behind a claim in a question to a critic."""
 SCRIPT = {
     "critic": {"Paris is the capital of France.": 0.99},
     "likelihood": {"Paris is the capital of France.": -5.0, "France capital the of is Paris.": -30.0},

@@ -114,7 +114,7 @@ def search(database: Path, content: object = SCRIPT, *options: object, rules: st
 
 
 def told(*command: object) -> Any:
-    """What a command prints as JSON."""
+    """The JSON that a command prints."""
     return json.loads(run(*command, "--json").stdout)
 
 
@@ -130,7 +130,7 @@ def flat(text: str) -> str:
 
 
 def notes(result: Result) -> str:
-    """What a command says on stderr, in one line."""
+    """The stderr of a command, in one line."""
     return flat(result.stderr)
 
 

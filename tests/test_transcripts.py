@@ -23,7 +23,7 @@ CHANGING = [
     (re.compile(r"\b[0-9a-f]{64}\b"), "ROOT"),
     (re.compile(r" +$", re.M), ""),
 ]
-"""What differs from one run to the next, and what stands for it."""
+"""Patterns of words that differ from run to run, and the words in their place."""
 
 
 def commands(transcript: str) -> list[str]:

@@ -66,7 +66,7 @@ def spending(folder: Path, database: str = "kb.db") -> dict[str, Any]:
 
 
 def flat(result: Result) -> str:
-    """What a command printed, in one line."""
+    """The output of a command, in one line."""
     return " ".join(result.output.split())
 
 

@@ -250,7 +250,7 @@ is_bird(Animal X) & not is_ill(Animal X) -> is_fit(Animal X)
 
 
 def test_an_exception_that_becomes_known_overturns_a_default() -> None:
-    """What is unknown is no exception, and no denial either; `why-not` names the unknown fact and both remedies."""
+    """An unknown fact is no exception, and no denial either; `why-not` names the unknown fact and both remedies."""
     rules = hapax.parse_rules(OPEN)
     with hapax.KnowledgeBase() as kb:
         hapax.add_facts(kb, "is_bird", [("tit",)], rules)

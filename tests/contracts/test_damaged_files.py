@@ -51,7 +51,7 @@ def copied(source: Path, target: Path) -> Path:
 
 
 def damages(path: Path, *options: object) -> list[dict[str, Any]]:
-    """What `verify` lists; its exit code says whether there is anything."""
+    """The damages that `verify` lists; its exit code says whether there is anything."""
     result = invoke("verify", "--db", path, *options, "--json")
     found = json.loads(result.stdout)["damages"]
     assert result.exit_code == (1 if found else 0)

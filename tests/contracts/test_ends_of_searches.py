@@ -127,7 +127,7 @@ def test_the_plan_counts_the_texts_that_the_ranker_then_scores(measure: str, spa
 
 
 def test_a_search_for_the_long_tail_alone_gives_the_same_long_tail() -> None:
-    """What an end has does not depend on whether the other is wanted."""
+    """The statements of an end do not depend on whether the other is wanted."""
     both, alone = search(beam=4), search(beam=4, distributions=(hapax.Distribution.LONG_TAIL,))
 
     assert sentences(alone) == sentences(alone, "long_tail") == sentences(both, "long_tail")

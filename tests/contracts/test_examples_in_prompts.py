@@ -89,7 +89,7 @@ def test_given_facts_are_examples(tmp_path: Path) -> None:
 def test_no_example_gives_an_answer_away(
     tmp_path: Path, goal: str, facts: list[tuple[str, str, str]], shown: list[str], hidden: list[str]
 ) -> None:
-    """What is known of the asked key is not shown, in whatever row."""
+    """Known values of the asked key are shown in no row."""
     prompt = prompts(tmp_path, goal, *facts)
 
     assert [text for text in shown if text not in prompt] == []

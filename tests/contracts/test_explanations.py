@@ -166,7 +166,7 @@ def test_a_negation_that_fails_names_what_holds() -> None:
 def test_what_cannot_be_explained_names_what_can(
     asked: Any, text: str, words: list[str], kb: hapax.KnowledgeBase
 ) -> None:
-    """What does not hold belongs to `why-not`, what holds to `why`, and an atom is ground and of a known predicate."""
+    """An atom that does not hold belongs to `why-not`, one that holds to `why`, and an atom is ground and of a known predicate."""
     with pytest.raises(hapax.HapaxError) as told:
         asked(text, LIBRARY, kb)
     assert all(word in str(told.value) for word in words)

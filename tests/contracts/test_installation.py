@@ -1,4 +1,4 @@
-"""What is installed: extras and their names, the lock, a checkout that lost its links, the doctor, and a quick start."""
+"""The installation: extras and their names, the lock, a checkout that lost its links, the doctor, and a quick start."""
 
 from __future__ import annotations
 

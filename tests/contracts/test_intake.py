@@ -108,7 +108,7 @@ def test_every_way_in_refuses_what_breaks_a_declaration(
 
 
 def test_given_facts_replace_those_of_models_and_count_as_new(rules: hapax.Library) -> None:
-    """What was known is not counted again."""
+    """Known facts are not counted again."""
     with hapax.KnowledgeBase() as kb:
         assert hapax.add_facts(kb, "likes", [("ann", "bob")], rules) == 1
         assert hapax.add_facts(kb, "likes", [("ann", "bob"), ("bob", "ann")], rules) == 1

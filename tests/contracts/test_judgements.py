@@ -1,4 +1,4 @@
-"""What people think of statements: the same in the dataset, its card, the votes' report, the pages and the leaderboard."""
+"""People's judgements of statements are the same in the dataset, its card, the votes' report, the pages and the leaderboard."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_both_sheets_decide_on_the_same_statement(place: Path) -> None:
 
 
 def test_derived_statements_that_people_deny_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `derive` concluded is judged like what a search found; the page of a knowledge base without a search has it."""
+    """Conclusions of `derive` are judged like those of a search; the page of a knowledge base without a search has it."""
     monkeypatch.chdir(tmp_path)
     Path("family.rules").write_text(DERIVED, "utf-8")
     with Path("family.csv").open("w", encoding="utf-8", newline="") as stream:

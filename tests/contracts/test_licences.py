@@ -80,7 +80,7 @@ def licences(package: Distribution) -> list[str]:
 
 
 def brought_in() -> Iterator[tuple[str, Distribution]]:
-    """What the core and the extras of the program install, each package once."""
+    """The packages that the core and the extras install, each once."""
     seen: dict[str, Distribution] = {}
     for extra, needed in requirements().items():
         for requirement in needed if extra not in FOR_TESTS else ():

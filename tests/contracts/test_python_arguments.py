@@ -104,7 +104,7 @@ def fitting(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def refusal(call: Callable[..., Any], argument: str, others: dict[str, Any]) -> str:
-    """What a call says of an object in the place of one argument."""
+    """The message of a call about an object in the place of one argument."""
     signature = inspect.signature(call)
     bound = signature.bind_partial()
     bound.arguments.update({**others, argument: object()})

@@ -72,7 +72,7 @@ def stored(
 def mined(
     facts: Iterable[Fact], rules: str = "", types: dict[str, tuple[str, ...]] | None = None, **options: Any
 ) -> hapax.MinedRules:
-    """What is mined from these facts beside a library."""
+    """The rules mined from these facts beside a library."""
     with stored(facts, types or TYPES) as kb:
         return hapax.mine_rules(hapax.parse_rules(rules), kb, hapax.MiningOptions(**{"examples": 0, **options}))
 

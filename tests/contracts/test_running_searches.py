@@ -81,7 +81,7 @@ def last_run(database: Path) -> str:
 
 
 def amid(database: Path, event: Callable[[str], Any]) -> Callable[[int, Asked], None]:
-    """What a server does at a request: at the fourth of a run the event happens, with the place of its page."""
+    """At the fourth request of a run the event happens, with the place of its page."""
     seen: list[int] = []
 
     def happen(number: int, _: Asked) -> None:

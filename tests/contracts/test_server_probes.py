@@ -44,7 +44,7 @@ def answering_as(version: str) -> Any:
 
 
 def test_a_resumed_run_needs_no_server(tmp_path: Path) -> None:
-    """What probes found is in the knowledge base: the same search again runs with the server switched off."""
+    """Findings of probes are in the knowledge base: the same search again runs with the server switched off."""
     with FakeServer(WORLD) as fake:
         url = f"openai:tiny@{fake.url}"
         first = search(tmp_path, url, "--evaluator", url, "--json", "--profile", "hapax")

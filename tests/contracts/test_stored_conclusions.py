@@ -69,7 +69,7 @@ def answers(goal: str, database: Path, *options: object) -> list[Any]:
     ],
 )
 def test_stored_conclusions_answer_goals(database: Path, goal: str, expected: list[Any] | None) -> None:
-    """What was derived is read, and not proved again, so that the limits of a goal suffice."""
+    """Derived atoms are read instead of proved again, within the limits of a goal."""
     found = answers(goal, database, *FEW)
 
     assert found[0]["N"] == 7 if expected is None else found == expected

@@ -224,7 +224,7 @@ cli.main(["export", "--db", "hapax.db", "-o", "out.csv"])
 def test_only_the_journal_says_what_a_killed_command_left(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a killed command left goes with the next command of the same journal, and stays for those of another."""
+    """The leftovers of a killed command go with the next command of the same journal, and stay for those of another."""
     assert imported(clone).exit_code == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "own"))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

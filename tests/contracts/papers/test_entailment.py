@@ -305,7 +305,7 @@ def means(premise: str, hypothesis: str) -> str:
 
 
 def audited(path: Path, model: str, **options: Any) -> Any:
-    """What `audit_consistency` finds of a model on a file."""
+    """The findings of `audit_consistency` about a model on a file."""
     chosen = hapax.ConsistencyOptions(model=model, threshold=0.5, **options)
     with hapax.KnowledgeBase(path.parent / "audit.db") as kb:
         (found,) = hapax.audit_consistency(kb, [path], chosen).value
@@ -472,7 +472,7 @@ NEITHER = pair("rained", "snowed", False, "it", "here")
 
 
 def chain(*steps: tuple[str, str], who: str = "a", whom: str = "b") -> list[str]:
-    """What a model affirms that follows these steps."""
+    """The pairs that a model affirms if it follows these steps."""
     return [means(f"{who} {first} {whom}", f"{who} {second} {whom}") for first, second in steps]
 
 

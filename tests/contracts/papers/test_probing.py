@@ -61,7 +61,7 @@ def probe(database: Path, *more: object, says: object = "Yes.", **content: objec
 
 
 def answers(database: Path, *more: object, **content: object) -> list[dict[str, Any]]:
-    """What the probing writes about each answer."""
+    """The line that the probing writes about each answer."""
     path = database.with_suffix(".jsonl")
     probe(database, "-o", path, *more, **content)
     return lines(path)
@@ -262,7 +262,7 @@ def test_nothing_to_probe_is_told_with_a_remedy(four: Path) -> None:
 
 
 def test_wrong_answers_are_shown_with_rationale_and_label(four: Path) -> None:
-    """What a person reads of a wrong answer: the question, the label, the answer or its lack, and the rationale."""
+    """A person reads of a wrong answer the question, the label, the answer or its lack, and the rationale."""
     model = script(four.parent / "s.json", says="Cheese is made of milk.")
     shown = run("evaluate", "probe", "--db", four, "-m", model, "--ask", "cot").stdout
 

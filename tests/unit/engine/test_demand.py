@@ -240,7 +240,7 @@ def test_a_forecast_has_the_rounds_of_the_goal_and_writes_nothing(fresh_kb: Know
 
 
 def test_a_goal_stays_within_its_forecast_and_then_costs_nothing(fresh_kb: KnowledgeBase) -> None:
-    """What is asked is at most what was foreseen, and what is known is not forecast."""
+    """A goal asks at most the forecast, and known facts are not forecast."""
     whole, model = forecast_of(GOAL, fresh_kb)
     settings = SearchSettings(profile="plain")
     oracle = Oracle(fresh_kb, MONEY, Models(model, model, model, model), settings.oracle, journal=Journal(fresh_kb))

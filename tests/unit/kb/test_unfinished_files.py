@@ -1,4 +1,4 @@
-"""What a killed process leaves beside its output is removed by the next command; what a living one writes stays."""
+"""Leftovers of a killed process are removed by the next command; those of a living one stay."""
 
 from __future__ import annotations
 
