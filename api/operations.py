@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.api.tabular import ArrowStream
     from hapax.engine.entailment.checks import EntailmentLimits
-    from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_export import StatementExportReport
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 # Each operation imports what it needs when it is called: a command or script that only checks rules starts without the
 # store, the models and the Prolog session.
 
-ENGINES = ("auto", "sql", "prolog")
 """The engines of `derive`."""
 
 
@@ -648,26 +646,23 @@ def derive(
     kb: KnowledgeBase,
     *,
     only: str | Sequence[str] = (),
-    engine: Engine = "auto",
     probability: ProbabilityOptions | None = None,
     seconds: float | None = None,
 ) -> Derivation:
     """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
 
-    Where statements are stored and few facts have changed since, only what the change affects is derived. `engine`:
-    `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly. `probability`: the statements
-    come with the probabilities of what their rules need, the most probable first. `seconds`: a time limit, after which
-    LimitExceeded is raised and nothing is stored. The report names the rules that were left out for their errors.
+    Where statements are stored and few facts have changed since, only what the change affects is derived.
+    `probability`: the statements come with the probabilities of what their rules need, the most probable first.
+    `seconds`: a time limit, after which LimitExceeded is raised and nothing is stored. The report names the rules that
+    were left out for their errors.
     """
     from hapax.api.results import Derivation, StatementChances
-    from hapax.engine.inference.bulk_derivation import derive_all, read_statements
     from hapax.engine.inference.derive import relevant_library
     from hapax.engine.inference.statement_lines import statement_lines
+    from hapax.engine.logic.derive import derive_all, read_statements
     from hapax.engine.probability.answers import ProbabilityOptions, basis_of
     from hapax.engine.probability.statements import statement_probabilities
 
-    if engine not in ENGINES:
-        raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
     rules = sound_rules(rules)
     chosen = chosen_rules(rules, only)
     # With the rules that derive premises of the chosen ones.
@@ -686,7 +681,7 @@ def derive(
         for rule in chosen:
             yield statement_probabilities(kb, library, rule, probability or ProbabilityOptions())
 
-    report = derive_all(kb, library, chosen, engine, seconds=seconds)
+    report = derive_all(kb, library, chosen, seconds=seconds)
     report = replace(report, left_out=tuple(map(str, rules.left_out or ())))
     if probability is None:
         return Derivation(report, stored, lines)

@@ -11,7 +11,6 @@ from itertools import chain, product
 from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
-from hapax.engine.inference.bulk_derivation import RUN_ID, find_statement, statement_by_id
 from hapax.engine.inference.conflicts import fact_text
 from hapax.engine.inference.derive import (
     BULK_LIMITS,
@@ -28,6 +27,7 @@ from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session, sort_key
+from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
 from hapax.engine.probability.answers import (
     Probability,
     ProbabilityOptions,
@@ -139,9 +139,9 @@ def why(
     if statement is None and not _ATOM.match(text):
         # An id is one word; a sentence is not.
         if " " in text.strip():
-            statement = find_statement(theory.kb, theory.library, _named(text), session)
+            statement = find_statement(theory.kb, theory.library, _named(text))
         else:
-            statement = statement_by_id(theory.kb, theory.library, text.strip(), session)
+            statement = statement_by_id(theory.kb, theory.library, text.strip())
     if statement is not None:
         _refuse_fallen(worded, statement)
         story = why_statement(worded, statement)

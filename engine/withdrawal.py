@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hapax.engine.inference.bulk_derivation import derive_all, followed_rules
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements, fact_key
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.logic.derive import current_rules, derive_all
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
@@ -61,10 +61,10 @@ def withdraw_facts(
     facts = tuple(by_id.values())
     with open_session(session) as prolog, kb.transaction():
         # What had fallen before is no effect of this change.
-        before, followed = _fallen(kb), followed_rules(kb, theory.library)
+        before, followed = _fallen(kb), current_rules(kb, theory.library)
         kb.withdraw([fact.id for fact in facts], reason.strip(), USER)
         change = _revised(theory, before, prolog)
-        return replace(change, facts=facts, derived=_derived_again(theory, followed, prolog))
+        return replace(change, facts=facts, derived=_derived_again(theory, followed))
 
 
 def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
@@ -78,18 +78,18 @@ def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
             raise HapaxError(f"{kb.place}: {text} is not withdrawn. Run `hapax stats` to see whether any fact is.")
         facts[fact.id] = fact
     with open_session(None) as prolog, kb.transaction():
-        before, followed = _fallen(kb), followed_rules(kb, theory.library)
+        before, followed = _fallen(kb), current_rules(kb, theory.library)
         kb.restore(facts)
         change = _revised(theory, before, prolog)
-        return replace(change, facts=tuple(facts.values()), derived=_derived_again(theory, followed, prolog))
+        return replace(change, facts=tuple(facts.values()), derived=_derived_again(theory, followed))
 
 
-def _derived_again(theory: Theory, rules: Sequence[Rule], session: PrologSession) -> dict[str, tuple[int, int]]:
+def _derived_again(theory: Theory, rules: Sequence[Rule]) -> dict[str, tuple[int, int]]:
     """Let the statements that `derive` stored follow a change of the facts; the numbers that differ, by rule."""
     if not rules:
         return {}
     before = theory.kb.derived_counts()
-    derive_all(theory.kb, theory.library, rules, session=session)
+    derive_all(theory.kb, theory.library, rules)
     now = theory.kb.derived_counts()
     return {rule.name: (before[rule.name], now[rule.name]) for rule in rules if before[rule.name] != now[rule.name]}
 

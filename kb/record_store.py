@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import connection, values
+from hapax.kb.arithmetic import ExactArithmetic
 from hapax.kb.connection import AppliedMigrations, open_database, sweep, translated
 from hapax.kb.rows import OnConflict, TableSchema
+from hapax.kb.symbols import Symbols
 
 R = TypeVar("R")
 
@@ -50,6 +53,16 @@ class RecordStore:
         """Name of this database in messages."""
         return str(self.path) if self.path else "the knowledge base in memory"
 
+    @cached_property
+    def symbols(self) -> Symbols:
+        """The constants and their tags."""
+        return Symbols(self.database.conn)
+
+    @cached_property
+    def arithmetic(self) -> ExactArithmetic:
+        """The functions with which SQL on this connection calculates."""
+        return ExactArithmetic(self.symbols)
+
     @property
     def is_read_only(self) -> bool:
         return self._read_only
@@ -72,8 +85,12 @@ class RecordStore:
         with translated(self.place):
             if self.database.conn.in_transaction:
                 # A savepoint, as SQLite does not nest transactions; the outer one commits.
-                with self.database.atomic():
-                    yield
+                try:
+                    with self.database.atomic():
+                        yield
+                except BaseException:
+                    self.symbols.forget()
+                    raise
                 return
             # Begun deferred, a write after a read fails at once if another process wrote in between, in spite
             # of the timeout.
@@ -83,6 +100,7 @@ class RecordStore:
                 self.database.conn.execute("COMMIT")
             except BaseException:
                 self.database.rollback()
+                self.symbols.forget()
                 raise
             # After the commit: a file may be moved at any time, and its copy then has these writes, too.
             self._check_place()

@@ -19,7 +19,7 @@ from openai_fake import FakeServer, answered
 from votes_fixture import fill_csv
 
 from hapax.commands.console import BUDGET_REACHED
-from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.engine.logic.derive import derive_all, read_statements
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.kb.records import FactRecord, Source, StatementRecord

@@ -32,7 +32,7 @@ from fault_harness import (
     with_rules,
 )
 
-from hapax.engine.inference.bulk_derivation import derive_all, read_statements
+from hapax.engine.logic.derive import derive_all, read_statements
 from hapax.grammar.parser import parse_library
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
@@ -140,7 +140,7 @@ def test_a_signal_ends_a_long_derivation(warm: Warm, number: signal.Signals, tmp
     library = parse_library([("few.rules", few)])
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         kb.add_facts([FactRecord("n", (one, "y"), ("Number", "Thing"), Source.GIVEN) for one in range(400)])
-        derive_all(kb, library, library.rules, "sql")
+        derive_all(kb, library, library.rules)
     command = warm.start(Command(("derive", "slow.rules", "--rule", "many", "--db", "kb.db"), tmp_path))
     with closing(sqlite3.connect(tmp_path / "kb.db", timeout=0, isolation_level=None)) as other:
         while is_writable(other):

@@ -25,17 +25,21 @@ from hapax.kb.store import KnowledgeBase
 def rule_fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
     """A hash of everything but facts that decides a rule's statements."""
     part = relevant_library(library, rule)
-    meaning = [*_meaning(part)]
-    # A denial comes with no fact, so that the facts do not tell that the statements are out of date.
-    negated = {literal.atom.indicator for literal in literals_of([rule, *part.rules]) if literal.negated}
-    for indicator in sorted(filter(library.is_open, negated)):
-        meaning += [f"open {indicator}", *sorted(denial.id for denial in kb.denials(indicator))]
-    return content_id("derivation", str(rule), *meaning)
+    return content_id("statements", str(rule), *_meaning(part), *_denied(kb, part, [rule]))
 
 
-def atoms_fingerprint(library: Library, members: Sequence[str]) -> str:
+def atoms_fingerprint(kb: KnowledgeBase, library: Library, members: Sequence[str]) -> str:
     """A hash of everything but facts that decides the atoms of predicates that depend on each other."""
-    return content_id("derived", *members, *_meaning(relevant_library(library, goals=members)))
+    part = relevant_library(library, goals=members)
+    return content_id("atoms", *members, *_meaning(part), *_denied(kb, part))
+
+
+def _denied(kb: KnowledgeBase, library: Library, rules: Iterable[Rule] = ()) -> Iterator[str]:
+    """The denials of the open predicates that rules negate: they come with no fact, so that no fact tells of them."""
+    negated = {literal.atom.indicator for literal in literals_of([*rules, *library.rules]) if literal.negated}
+    for indicator in sorted(filter(library.is_open, negated)):
+        yield f"open {indicator}"
+        yield from sorted(denial.id for denial in kb.denials(indicator))
 
 
 def _meaning(library: Library) -> Iterator[str]:
@@ -125,7 +129,7 @@ class StoredAtoms:
         """The table of all atoms of a predicate, if it is up to date."""
         stated = {fact.indicator for fact in self.library.facts}
         members = sorted(self._layers[indicator] & (self.library.derived | stated))
-        return self._relations.atoms(indicator, atoms_fingerprint(self.library, members))
+        return self._relations.atoms(indicator, atoms_fingerprint(self.kb, self.library, members))
 
     def _is_derived(self, rule: Rule) -> bool:
         """True if the stored statements of a rule, which are up to date, have all that it concludes."""
@@ -140,13 +144,7 @@ class StoredAtoms:
             and not rule.by_declaration
             and {variable.name for variable in rule.conclusion.variables} <= names
             and found.fingerprint == rule_fingerprint(self.kb, self.library, rule)
-            and not self._lacks_values(rule, found)
         )
-
-    def _lacks_values(self, rule: Rule, found: StoredDerivation) -> bool:
-        """True if a number was too large to be stored."""
-        empty = " OR ".join(f"v{number} IS NULL" for number in range(1, len(rule.searched) + 1)) or "0"
-        return bool(list(self._relations.rows(f"SELECT 1 FROM {found.table} WHERE {empty} LIMIT 1")))  # noqa: S608  ours
 
     def _tables(self, indicator: str) -> Iterator[tuple[str, Sequence[str | Value]]]:
         """Tables with atoms of a predicate, each with the atom's cells: the name of a column, or a constant."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 
-from hapax.engine.inference.bulk_derivation import derive_all
+from hapax.engine.logic.derive import derive_all
 from hapax.grammar.declarations import Property
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 
-from hapax.engine.inference.bulk_derivation import RUN_ID
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
+from hapax.engine.logic.derive import RUN_ID
 from hapax.engine.run_memory import circular_judge, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, stored_certificates
 from hapax.evaluation.report.drawing import Histogram

@@ -52,13 +52,12 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("engine", ["sql", "prolog"])
-def test_a_derivation_is_printed_stored_and_written(engine: str, world: Path) -> None:
+def test_a_derivation_is_printed_stored_and_written(world: Path) -> None:
     """`derive` counts the statements of each rule, writes them with proofs to both formats, and `stats` counts them."""
     from pyarrow import parquet
 
     for ending in ("jsonl", "parquet"):
-        shown = run("derive", "routes.rules", *ONWARD, "--engine", engine, "-o", f"out.{ending}").stdout
+        shown = run("derive", "routes.rules", *ONWARD, "-o", f"out.{ending}").stdout
         assert shown.splitlines()[1].split()[:2] == ["onward", "6"]
     lines = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
     rows = parquet.read_table("out.parquet").to_pylist()

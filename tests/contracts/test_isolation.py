@@ -82,7 +82,7 @@ SEARCHED = (
     ("backup", "copy.db", *DB),
     ("restore", "copy.db", "--db", "restored.db"),
     ("export", *DB),
-    ("derive", "world.rules", "--rule", "owned", "--engine", "prolog", *DB),
+    ("derive", "world.rules", "--rule", "owned", *DB),
     ("query", "possesses(P, M)", *RULE_FILE, *DB),
     ("why", "possesses('Ann', mill)", *RULE_FILE, *DB),
     ("why-not", "possesses('Ann', crane)", *RULE_FILE, *DB),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hapax
 from benchmarks.comparison import CLOCKS, SUMMARIES
-from hapax.engine.inference.bulk_derivation import read_statements
+from hapax.engine.logic.derive import read_statements
 from hapax.kb.connection import reading_uri
 from hapax.kb.records import Outcome
 from hapax.kb.rows import ATTEMPTS, CALLS, RUNS, TABLES

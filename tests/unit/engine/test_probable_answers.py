@@ -141,9 +141,8 @@ def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
     assert table(one) == pytest.approx({(): 0.6})
 
 
-@pytest.mark.parametrize("engine", ["sql", "prolog"])
-def test_statements_know_facts_of_one_run_as_one_event(kb: hapax.KnowledgeBase, engine: str) -> None:
-    """Together, a statement of two facts has the smaller of their probabilities, by SQL as by Prolog."""
+def test_statements_know_facts_of_one_run_as_one_event(kb: hapax.KnowledgeBase) -> None:
+    """Together, a statement of two facts has the smaller of their probabilities."""
     run = RunRecord("first", "search", {}, "run", "2026-01-01T00:00:00+00:00")
     kb.start_run(run)
     store(kb, {("edge", ("a", "b")): 0.8, ("edge", ("b", "c")): 0.6}, run_id="first")
@@ -154,7 +153,7 @@ def test_statements_know_facts_of_one_run_as_one_event(kb: hapax.KnowledgeBase, 
     )
 
     def chances(options: hapax.ProbabilityOptions) -> dict[str, float]:
-        found = hapax.derive(rules, kb, engine=engine, probability=options)  # type: ignore[arg-type]
+        found = hapax.derive(rules, kb, probability=options)
         pairs = zip(found.statements, found.probabilities, strict=True)
         return {statement.values["Y"]: chance.lower for statement, chance in pairs}
 
@@ -230,7 +229,7 @@ def test_statements_have_the_same_probabilities_in_sql_and_prolog(kb: hapax.Know
 
     found = {}
     for engine in ("sql", "prolog"):
-        derivation = hapax.derive(rules, kb, engine=engine, probability=options)  # type: ignore[arg-type]
+        derivation = hapax.derive(rules, kb, probability=options)
         pairs = zip(derivation.statements, derivation.probabilities, strict=True)
         found[engine] = {statement.text: (chance.lower, chance.upper) for statement, chance in pairs}
     goal = hapax.query(
@@ -244,8 +243,7 @@ def test_statements_have_the_same_probabilities_in_sql_and_prolog(kb: hapax.Know
     assert wide == [pytest.approx((goal.lower, goal.upper), abs=1e-9)]
 
 
-@pytest.mark.parametrize("engine", ["sql", "prolog"])
-def test_a_fact_that_no_critic_judged_is_certain(kb: hapax.KnowledgeBase, engine: str) -> None:
+def test_a_fact_that_no_critic_judged_is_certain(kb: hapax.KnowledgeBase) -> None:
     """As after a search without a critic: goals and derived statements take such a fact as it stands."""
     rules = hapax.parse_rules(
         f"{RULES}likes(Person P, Thing X) & edge(Thing X, Thing Y) & edge(Thing Y, Thing Z) -> likes_too(Person P, Thing Z)"
@@ -253,7 +251,7 @@ def test_a_fact_that_no_critic_judged_is_certain(kb: hapax.KnowledgeBase, engine
     kb.add_facts([FactRecord("edge", ends, ("Thing", "Thing"), Source.MODEL) for ends in (("a", "b"), ("b", "c"))])
     options = hapax.ProbabilityOptions()
     found = hapax.query("path(a, X)", rules, kb, options=hapax.QueryOptions(probability=options))
-    derived = hapax.derive(rules, kb, engine=engine, probability=options)  # type: ignore[arg-type]
+    derived = hapax.derive(rules, kb, probability=options)
 
     assert table(found) == {("b",): 1.0, ("c",): 1.0}
     assert [probability.lower for probability in derived.probabilities] == [1.0]
