@@ -598,7 +598,8 @@ def query(
     within their budget, and stores these. Raises RulesRejected, GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
-    from hapax.engine.inference.theory import Theory, run_query
+    from hapax.engine.inference.theory import Theory
+    from hapax.engine.logic.query import run_query
     from hapax.engine.probability.answers import probable_answers
     from hapax.engine.query_options import QueryOptions
 

@@ -199,6 +199,17 @@ class Relations:
             self._denials[indicator] = f"temp.{name}"
         return self._denials[indicator]
 
+    def stored(self, indicator: str, *, indexed: bool) -> str | None:
+        """Table of a predicate's facts, if there is one; `indexed`: only one that is indexed by each argument."""
+        found = self._relation(indicator)
+        if found is None:
+            return None
+        last = len(columns_of(indicator))
+        sql = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?"
+        if indexed and last > 1 and not self._conn.execute(sql, (f"relation_{found[0]}_by_{last}",)).fetchone()[0]:
+            return None
+        return f"_relation_{found[0]}"
+
     def is_empty(self, table: str) -> bool:
         return self._conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608  our table
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeGuard
@@ -55,6 +56,7 @@ class Symbols:
         self._tags: dict[Value, int] = {}
         self._made: dict[str, int] = {}
         self._exact: dict[int, str | int | Fraction] = {}
+        self._borrowed: dict[str, int] | None = None
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -64,6 +66,16 @@ class Symbols:
         """Forget what was learnt: a transaction was undone, so that rows may be gone."""
         for known in (self._tags, self._made, self._exact):
             known.clear()
+
+    @contextmanager
+    def borrowing(self) -> Iterator[None]:
+        """Give new constants negative tags inside the block, which nobody stores: to read without writing."""
+        self._borrowed = {}
+        try:
+            yield
+        finally:
+            self._borrowed = None
+            self.forget()
 
     def tag(self, value: Value) -> int:
         """Tag of a constant; a new constant gets a row."""
@@ -111,6 +123,10 @@ class Symbols:
             found.update(self._conn.execute(sql, (json.dumps(list(texts), ensure_ascii=False),)))
         # Sorted, so that ids do not depend on the order of a set.
         new = sorted(set(texts).difference(found))
+        if self._borrowed is not None:
+            for text in new:
+                self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
+            return found | {text: self._borrowed[text] for text in new}
         # Ids go up by two: odd integers are the tags of whole numbers.
         found.update(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
         new_rows = [(symbol, found[symbol]) for symbol in new]
@@ -161,6 +177,8 @@ class Symbols:
         found = self._conn.execute("SELECT id FROM symbols WHERE symbol = ?", (text,)).fetchone()
         if found is not None:
             return int(found[0])
+        if self._borrowed is not None:
+            return self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
         tag = self._made[text] = self.last_tag + 2 * (len(self._made) + 1)
         self._exact[tag] = Fraction(number)
         return tag
@@ -170,8 +188,12 @@ class Symbols:
         made, self._made = self._made, {}
         self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", made.items())
 
-    def _symbols(self, tags: Iterable[int]) -> sqlite3.Cursor:
+    def _symbols(self, tags: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Symbols by even tag."""
         # Sorted, because neighbours are on one page.
-        ids = json.dumps(sorted(tag for tag in tags if not tag & 1))
-        return self._conn.execute("SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))", (ids,))
+        even = sorted(tag for tag in tags if not tag & 1)
+        if self._borrowed and even and even[0] < 0:
+            wanted = set(even)
+            yield from ((tag, text) for text, tag in self._borrowed.items() if tag in wanted)
+        sql = "SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))"
+        yield from self._conn.execute(sql, (json.dumps(even),))

@@ -21,8 +21,9 @@ from fractions import Fraction
 
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
 from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm, QueryLimits
-from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.derive import RUN_ID, derive_all, read_statements
+from hapax.engine.logic.query import run_query
 from hapax.grammar.checks import library_errors
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import parse_library

@@ -20,7 +20,6 @@ from hapax.grammar.parser import parse_goal
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import one_state
 from hapax.kb.records import DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
@@ -191,26 +190,6 @@ class Theory:
         feed = FactSupply(self.kb, supplied, (*library.facts, *assumed)) if supplied else None
         session.load(program + clauses, feed)
         return LoadedFacts(facts, feed)
-
-
-def run_query(
-    theory: Theory, goal_text: str, limits: QueryLimits | None = None, *, session: PrologSession | None = None
-) -> QueryResult:
-    """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
-    goal = theory.goal(goal_text)
-    # Only the part that the goal depends on: loading all facts may take seconds.
-    whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    part, _ = whole.without_stored(goal)
-    part.index(part.called_by(goal))
-    with one_state(theory.kb), open_session(session) as prolog:
-        # Again, in the state that is read: another process may have changed facts since.
-        part, stored = whole.without_stored(goal)
-        patterns = part.called_by(goal)
-        if stored is None:
-            part.load(prolog, patterns)
-        else:
-            part.load(prolog, patterns, stored=stored.predicates, concluded=stored.rows(goal))
-        return answer_goal(prolog, goal, limits)
 
 
 def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None = None) -> QueryResult:

@@ -213,6 +213,13 @@ def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext)
     return tuple(map(compiler.cell, atom.arguments))
 
 
+def covering_places(atom: Atom, library: Library) -> int:
+    """The number of first arguments with which another atom makes this one false; 0 if none does."""
+    if library.is_open(atom.indicator):
+        return len(atom.arguments) - 1 if library.kind(atom.indicator) is PredicateKind.FUNCTIONAL else 0
+    return int(library.closedness(atom.indicator) is Closedness.CLOSED_FOR_FIRST)
+
+
 @dataclass
 class _PremiseCompiler:
     """Compiles the items of a premise one by one; collects tables, conditions and the values of variables."""
@@ -277,14 +284,9 @@ class _PremiseCompiler:
             self.conditions.append(f"NOT ({conjunction(inner.conditions)})")
             return
         library, table = self.context.library, self.context.tables[atom.indicator]
-        covered, denials = 0, ""
-        if library.is_open(atom.indicator):
-            denials = self.context.denials(atom.indicator)
-            if library.kind(atom.indicator) is PredicateKind.FUNCTIONAL:
-                covered = len(atom.arguments) - 1
-        elif library.closedness(atom.indicator) is Closedness.CLOSED_FOR_FIRST:
-            covered = 1
-        absent = AbsentAtom(atom.indicator, tuple(map(self.cell, atom.arguments)), covered, denials)
+        denials = self.context.denials(atom.indicator) if library.is_open(atom.indicator) else ""
+        cells = tuple(map(self.cell, atom.arguments))
+        absent = AbsentAtom(atom.indicator, cells, covering_places(atom, library), denials)
         self.absent.append(absent)
         self.conditions.append(f"NOT EXISTS (SELECT 1 FROM {table} AS n WHERE {absent.matches('n')})")  # noqa: S608
         if known := absent.known_false(table):

@@ -11,8 +11,8 @@ from hapax.engine.inference.derive import BULK_LIMITS
 from hapax.engine.inference.proof import instantiated
 from hapax.engine.inference.session import AnswerCell, QueryLimits
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
+from hapax.engine.logic.goals import GOAL, goal_rules, rule_of, with_rules
 from hapax.engine.probability.exact import MOST_NODES, TooLarge, exact
-from hapax.engine.probability.goals import GOAL, goal_rules, rule_of, with_rules
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, ground
 from hapax.engine.probability.proofs import best_proof, best_proofs, bounds, supports

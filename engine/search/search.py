@@ -17,7 +17,8 @@ from math import ceil
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
 from hapax.engine.inference.known_facts import Row
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
-from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.query import run_query
 from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
 from hapax.engine.search.certified_statements import StatementCertifier, StatementScores
 from hapax.engine.search.certifying import Certifier, certificate_lines
