@@ -5,20 +5,18 @@ So a goal about a derived predicate costs as much as its rows, however long the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers
-from hapax.grammar.goals import Compound, Goal, calls
 from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.terms import Atom, Variable
 from hapax.kb.loading import columns_of
 from hapax.kb.records import content_id
-from hapax.kb.relations import BATCH, Relations, StoredDerivation
+from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
 
 
@@ -48,10 +46,6 @@ def _meaning(library: Library) -> Iterator[str]:
     yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
     yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)
     yield from sorted(str(item) for item in library.declarations if isinstance(item, ClosedDeclaration))
-
-
-AtomRow = tuple[str, tuple[Value, ...]]
-"""A predicate's name and the values of an atom."""
 
 
 @dataclass
@@ -105,14 +99,6 @@ class StoredAtoms:
             self.part = relevant_library(replace(self.library, rules=rules), goals=goals)
         return bool(stored)
 
-    def rows(self, goal: Goal) -> Iterator[AtomRow]:
-        """The stored atoms that a goal can need."""
-        in_rules = {literal.atom.indicator for literal in literals_of(self.part.rules)}
-        for indicator in sorted(self.predicates):
-            wanted = [{}] if indicator in in_rules else [_constants(call) for call in calls(goal, indicator)]
-            for table, cells in self._tables(indicator):
-                yield from self._read(indicator, table, cells, wanted)
-
     def _is_stored(self, indicator: str) -> bool:
         if self.library.signature(indicator).definition is not None:
             return False
@@ -146,46 +132,18 @@ class StoredAtoms:
             and found.fingerprint == rule_fingerprint(self.kb, self.library, rule)
         )
 
-    def _tables(self, indicator: str) -> Iterator[tuple[str, Sequence[str | Value]]]:
-        """Tables with atoms of a predicate, each with the atom's cells: the name of a column, or a constant."""
+    def source(self, indicator: str) -> str:
+        """The table with all atoms of a stored predicate, or a SELECT of them."""
         table = self._table(indicator)
         if table is not None:
-            yield table, [_Column(name) for name in columns_of(indicator)]
-            return
+            return table
+        selects = []
         for rule in self.library.concluding[indicator]:
             if not adds_nothing(rule, self.library):
+                cells = []
                 places = {variable.name: f"v{number}" for number, variable in enumerate(rule.searched, 1)}
-                terms = rule.conclusion.atom.arguments
-                yield (
-                    self._derivations[rule.name].table,
-                    [term.value if isinstance(term, Constant) else _Column(places[term.name]) for term in terms],
-                )
-
-    def _read(
-        self, indicator: str, table: str, cells: Sequence[str | Value], wanted: Sequence[Mapping[int, Value]]
-    ) -> Iterator[AtomRow]:
-        symbols, name = self._relations.symbols, indicator.rpartition("/")[0]
-        columns = list(dict.fromkeys(cell for cell in cells if isinstance(cell, _Column)))
-        tests: list[str] = []
-        for bound in wanted:
-            found = {cells[place]: symbols.known_tag(value) for place, value in bound.items()}
-            terms = [f"{column} IS {tag}" for column, tag in found.items() if isinstance(column, _Column)]
-            tests.append(" AND ".join(terms).replace(" IS None", " IS NULL") or "1")
-        select = f"SELECT DISTINCT {', '.join(columns) or '1'} FROM {table} WHERE {' OR '.join(tests) or '0'}"  # noqa: S608
-        rows = iter(self._relations.rows(select))
-        while batch := list(islice(rows, BATCH)):
-            values = symbols.values(tag for row in batch for tag in row) if columns else {}
-            for row in batch:
-                found_values = dict(zip(columns, row, strict=False))
-                yield name, tuple(values[found_values[cell]] if isinstance(cell, _Column) else cell for cell in cells)
-
-
-class _Column(str):
-    """The name of a column, as opposed to a constant that is a text."""
-
-    __slots__ = ()
-
-
-def _constants(call: Compound) -> dict[int, Value]:
-    """The constants of a call by place."""
-    return {place: term.value for place, term in enumerate(call.arguments) if isinstance(term, Constant)}
+                for place, term in enumerate(rule.conclusion.atom.arguments, 1):
+                    cell = places[term.name] if isinstance(term, Variable) else self._relations.symbols.tag(term.value)
+                    cells.append(f"{cell} AS a{place}")
+                selects.append(f"SELECT {', '.join(cells)} FROM {self._derivations[rule.name].table}")  # noqa: S608  ours
+        return " UNION ".join(selects) or f"SELECT {', '.join(f'0 AS {c}' for c in columns_of(indicator))} WHERE 0"

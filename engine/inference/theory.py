@@ -13,7 +13,7 @@ from hapax.engine.inference.fact_supply import FactSupply, index_facts, supplied
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.program import Supply, build_program
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm, QueryLimits
-from hapax.engine.inference.stored_atoms import AtomRow, StoredAtoms
+from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text
 from hapax.grammar.parser import parse_goal
@@ -168,24 +168,19 @@ class Theory:
         session: PrologSession,
         patterns: CallPatterns,
         clauses: str = "",
-        *,
-        stored: Collection[str] = (),
-        concluded: Iterable[AtomRow] = (),
     ) -> LoadedFacts:
         """Load the theory, and further clauses, for goals that call predicates with these patterns.
 
         The facts of a large predicate that is always called with an argument bound are read when it is called.
-        `concluded`: the atoms of `stored` predicates, whose rules the theory lacks.
         """
         library, assumed = patterns.library, self.assumed
         supplied = supplied_predicates(self.kb, patterns) if self.known is None else frozenset()
-        supplied = supplied.difference(stored)
         facts = list(self.facts(supplied))
         # Only where facts are fetched does the order of a premise depend on the call.
         bound = (
             {number: patterns.bound_variables(rule) for number, rule in enumerate(library.rules)} if supplied else {}
         )
-        supply = Supply(supplied, bound, tuple(concluded))
+        supply = Supply(supplied, bound)
         program = build_program(library, facts, assumed=assumed, denied=self.denied(), supply=supply)
         feed = FactSupply(self.kb, supplied, (*library.facts, *assumed)) if supplied else None
         session.load(program + clauses, feed)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from typing import TypeAlias
 
 from hapax.engine.inference.program import join_order
+from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import (
     CompileContext,
@@ -40,6 +41,9 @@ MOST_LOOKED_UP = 500
 """Calls of a predicate whose facts are looked up one by one. After them all are read, which is faster."""
 
 _ROWS_PER_INSERT = 500
+
+# Names of temporary tables, of which a connection has those of each goal that is being answered.
+_NUMBERS = count()
 
 _FACTS_OF = "facts of "
 """Before the name of a derived predicate: the predicate of those of its atoms that are stored facts."""
@@ -96,14 +100,17 @@ class _Tables(dict[str, str]):
 class Demand:
     """Derives the atoms that calls ask for, by a library's rules from a theory's facts and assumptions."""
 
-    def __init__(self, theory: Theory, library: Library) -> None:
-        self.theory, self.library = theory, library.with_closure()
+    def __init__(self, theory: Theory, library: Library, stored: StoredAtoms | None = None) -> None:
+        """`stored`: atoms that need not be derived; the library lacks their rules."""
+        self.theory, self.library, self._stored = theory, library.with_closure(), stored
         refuse_negative_cycles(self.library)
         self.relations = Relations(theory.kb)
         self._index = ArgumentIndex(theory.kb)
         self._reads_relations = theory.known is None and self.relations.is_up_to_date
         self._given = (*self.library.facts, *theory.assumed)
         self._derived = self.library.derived | {atom.indicator for atom in self._given}
+        if stored is not None:
+            self._derived -= stored.predicates
         self._layers: dict[str, int] = {}
         for number, layer in enumerate(evaluation_layers(self.library), 1):
             self._layers |= dict.fromkeys(layer, number)
@@ -138,6 +145,8 @@ class Demand:
 
     def new_source(self, indicator: str) -> str:
         """The table of a predicate's atoms or facts."""
+        if self._stored is not None and indicator in self._stored.predicates:
+            return self._view(self._stored.source(indicator))
         if indicator in self._derived:
             table = self._new_table(columns_of(indicator))
             self._add_rows(table, [_values(atom) for atom in self._given if atom.indicator == indicator])
@@ -153,6 +162,14 @@ class Demand:
             self._read_whole(indicator, table)
         return table
 
+    def _view(self, source: str) -> str:
+        """The table itself, or a view of a SELECT."""
+        if not source.startswith("SELECT"):
+            return source
+        name = f"asked_{next(_NUMBERS)}"
+        self.relations.run(f"CREATE TEMP VIEW {name} AS {source}")
+        return f"temp.{name}"
+
     def _read_whole(self, indicator: str, table: str) -> None:
         """Read all facts of a predicate."""
         self._whole.add(indicator)
@@ -162,9 +179,8 @@ class Demand:
 
     def _new_table(self, columns: Sequence[str]) -> str:
         columns = columns or ("a1",)  # of an atom without arguments: its one row says that it holds
-        name = f"asked_{len(self._highest)}"
+        name = f"asked_{next(_NUMBERS)}"
         typed = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
-        self.relations.run(f"DROP TABLE IF EXISTS temp.{name}")
         unique = f"UNIQUE ({', '.join(columns)})"
         self.relations.run(f"CREATE TEMP TABLE {name} (ref INTEGER PRIMARY KEY, {typed}, {unique})")
         table = f"temp.{name}"

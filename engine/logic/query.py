@@ -28,23 +28,24 @@ def run_query(
 ) -> QueryResult:
     """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
     goal, limits = theory.goal(text), limits or QueryLimits()
-    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    part.index(part.called_by(goal))
+    whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    whole.index(whole.called_by(goal))
     with one_state(theory.kb), theory.kb.symbols.borrowing(), _limited(theory, limits):
+        part, stored = whole.without_stored(goal)
         try:
             rules = goal_rules(goal, theory.library)
         except NotRules:
-            return _by_prolog(part, goal, limits, session)
+            return _by_prolog(Demand(part, part.library, stored), goal, limits, session)
         head = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
-        found: Iterator[AnswerRow] = Demand(part, with_rules(part.library, rules)).rows(head)
+        found: Iterator[AnswerRow] = Demand(part, with_rules(part.library, rules), stored).rows(head)
         rows = sorted(found, key=sort_key)
     return QueryResult(goal.variables, rows[: limits.answers], len(rows) > limits.answers)
 
 
-def _by_prolog(theory: Theory, goal: Goal, limits: QueryLimits, session: PrologSession | None) -> QueryResult:
-    library = theory.library
+def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologSession | None) -> QueryResult:
+    library = demand.library
     called = [name for name in called_indicators(goal, library) if library.signature(name).definition is None]
-    demand, concluded = Demand(theory, library), dict[tuple[str, tuple[Value, ...]], None]()
+    concluded: dict[tuple[str, tuple[Value, ...]], None] = {}
     for indicator in called:
         for call in calls(goal, indicator):
             # Every variable is free: what binds it in Prolog is not known here.

@@ -206,7 +206,6 @@ MISTAKES: dict[str, tuple[type[Exception], list[str], Call]] = {
     "a knowledge base by name": (hapax.ArgumentRejected, ["kb", "KnowledgeBase"], lambda rules, kb: hapax.query("is_in(A, B)", rules, "hapax.db")),  # type: ignore[arg-type]
     "a model by name": (hapax.ArgumentRejected, ["models", "open_models"], lambda rules, kb: hapax.search(rules, kb, "simulated")),  # type: ignore[arg-type]
     "a misspelt argument": (hapax.ArgumentRejected, ["asume"], lambda rules, kb: hapax.why("is_in(A, B)", rules, kb, asume="x")),  # type: ignore[call-arg]
-    "an unknown engine": (hapax.HapaxError, ["auto", "sql", "prolog"], lambda rules, kb: hapax.derive(rules, kb, engine="duck")),  # type: ignore[arg-type]
     "an unknown end": (hapax.HapaxError, ["tail", "head", "long_tail"], lambda rules, kb: hapax.derive(rules, kb).statements.of("tail")),
     "a negative budget": (hapax.HapaxError, ["max_calls", "-1"], lambda rules, kb: hapax.Budget(max_calls=-1)),
     "a cost that is no number": (hapax.HapaxError, ["max_cost", "nan"], lambda rules, kb: hapax.Budget(max_cost=float("nan"))),
