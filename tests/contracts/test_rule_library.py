@@ -114,6 +114,7 @@ def test_the_library_says_more_than_chains_of_two_place_predicates() -> None:
     assert {shape: len(found) for shape, found in shapes.items() if len(found) < 5} == {}
 
 
+@pytest.mark.slow
 def test_every_rule_can_be_searched() -> None:
     """Each has an order that binds all its variables: no variable stands in given atoms and denials alone."""
     found = orders(LARGE)
