@@ -226,16 +226,6 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(served_facts: Served)
     assert ["Next page" in page for page in pages] == [True, True, False]
 
 
-def test_the_page_of_a_number_has_its_facts_and_no_others(served_facts: Served) -> None:
-    """It has facts with the number, or with a text of its digits, but none whose values only contain the digits."""
-    places = {name: data(served_facts, f"/entity?name={name}")["facts"] for name in ("5", str(10**20))}
-
-    assert {name: [row["arguments"][0] for row in rows] for name, rows in places.items()} == {
-        "5": ["inn", "flat"],
-        str(10**20): ["hut"],
-    }
-
-
 def test_a_withdrawn_fact_leaves_the_pages_at_once(facts: Path, tmp_path: Path) -> None:
     """Neither tables, entities nor answers of a running server have it after it was withdrawn."""
     database = copied(facts, tmp_path / "kb.db")
@@ -366,23 +356,6 @@ def test_a_vote_that_is_not_on_the_sheet_or_comes_from_elsewhere_is_refused(serv
     assert (unknown.status, answer.status, foreign.status) == (400, 400, 403)
     assert "Choose one of" in answer.text
     assert votes_of(judged, "eve") == []
-
-
-def test_disputed_schemas_are_shown_to_a_third_annotator(searched: Path, tmp_path: Path) -> None:
-    """Schemas of a file are judged in the browser; the third voter sees only what the first two differ on."""
-    schemas = Path(__file__).parents[2] / "examples" / "schemas" / "mine.jsonl"
-    with serving(copied(searched, tmp_path / "kb.db"), "--judge", "--schemas", str(schemas)) as served:
-        first = re.findall(
-            r'name="(?:item|question)" value="([^"]+)"', served.ask("/judge?voter=ann&kind=schemas").text
-        )
-        answered(served, "ann", "schemas")
-        answered(served, "bob", "schemas")
-        form = {"voter": "bob", "kind": "schemas", "item": first[0], "question": first[1], "answer": "unclear"}
-        served.send("/judge", form)
-        disputed = served.ask("/judge?voter=eve&kind=schemas-disputed").text
-
-    assert first[0] in disputed
-    assert "0 of 1 judged" in disputed
 
 
 def test_nothing_is_written_or_asked_without_permission(facts: Path, served_facts: Served) -> None:
