@@ -15,7 +15,7 @@ import pytest
 import yaml
 from cli_fixture import run
 from other_programs import inspected, loaded, python
-from papers_fixture import KITCHEN, bring, eats, fault, judge, lines, script, search, statements, told
+from papers_fixture import KITCHEN, RULES, bring, eats, fault, judge, lines, script, search, statements, told
 from pyarrow import parquet
 
 import hapax
@@ -122,19 +122,6 @@ def test_a_row_says_everything_of_its_statement(searched: Path) -> None:
     assert row["rarest_word_zipf"] < 2
 
 
-def test_numbers_keep_their_kind_and_an_import_names_its_evaluator(whole: Path) -> None:
-    """A year is an integer and 2005.5 a decimal, told as texts; models that nobody asked are null."""
-    row = dishes(whole)["sushi burrito"]
-
-    assert [(value["value"], value["kind"]) for value in row["substitution"][1:]] == [
-        ("1876", "integer"),
-        ("sushi burrito", "text"),
-        ("2005.5", "decimal"),
-    ]
-    assert row["evaluator_model"].startswith("scripted/evaluator.json")
-    assert (row["critic_model"], row["facts"]) == (None, [])
-
-
 def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     """A denied entailment turns the label and its answers; wrong types and harm leave the statement out, counted."""
     answers = {"entailment": "guacamole", "data type B": "mashed potatoes", "harmful": "gianduja"}
@@ -154,29 +141,23 @@ def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     assert b"AnnSmith" not in b"".join(files(folder).values())
 
 
-def test_texts_of_both_distributions_are_left_out_by_default(kitchen: Path, whole: Path) -> None:
-    """With `--in-both keep`, both rows say that they are in both."""
-    neither = made(kitchen, "--in-both", "leave-out")
-
-    assert {row["distribution"] for row in rows(whole) if row["in_both"]} == {"head", "long_tail"}
-    assert "fondue" not in dishes(neither)
-    assert metadata(neither)["left_out"]["shared"] == 2
-    assert metadata(whole)["in_both"] == 1
-
-
 def test_statements_with_one_text_are_one_row_with_all_proofs(tmp_path: Path) -> None:
-    """The row has the other proofs, a vote on any of the statements is one on the text, and questions are not doubled."""
-    values = {("before", "longtail"): [("1876", "sushi", year) for year in ("1990", "2000", "2005.5")]}
+    """The row has the other proofs, a vote on any of the statements is one on the text, and questions are not doubled. A
+    year is an integer and 2005.5 a decimal, told as texts; models that nobody asked are null."""
+    values = {("before", "longtail"): [("1876", "sushi", year) for year in ("2005.5", "1990", "2000")]}
     database = bring(tmp_path / "kb.db", values)
     judge(database, "ann", {("sushi", "entailment"): "no"})
     folder = made(database, "--judged", "mark")
     (row,) = rows(folder)
-    years = {row["substitution"][3]["value"], *(proof["substitution"][3]["value"] for proof in row["other_proofs"])}
+    years = [proof["substitution"][3] for proof in (row, *row["other_proofs"])]
 
-    assert years == {"1990", "2000", "2005.5"}
+    kinds = {"1990": "integer", "2000": "integer", "2005.5": "decimal"}
+    assert {year["value"]: year["kind"] for year in years} == kinds
     assert row["label"] == "contradiction"
     assert len(lines(folder / "jsonl" / "probes-long_tail.jsonl")) == 13
     assert metadata(folder)["repeats"] == 2
+    assert row["evaluator_model"].startswith("scripted/evaluator.json")
+    assert (row["critic_model"], row["facts"]) == (None, [])
 
 
 # Frozen
@@ -251,11 +232,12 @@ def test_a_fresh_dataset_shares_nothing_with_the_frozen(kitchen: Path) -> None:
 
 
 def test_rules_runs_and_samples_are_chosen(kitchen: Path, whole: Path) -> None:
-    """A sample depends on the seed alone, and a split's first rows are the smaller sample; `--rule` and `--run` choose,
-    and what the knowledge base does not hold is an error, as is a knowledge base without statements."""
+    """A sample depends on the seed alone, and a split's first rows are the smaller sample; `--rule` and `--run` choose, and
+    what the knowledge base does not hold is an error. Texts of both distributions are left out unless they are kept."""
     smaller, larger = (made(kitchen, "--sample", n, "--seed", 7, folder=f"sample{n}") for n in (1, 2))
     head = [lines(folder / "jsonl" / "statements-head.jsonl") for folder in (smaller, larger)]
     before = made(kitchen, "--rule", "before", "--format", "jsonl")
+    neither = made(kitchen, "--in-both", "leave-out", folder="neither")
     hapax.KnowledgeBase(kitchen.parent / "empty.db").close()
 
     assert head[1][:1] == head[0]
@@ -267,6 +249,9 @@ def test_rules_runs_and_samples_are_chosen(kitchen: Path, whole: Path) -> None:
     assert "nonesuch" in refused(kitchen, "--rule", "nonesuch", folder="x")
     assert "'x'" in refused(kitchen, "--run", "x", folder="x")
     assert "no statement" in refused(kitchen.parent / "empty.db", folder="x")
+    assert {row["distribution"] for row in rows(whole) if row["in_both"]} == {"head", "long_tail"}
+    assert "fondue" not in dishes(neither)
+    assert (metadata(neither)["left_out"]["shared"], metadata(whole)["in_both"]) == (2, 1)
 
 
 def test_experiments_are_left_out_unless_named(searched: Path, tmp_path: Path) -> None:
@@ -416,15 +401,13 @@ def test_rules_come_along_and_can_be_read(whole: Path) -> None:
 
 def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/dataset.md writes LINT and reads it back: values of any script, turned labels, rules that LINK's JSON lacks."""
-    compared = KITCHEN + (
-        "@name elsewhere\nwas_in(Person X, Year A) & was_in(Person X, Year B) & A \\= B -> is_not_able_to_eat(Person X, Year B).\n"
-    )
+    later = "was_in(Person X, Year A) & was_in(Person X, Year B) & A \\= B -> is_not_able_to_eat(Person X, Year B).\n"
     values = {
         ("allergy", "head"): [("milk", 'a ""b"", c'), ("лук", "خبز"), ("milk", "guacamole")],
         ("elsewhere", "head"): [("1900", "1901")],
     }
-    columns = {"allergy": "X,A,B", "elsewhere": "X,A,B"}
-    database = bring(tmp_path / "kb.db", values, rules=compared, columns=columns)
+    columns = dict.fromkeys(("allergy", "elsewhere"), "X,A,B")
+    database = bring(tmp_path / "kb.db", values, rules=f"{KITCHEN}@name elsewhere\n{later}", columns=columns)
     judge(database, "ann", {("guacamole", "entailment"): "no"})
     page = (ROOT / "docs" / "dataset.md").read_text("utf-8")
     commands = page.partition("## LINT's files")[2].split("```")[1].strip().splitlines()
@@ -438,16 +421,14 @@ def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: py
     assert len(commands) == 2
     assert statements(Path("again.db")) == statements(database)
     assert turned == statements(database)[eats("guacamole")]
-    assert "elsewhere" not in (tmp_path / "csv_lint" / "lint" / "rules.json").read_text("utf-8")
-    assert "P,A,B" not in (tmp_path / "csv_lint" / "lint" / "allergy_value_cache.csv_head").read_text("utf-8")
+    lint = tmp_path / "csv_lint" / "lint"
+    assert "elsewhere" not in (lint / "rules.json").read_text("utf-8")
+    assert "P,A,B" not in (lint / "allergy_value_cache.csv_head").read_text("utf-8")
 
 
 def test_a_rule_whose_name_is_no_file_is_left_out_of_lint(tmp_path: Path) -> None:
     """Nothing is written outside the folder, and the command says so."""
-    rules = KITCHEN.partition("@name cook")[0].replace("@name allergy", '@name "../../escaped"')
-    generate = {"'[B] is made from [A]'": ["milk"], "'[B] is made from milk'": ["naan"], "made from": ["milk", "naan"]}
-    content = {"generate": generate, "defaults": {"critic": 0.9, "likelihood": -1, "generate": []}}
-    search(tmp_path / "kb.db", content, rules=rules)
+    search(tmp_path / "kb.db", rules=RULES.replace("@name currency", '@name "../../escaped"'))
     said = run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--in-both", "keep", "--format", "lint")
 
     assert "../../escaped" in said.stderr

@@ -249,9 +249,9 @@ def test_probing_goes_on_after_its_budget(four: Path) -> None:
 def test_what_cannot_be_probed_is_told_with_a_remedy(four: Path) -> None:
     """An empty knowledge base, an unknown rule, and a critic, a temperature or a variant that does not fit the release."""
     hapax.KnowledgeBase(four.parent / "empty.db").close()
-    words = ("evaluate", "probe", "--db", four, "-m", "frequency")
+    words = ("evaluate", "probe", "-m", "simulated", "--db", four)
 
-    assert "hapax search" in fault("evaluate", "probe", "-m", "simulated", "--db", four.parent / "empty.db")
+    assert "hapax search" in fault(*words, "--db", four.parent / "empty.db")
     assert "nosuch" in fault(*words, "--rule", "nosuch")
     assert "--ask text" in fault(*words, "--compat", "released", "--ask", "critic")
     assert "--compat released" in fault(*words, "--variant", "no-examples")

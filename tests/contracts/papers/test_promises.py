@@ -155,8 +155,8 @@ def test_faulty_labels_are_named(gems: Path, content: bytes, words: str) -> None
 
 
 def test_a_promise_accepts_what_its_labels_allow(gems: Path) -> None:
-    """The threshold lies where the labels are true, below Hapax's own; the certificate is kept with its run. Calibrated
-    scores are certified by reserved labels alone, for the others taught the map; `plan` expects what the promise allows."""
+    """The threshold lies where the labels are true, below Hapax's own; the certificate is kept with its run. Labels that
+    taught the map do not certify calibrated scores."""
     calibrate()
     said, taught = searched_with(*PROMISE), refused("--precision", "0.9", "--calibrated")
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
@@ -168,10 +168,15 @@ def test_a_promise_accepts_what_its_labels_allow(gems: Path) -> None:
     assert (certificate.threshold, certificate.false, certificate.labels) == (0.5, 0, 60)
     assert certificate.run_id in runs
     assert "nothing is labelled" in taught
+
+
+def test_reserved_labels_certify_calibrated_scores(gems: Path) -> None:
+    """`plan --precision` expects the statements that the promise lets pass, and the search accepts them."""
     calibrate("--reserve", "0.7")
+
+    assert (plan(*PROMISE), plan("--fact-threshold", "0.99")) == (60, 0)
     searched_with(*PROMISE, "--calibrated")
     assert facts() == ODD
-    assert (plan(*PROMISE), plan("--fact-threshold", "0.99")) == (60, 0)
 
 
 def test_nothing_is_promised_without_labels_a_map_or_a_promise(gems: Path) -> None:
