@@ -142,8 +142,8 @@ def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
 
 
 def test_statements_with_one_text_are_one_row_with_all_proofs(tmp_path: Path) -> None:
-    """The row has the other proofs, a vote on any of the statements is one on the text, and questions are not doubled. A
-    year is an integer and 2005.5 a decimal, told as texts; models that nobody asked are null."""
+    """The row has the other proofs, a vote on any of the statements is one on the text, and questions are not doubled.
+    A year is an integer and 2005.5 a decimal, told as texts; models that nobody asked are null."""
     values = {("before", "longtail"): [("1876", "sushi", year) for year in ("2005.5", "1990", "2000")]}
     database = bring(tmp_path / "kb.db", values)
     judge(database, "ann", {("sushi", "entailment"): "no"})
@@ -232,8 +232,9 @@ def test_a_fresh_dataset_shares_nothing_with_the_frozen(kitchen: Path) -> None:
 
 
 def test_rules_runs_and_samples_are_chosen(kitchen: Path, whole: Path) -> None:
-    """A sample depends on the seed alone, and a split's first rows are the smaller sample; `--rule` and `--run` choose, and
-    what the knowledge base does not hold is an error. Texts of both distributions are left out unless they are kept."""
+    """A sample depends on the seed alone, and a split's first rows are the smaller sample; `--rule` and `--run` choose,
+    and what the knowledge base does not hold is an error. Texts of both distributions are left out unless they are
+    kept."""
     smaller, larger = (made(kitchen, "--sample", n, "--seed", 7, folder=f"sample{n}") for n in (1, 2))
     head = [lines(folder / "jsonl" / "statements-head.jsonl") for folder in (smaller, larger)]
     before = made(kitchen, "--rule", "before", "--format", "jsonl")
@@ -509,8 +510,8 @@ def test_inspect_samples_have_its_fields(whole: Path) -> None:
 
 
 def test_a_folder_with_something_in_it_is_left_alone(kitchen: Path) -> None:
-    """A file, a folder of other things, and another dataset without --force are refused; --force replaces a dataset whole.
-    The same command again, such as after a kill at the very end, is no fault and writes the same bytes."""
+    """A file, a folder of other things, and another dataset without --force are refused; --force replaces a dataset
+    whole. The same command again, such as after a kill at the very end, is no fault and writes the same bytes."""
     (kitchen.parent / "file").write_text("mine", "utf-8")
     for name in ("mine", "empty"):
         (kitchen.parent / name).mkdir()

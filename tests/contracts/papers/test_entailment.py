@@ -75,34 +75,27 @@ def test_counts_and_direction_of_the_paper(published: tuple[Any, Path]) -> None:
 
 @needs_levy_holt
 def test_no_converse_crosses_the_new_splits(published: tuple[Any, Path], tmp_path: Path) -> None:
-    """The files as published leak; split again they do not, and the seed decides how."""
-    again = [published[1] / "full" / f"{name}.txt" for name in ("train", "dev")]
-    other = hapax.split_entailments(*LEVY_HOLT, seed=2)
-    unrelated = [split["Unrelated"] for split in published[0].to_json()["splits"].values()]
-
-    assert published[0].to_json()["leaks"] == 397
-    assert hapax.split_entailments(*again).to_json()["leaks"] == 0
-    assert published[0].value.splits != other.value.splits
-    assert unrelated == [3255, 831]
-
-
-@needs_levy_holt
-def test_pairings_and_their_sizes(published: tuple[Any, Path], tmp_path: Path) -> None:
-    """Six pairings of sub-groups, each with as many lines as its groups, and the release's two, as its files have them."""
-    sizes = published[0].to_json()["together"]
-
-    def lines(name: str) -> list[str]:
-        return [line for path in (published[1] / name).glob("*.txt") for line in path.read_text("utf-8").splitlines()]
-
-    names = {path.name for path in published[1].iterdir() if not path.name.endswith("hypothesis-only")}
+    """The files as published leak; split again they do not, and the seed decides how. Six pairings of sub-groups have
+    as many lines as their groups, and the release's two as many as its files."""
+    (found, folder), other = published, hapax.split_entailments(*LEVY_HOLT, seed=2)
+    again = [folder / "full" / f"{name}.txt" for name in ("train", "dev")]
+    unrelated = [split["Unrelated"] for split in found.to_json()["splits"].values()]
+    sizes = found.to_json()["together"]
+    names = {path.name for path in folder.iterdir() if not path.name.endswith("hypothesis-only")}
     pairings = sorted(name for name in names if "-" in name)
-    assert len(pairings) == 6
-    for name in pairings:
-        assert len(lines(name)) == sum(sizes[group] for group in name.split("-")), name
     # The release's rule looks at all pairs at once.
     together = tmp_path / "together.txt"
     together.write_text("".join(path.read_text("utf-8") for path in LEVY_HOLT), "utf-8")
     released = entailment("data", together)["released"]["together"]
+
+    assert found.to_json()["leaks"] == 397
+    assert hapax.split_entailments(*again).to_json()["leaks"] == 0
+    assert found.value.splits != other.value.splits
+    assert unrelated == [3255, 831]
+    assert len(pairings) == 6
+    for name in pairings:
+        lines = [line for path in (folder / name).glob("*.txt") for line in path.read_text("utf-8").splitlines()]
+        assert len(lines) == sum(sizes[group] for group in name.split("-")), name
     assert {name: sum(counts) for name, counts in released.items()} == {
         "symposi_dirposi": 815 + 203, "dirnegi_symnegi": 3520 + 881,
     }  # fmt: skip
@@ -158,8 +151,8 @@ def test_the_releases_pairings_look_at_predicates_alone(tmp_path: Path) -> None:
 
 
 def test_sherliic_rows_are_read(tmp_path: Path) -> None:
-    """Example entities stand for the types, swapped where a relation is reversed; the file's end of a relation stays. The
-    published file has 200 lines, 68 of them true."""
+    """Example entities stand for the types, swapped where a relation is reversed; the file's end of a relation stays.
+    The published file has 200 lines, 68 of them true."""
     row = (
         "1,1,2,1,3,person[A],is granting to,organization[B],,organization[B],is given,person[A],"
         '"by x",False,True,"Ann / Bo",ACME / Foo,yes,1.0,0.5,0.2,0\n'
@@ -228,8 +221,8 @@ def claimed(path: Path, *more: str) -> list[str]:
 
 @pytest.mark.parametrize(("language", "first"), [("EN", 0), ("DE", 10), ("ZH", 20)])
 def test_prompts_are_sent_byte_for_byte(tmp_path: Path, language: str, first: int) -> None:
-    """Five patterns and five antipatterns a language, misspelling included; of the patterns three are directional. Filled
-    both ways, a pair and its converse read the same sentences."""
+    """Five patterns and five antipatterns a language, misspelling included; of the patterns three are directional.
+    Filled both ways, a pair and its converse read the same sentences."""
     line, back = (f"{one}\t{other}\tTrue\t{language}\n" for one, other in permutations(ASKED[language]))
     expected = PROMPTS[first : first + 10]
     symmetric = claims(tmp_path, [line], "--patterns", "symmetric")
@@ -287,8 +280,8 @@ def test_the_score_is_the_best_pattern_less_the_best_antipattern(tmp_path: Path)
 
 
 def test_baselines_count_training_pairs(tmp_path: Path) -> None:
-    """Frequency is 1 - 1/n of the hypothesis' predicate; the prior is the share of its true pairs, drawn to one half. They
-    see hypotheses alone: what they know is an artefact, and as who sees premises alone, they have no twin."""
+    """Frequency is 1 - 1/n of the hypothesis' predicate; the prior is the share of its true pairs, drawn to one half.
+    They see hypotheses alone: what they know is an artefact, and as who sees premises alone, they have no twin."""
     train = levy_holt(tmp_path / "train.txt", [pair("P", "q", True), pair("r", "Q", True), pair("q", "p", False)])
     # By either, q is above what is new; by frequency p, which was there once, is as new.
     asked = levy_holt(tmp_path / "dev.txt", [pair("x", "q", True), pair("x", "new", True), pair("x", "p", False)])
@@ -375,8 +368,8 @@ def biases(folder: Path, affirmed: Iterable[str]) -> Any:
 
 
 def test_the_audit_tells_who_reads_premises(tmp_path: Path) -> None:
-    """Who reads the premise affirms the true pairs, none with a random premise, and none by the hypothesis alone; who knows
-    hypotheses by heart affirms as much with random premises, and affirms those that it affirms alone."""
+    """Who reads the premise affirms the true pairs, none with a random premise, and none by the hypothesis alone; who
+    knows hypotheses by heart affirms as much with random premises, and affirms those that it affirms alone."""
     names = [(f"ann {number}", f"bob {number}") for number in range(20)]
     # Who are the same two in both sentences is of no matter to it.
     people = [*names, *permutations([name for both in names for name in both], 2)]
@@ -403,8 +396,8 @@ def chain(*steps: tuple[str, str], who: str = "a", whom: str = "b") -> list[str]
 
 
 def test_couples_are_right_both_neither_or_wrong(tmp_path: Path) -> None:
-    """Each couple of a true pair and its false converse is counted by which of the two is affirmed; two true pairs that are
-    each other's converse should be affirmed both, or denied both."""
+    """Each couple of a true pair and its false converse is counted by which of the two is affirmed; two true pairs that
+    are each other's converse should be affirmed both, or denied both."""
     rows = [*couple("k", "l"), *couple("m", "n"), *couple("o", "p"), *couple("q", "r")]
     figures = audited(tmp_path, rows, chain(("k", "l"), ("m", "n"), ("n", "m"), ("r", "q")), completed=0).figures
     alike = [pair(*both, True) for both in ("kl", "lk", "mn", "nm")]
@@ -510,8 +503,8 @@ KNOWS = {
 
 
 def test_instances_are_searched_by_type_and_asked_once(tmp_path: Path) -> None:
-    """The arguments' types are asked for, a second run sends nothing, and no fact of the search is kept. A note counts the
-    premises that have no instance; one end may be asked for, another name is refused."""
+    """The arguments' types are asked for, a second run sends nothing, and no fact of the search is kept. A note counts
+    the premises that have no instance; one end may be asked for, another name is refused."""
     first = induced(tmp_path, KNOWS, "--scorer", "induce")
     with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
         asked = [(call.role, json.dumps(call.request)) for call in kb.calls().values()]

@@ -79,8 +79,8 @@ def prompts() -> list[str]:
 
 
 def test_the_prompts_of_tables_2_and_11_byte_for_byte(place: Path) -> None:
-    """The head is asked for as table 2 prints it; each of the ten wordings of table 11 stands before the number of values.
-    The released code joins variables by "and", quotes plainly, and asks for the long tail before the format."""
+    """The head is asked for as table 2 prints it; each of the ten wordings of table 11 stands before the number of
+    values. The released code joins variables by "and", quotes plainly, and asks for the long tail before the format."""
     instruct("--wording", "all", "--calls", 1)
     assert set(prompts()) == {TABLE_2.format(""), *(TABLE_2.format(f"{wording} ") for wording in TABLE_11)}
 
@@ -126,8 +126,8 @@ def test_later_calls_exclude_what_came_and_end_without_new_rows(place: Path) -> 
 
 
 def test_rows_that_make_no_statement_are_counted_by_reason(place: Path) -> None:
-    """Rows without all values, with a variable's name or a control character, or in no format are dropped and counted. No
-    row at all is no failure, but it is said; eleven is no wording of table 11."""
+    """Rows without all values, with a variable's name or a control character, or in no format are dropped and counted.
+    No row at all is no failure, but it is said; eleven is no wording of table 11."""
     faulty = (
         "Sure! Here are 50 values:\n1. A=milk, B=paneer\n2. A=, B=paneer, Z=butter\n3. A=[A], B=[B], Z=[Z]\n"
         "4. A=milk\u202e, B=paneer, Z=butter\n5) A = milk; B = Paris, France; Z = “butter” (clarified).\n"

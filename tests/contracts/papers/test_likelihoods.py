@@ -109,8 +109,8 @@ def test_without_statements_scores_or_judges_the_remedy_is_named(tmp_path: Path)
 
 
 def test_a_second_evaluator_is_asked_once_and_compared(database: Path) -> None:
-    """Missing scores are asked for and stored, until a budget ends the asking with exit code 3; the table of agreement has
-    ranks within rules and signs of delta."""
+    """Missing scores are asked for and stored, until a budget ends the asking with exit code 3; the table of agreement
+    has ranks within rules and signs of delta."""
     before = len(sent(database, "evaluator"))
     other = script(database.parent / "other.json", likelihood=dict.fromkeys(statements(database), -3.0))
     command = (*LIKELIHOOD, database, "--evaluator", other)
@@ -159,8 +159,8 @@ def test_instructions_are_reranked_and_the_papers_deltas_stand_apart(tmp_path: P
 
 
 def test_figures_are_written_as_png_svg_and_csv_that_depend_on_the_data_alone(database: Path) -> None:
-    """All figures that can be drawn are no failure; each comes in three formats, the same bytes in a second run. Figure 3
-    has each rule's delta from the largest; 9 counts every statement once; 4 shows one rule."""
+    """All figures that can be drawn are no failure; each comes in three formats, the same bytes in a second run. Figure
+    3 has each rule's delta from the largest; 9 counts every statement once; 4 shows one rule."""
     one, two = (database.parent / name for name in ("one", "two"))
     report = told(*LIKELIHOOD, database, "--figure", "all", "--out", one)
     run(*LIKELIHOOD, database, "--figure", 3, "--out", two)
@@ -227,8 +227,8 @@ def test_all_figures_come_of_searches_wordings_and_evaluators(tmp_path: Path) ->
 
 
 def test_an_ablation_draws_figure_6_of_all_its_statements(tmp_path: Path) -> None:
-    """The bins of each variant and distribution hold the log-likelihoods that the JSON has. A budget ends it with exit code
-    3 and the variants that it cut; the switch that it varies is no option."""
+    """The bins of each variant and distribution hold the log-likelihoods that the JSON has. A budget ends it with exit
+    code 3 and the variants that it cut; the switch that it varies is no option."""
     (tmp_path / "world.rules").write_text(WORLD, "utf-8")
     command = ("evaluate", "ablation", tmp_path / "world.rules", "-m", "simulated", "--db")
     cut = invoke(*command, tmp_path / "cut.db", "--max-calls", 3)

@@ -66,8 +66,8 @@ def test_import_counts_as_table_16_and_measures_delta(folder: Path) -> None:
 
 
 def test_imported_statements_are_probed_with_turned_labels_and_explained(folder: Path) -> None:
-    """The probing takes LINK's turned labels and needs no rule file; `why` shows what LINT states. `--flips` and `--method`
-    name a file and a method whose labels people turned."""
+    """The probing takes LINK's turned labels and needs no rule file; `why` shows what LINT states. `--flips` and
+    `--method` name a file and a method whose labels people turned."""
     run(*IMPORT)
     command = ("evaluate", "probe", "-m", "simulated:1", "--sample", 0, "--db", "lint.db", "-o", "answers.jsonl")
     said = notes(run(*command))

@@ -247,7 +247,8 @@ def test_probing_goes_on_after_its_budget(four: Path) -> None:
 
 
 def test_what_cannot_be_probed_is_told_with_a_remedy(four: Path) -> None:
-    """An empty knowledge base, an unknown rule, and a critic, a temperature or a variant that does not fit the release."""
+    """An empty knowledge base, an unknown rule, and a critic, a temperature or a variant that does not fit the
+    release."""
     hapax.KnowledgeBase(four.parent / "empty.db").close()
     words = ("evaluate", "probe", "-m", "simulated", "--db", four)
 
@@ -321,8 +322,8 @@ def test_the_released_questions_byte_for_byte(
 TRACTOR = (
     "PersonX was born in Roman Republic",
     "PersonX was not able to use tractor",
-    "The Roman Republic existed around 509-27 BC. Tractor was invented in 1892. The Roman Republic was long before when "
-    "tractor was invented.",
+    "The Roman Republic existed around 509-27 BC. Tractor was invented in 1892. The Roman Republic was long before "
+    "when tractor was invented.",
 )
 MANGO = (
     "PersonX is allergic to mango",
@@ -359,8 +360,9 @@ def test_the_released_worked_examples_are_drawn_by_seed_42(fondue: Path) -> None
 
 
 def test_variants_of_the_release(fondue: Path, raclette: Path) -> None:
-    """Without examples the prefix stands before the question, and the thought stays whole. Positive conclusions are asked
-    about in the negative form, by mistake; in the intended one the question is the third of seven with a positive label."""
+    """Without examples the prefix stands before the question, and the thought stays whole. Positive conclusions are
+    asked about in the negative form, by mistake; in the intended one the question is the third of seven with a positive
+    label."""
     cot, text = (("--compat", "released", "--ask", way) for way in ("cot", "text"))
     thought = "It has milk.\nTherefore, no."
     whole = answers(fondue, *cot, "--variant", "no-examples", generate={**FORMS, "step by step": thought}, says="Yes")

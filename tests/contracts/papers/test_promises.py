@@ -155,8 +155,8 @@ def test_faulty_labels_are_named(gems: Path, content: bytes, words: str) -> None
 
 
 def test_a_promise_accepts_what_its_labels_allow(gems: Path) -> None:
-    """The threshold lies where the labels are true, below Hapax's own; the certificate is kept with its run. Labels that
-    taught the map do not certify calibrated scores."""
+    """The threshold lies where the labels are true, below Hapax's own; the certificate is kept with its run. Labels
+    that taught the map do not certify calibrated scores."""
     calibrate()
     said, taught = searched_with(*PROMISE), refused("--precision", "0.9", "--calibrated")
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
@@ -236,8 +236,8 @@ def revise() -> None:
 def test_a_certificate_stands_in_page_card_and_story_until_it_lapses(
     gems: Path, change: Callable[[], Any], reason: str, places: tuple[str, ...]
 ) -> None:
-    """A promise ends with another calibration, another wording of the facts, or another revision of its critic; with the
-    former revision it is made anew and holds."""
+    """A promise ends with another calibration, another wording of the facts, or another revision of its critic; with
+    the former revision it is made anew and holds."""
     calibrate("--reserve", "0.7")
     searched_with(*PROMISE, "--calibrated")
     before = certified("card", "story")

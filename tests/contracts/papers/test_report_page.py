@@ -92,7 +92,8 @@ def own(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
 def test_figures_are_those_of_search_and_stats(
     searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
 ) -> None:
-    """Statements, delta, facts, calls, tokens and money of the page are what the other commands print, of each role, too."""
+    """Statements, delta, facts, calls, tokens and money of the page are what the other commands print, of each role,
+    too."""
     database, said = searched
     stats, shown, calls = told("stats", "--db", database), figures(page[1]), said["calls"]
 
@@ -134,8 +135,8 @@ def test_the_table_of_rules_is_the_closing_table(
 def test_a_statement_unfolds_to_what_why_tells(
     searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
 ) -> None:
-    """The lines under a statement are those of `hapax why`, down to prompt, P(yes) and threshold; a value that the critic
-    rejected stands with its question, P(yes) and the threshold."""
+    """The lines under a statement are those of `hapax why`, down to prompt, P(yes) and threshold; a value that the
+    critic rejected stands with its question, P(yes) and the threshold."""
     database = searched[0]
     shown = [list(story_lines(statement)) for statement in of_class(page[1], "statement")[:2]]
     rows = [[words(cell) for cell in row] for row in page[1].iter("tr")]
@@ -166,8 +167,8 @@ def test_a_circular_delta_is_marked_in_the_closing_line_and_on_the_page(own: Pat
 
 
 def test_the_page_stands_alone(own: Path, page: tuple[str, Element]) -> None:
-    """HTML without a fault, no address outside, and a policy that knows the page's own script and style alone; no clock and
-    no order of sets is in it. It can be used without eyes and without script."""
+    """HTML without a fault, no address outside, and a policy that knows the page's own script and style alone; no clock
+    and no order of sets is in it. It can be used without eyes and without script."""
     text, tree = page
     metas = {element.get("http-equiv"): element.get("content", "") for element in tree.iter("meta")}
     policy = metas["Content-Security-Policy"]
@@ -228,8 +229,8 @@ def test_runs_are_named_by_the_beginnings_of_their_ids(own: Path) -> None:
 
 
 def test_without_runs_statements_or_rules_the_page_or_the_error_says_so(tmp_path: Path, own: Path) -> None:
-    """An empty knowledge base names the search; a search without statements has a page; an unknown rule is named; figures
-    of a search that a budget ended are counted from what is stored."""
+    """An empty knowledge base names the search; a search without statements has a page; an unknown rule is named;
+    figures of a search that a budget ended are counted from what is stored."""
     hapax.KnowledgeBase(tmp_path / "empty.db").close()
     silent = {"defaults": {"critic": 0.0, "likelihood": -1.0, "generate": []}}
     search(tmp_path / "silent.db", silent)
@@ -263,20 +264,16 @@ def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]]
 # Sections of other packages
 
 SECTIONS = """
-from html import escape
-
 from hapax.evaluation.report.extensions import AddedSection
 
 
 def longest(source):
-    statements = source.kb.statements(run_id=source.run.id)
-    texts = sorted({record.text for record in statements}, key=len)
+    texts = sorted({record.text for record in source.kb.statements(run_id=source.run.id)}, key=len)
     return AddedSection("Longest <statement>", ("characters", "statement"), [(len(texts[-1]), texts[-1])])
 
 
 def rules(source):
-    names = "".join(f"<li>{escape(rule.name)}</li>" for rule in source.library.rules)
-    return AddedSection("Names", html=f"<ul>{names}</ul>")
+    return AddedSection("Names", html="".join(f"<i>{rule.name}</i>" for rule in source.library.rules))
 
 
 def nothing(source):
@@ -313,7 +310,7 @@ def test_another_package_adds_sections(own: Path, monkeypatch: pytest.MonkeyPatc
 
     assert [words(heading) for heading in tree.iter("h2")][-2:] == ["Names", "Longest <statement>"]
     assert int(length) == len(statement)
-    assert "<ul><li>currency</li><li>neighbour</li></ul>" in text
+    assert "<i>currency</i><i>neighbour</i>" in text
     assert "Longest &lt;statement&gt;" in text
 
 

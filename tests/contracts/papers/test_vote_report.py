@@ -180,8 +180,8 @@ def test_people_are_measured_as_a_model_is(four: Path) -> None:
 
 
 def test_shares_of_true_statements_by_rule_mark_those_below_the_bar(tmp_path: Path) -> None:
-    """Answers on a sheet give shares by rule and over rules; `check` and the dataset's card name a rule below the bar. A
-    draw is even over rules, and a larger one holds the smaller."""
+    """Answers on a sheet give shares by rule and over rules; `check` and the dataset's card name a rule below the bar.
+    A draw is even over rules, and a larger one holds the smaller."""
     values = {
         ("allergy", "head"): [("milk", f"dish {number}") for number in range(20)],
         ("cook", "longtail"): [("milk", f"rare {number}") for number in range(4)],
@@ -276,27 +276,22 @@ def test_a_sheet_of_derived_statements_is_drawn_imported_and_counted(roads: Path
     assert "hapax derive" in fault("votes", "next", 3, "statements", "--derived", "--db", roads)
 
 
-def test_a_draw_of_derived_statements_grows_and_is_estimated(roads: Path) -> None:
-    """`votes next --derived` asks about other statements once some are judged, and estimates the share of true ones."""
-    command = ("votes", "next", 4, "statements", "--derived")
-    drawn = [given(roads, command, roads.parent / voter / f"soundness-{voter}.csv") for voter in ("ann", "bob")]
-    left = told(*command, "--db", roads, "--out", roads.parent / "cem")
-
-    assert [len(items) for items in drawn] == [4, 4]
-    assert drawn[0].isdisjoint(drawn[1])
-    assert {key: left[key] for key in ("items", "pool", "judged")} == {"items": 2, "pool": 10, "judged": 8}
-    assert left["true"][0] == 1.0
-
-
 def test_votes_on_derived_statements_follow_changes_of_facts(roads: Path) -> None:
-    """A judged statement that facts no longer support leaves the report, and comes back with its fact and its vote."""
-    judge(roads, "ann", {}, "soundness", "--derived")
-    counts, rules = [], roads.parent / "roads.rules"
+    """A judged statement that facts no longer support leaves the report, and comes back with its fact and its vote;
+    when some are judged, `votes next --derived` asks about others and estimates the share of true ones."""
+    command, rules, counts = ("votes", "next", 4, "statements", "--derived"), roads.parent / "roads.rules", []
+    asked = [given(roads, command, roads.parent / voter / f"soundness-{voter}.csv") for voter in ("ann", "bob")]
+    left = told(*command, "--db", roads, "--out", roads.parent / "cem")
+    judge(roads, "dee", {}, "soundness", "--derived")
     for more in (("--reason", "wrong"), ("--undo",)):
         run("retract", 'road("d", "e")', *more, "--db", roads, "--rules", rules)
         run("derive", rules, *STATED, "--db", roads)
         counts.append(sum(row["right"] for row in report(roads)["derived"]))
 
+    assert [len(items) for items in asked] == [4, 4]
+    assert asked[0].isdisjoint(asked[1])
+    assert {key: left[key] for key in ("items", "pool", "judged")} == {"items": 2, "pool": 10, "judged": 8}
+    assert left["true"][0] == 1.0
     assert counts == [6, 10]
 
 
@@ -319,22 +314,3 @@ def test_next_items_come_on_a_sheet_and_are_not_asked_twice(tmp_path: Path) -> N
     assert "Of all facts of the draw by" in (tmp_path / "report.html").read_text("utf-8")
     with hapax.KnowledgeBase(database, read_only=True) as kb:
         assert len({vote.statement_id for vote in kb.votes()}) > 3
-
-
-def test_facts_of_three_things_are_asked_about_like_those_of_two(tmp_path: Path) -> None:
-    """The sheet has a question about the reference and the type of each argument."""
-    rules = """
-oracle sells(Shop, Fruit, City): "[1] sells [2] in [3]" / "[1] does not sell [2] in [3]" / "does [1] sell [2] in [3]?"
-given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
-given can_get(Person, Fruit): "[1] can get [2]" / "[1] cannot get [2]" / "can [1] get [2]?"
-@name sales
-lives_in(Person X, City A) & sells("Ikea", Fruit B, City A) -> can_get(Person X, Fruit B)
-"""
-    generate = {"in Rome": ["pear", "plum"], "in [A]": ["Rome"], "in [B]": ["Rome"]}
-    defaults = {"critic": 0.9, "likelihood": -10.0, "generate": ["Rome"]}
-    search(tmp_path / "kb.db", {"generate": generate, "defaults": defaults}, rules=rules)
-    sheet = tmp_path / "sheets" / "predicates-ann.csv"
-    given(tmp_path / "kb.db", ("votes", "next", 5), sheet)
-
-    for asked in ("in the Statement “Ikea sells", "audit reference 3", "audit type 3"):
-        assert asked in sheet.read_text("utf-8-sig")

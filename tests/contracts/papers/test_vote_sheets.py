@@ -141,8 +141,8 @@ def test_facts_are_asked_about_as_in_appendix_c(database: Path) -> None:
 
 
 def test_a_baseline_asks_templates_of_what_people_judged(database: Path) -> None:
-    """Of judged statements those of right types, in the wordings and with the answers of the templates; `--new` leaves out
-    what was voted on."""
+    """Of judged statements those of right types, in the wordings and with the answers of the templates; `--new` leaves
+    out what was voted on."""
     judge(database, "ann", {("dish 2", "data type B"): "no"}, "statements", "--rule", "allergy")
     asked = cells(sheet(database, "--template", 3, "--template", 5, kind="baseline"))
     rows = [row for row in asked if row["section"] == "item"]
@@ -234,8 +234,8 @@ def test_hostile_texts_stay_texts_and_come_back(tmp_path: Path, fill: Callable[.
 
 
 def test_all_faults_are_told_at_once_with_their_lines(database: Path) -> None:
-    """Strange and missing answers, changed rows and lost ones; nothing is stored. The same sheet as CSV and as JSON, or a
-    voter without a name, is refused, too."""
+    """Strange and missing answers, changed rows and lost ones; nothing is stored. The same sheet as CSV and as JSON, or
+    a voter without a name, is refused, too."""
     path = fill_csv(sheet(database), yes)
     saved = fill_page(path.with_suffix(".html"), yes)
     assert "ann already answered" in refused(database, path, saved)

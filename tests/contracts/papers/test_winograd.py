@@ -31,7 +31,6 @@ WRESTLER, DANCER = "The wrestler", "the ballet dancer"
 SENTENCES = tuple(
     f"The wrestler couldn't push the ballet dancer because he was so {word}." for word in ("weak", "strong")
 )
-PROMPTED = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot")
 
 
 def winograd(*words: object, code: int = 0) -> Any:
@@ -91,20 +90,30 @@ def wrestlers(folder: Path, source: str = "wrestlers") -> Path:
 
 @needs_data
 def test_published_files_hold_136_51_and_205_pairs() -> None:
-    """The triple of rows 252 to 254 leaves one row over, and the pair with mismatched flags counts as used."""
+    """The triple of rows 252 to 254 leaves one row over, and the pair with mismatched flags counts as used. Every
+    pronoun is that of the WSC pair from which the family was made; in the file 240 of 410 are another word."""
     items = hapax.read_schemas(ANNOTATED, GENERATED)
     pairs = dict(pairs_of(items))
+    machine = [item for item in items if item.source == MACHINE]
+    first = {item.id: item.pronoun.casefold() for item in items if item.source == WSC273}
+    heads = sorted({int(item.family.split(":")[1]) for item in items if item.source == HUMAN})
+    with GENERATED.open(encoding="utf-8", newline="") as stream:
+        written = list(csv.DictReader(stream))
 
     assert Counter(name.partition(":")[0] for name in pairs) == {WSC273: 136, HUMAN: 51, MACHINE: 205}
     assert (pairs["WSC273:252"], pairs["WSC273:255"]) == ("WSC273:253", "WSC273:256")
     assert "WSC273:254" not in {name for both in pairs.items() for name in both}
-    assert len({item.family for item in items if item.source == MACHINE}) == 51
+    assert len({item.family for item in machine}) == 51
+    for item in machine:
+        family = heads[int(item.family.split(":")[1]) // 10]
+        assert item.pronoun.casefold() == first[f"{WSC273}:{family}"], item
+    assert sum(item.pronoun != written[int(item.id.split(":")[1])]["pronoun"] for item in machine) == 240
 
 
 @needs_data
 def test_faults_and_leaks_of_the_published_files_are_listed() -> None:
-    """The seven pairs of CR-WSC-H with an option that is not in the sentence, and the one wrong row; five pairs are word
-    for word their source, and two schemas are worked examples of prompts."""
+    """The seven pairs of CR-WSC-H with an option that is not in the sentence, and the one wrong row; five pairs are
+    word for word their source, and two schemas are worked examples of prompts."""
     found = winograd("data", ANNOTATED, GENERATED)
     faults, leaks = found["faults"], found["leaks"]
     unsaid = [40, 56, 66, 106, 152, 170, 266]
@@ -117,22 +126,6 @@ def test_faults_and_leaks_of_the_published_files_are_listed() -> None:
     }
     assert first["word"] == [f"{HUMAN}:{row}" for row in (66, 82, 96, 100, 170)]
     assert first["the worked"] == [f"{WSC273}:30", f"{WSC273}:96", f"{HUMAN}:96"]
-
-
-@needs_data
-def test_pronouns_of_the_generated_file_are_put_right() -> None:
-    """Every pronoun is that of the WSC pair from which the family was made; in the file 240 of 410 are another word."""
-    items = hapax.read_schemas(ANNOTATED, GENERATED)
-    first = {item.id: item.pronoun.casefold() for item in items if item.source == WSC273}
-    heads = sorted({int(item.family.split(":")[1]) for item in items if item.source == HUMAN})
-    with GENERATED.open(encoding="utf-8", newline="") as stream:
-        written = list(csv.DictReader(stream))
-    machine = [item for item in items if item.source == MACHINE]
-
-    for item in machine:
-        family = heads[int(item.family.split(":")[1]) // 10]
-        assert item.pronoun.casefold() == first[f"{WSC273}:{family}"], item
-    assert sum(item.pronoun != written[int(item.id.split(":")[1])]["pronoun"] for item in machine) == 240
 
 
 def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
@@ -336,8 +329,11 @@ SETS = {"plain": fixture.PLAIN, "reversed": fixture.REVERSED}
 def test_association_fails_on_reversed_schemas_and_abstraction_does_not(
     asked: tuple[Path, list[dict[str, Any]]],
 ) -> None:
-    """Asked at once, a model that goes by association gets the plain pairs and no reversed one; in steps it gets all."""
+    """Asked at once, a model that goes by association gets the plain pairs and no reversed one; in steps it gets all.
+    What each of sixteen entities was abstracted to is stored as a fact."""
     accuracy = {(found["source"], found["method"]): found["strict"]["pair"]["value"] for found in asked[1]}
+    with hapax.KnowledgeBase(asked[0] / "w.db") as kb:
+        facts = {tuple(fact.arguments) for fact in kb.facts("abstracts_to")}
 
     assert accuracy == {
         **{("plain", method): 1.0 for method in ("zero-shot", "cot", "aot", "aot-staged")},
@@ -345,13 +341,6 @@ def test_association_fails_on_reversed_schemas_and_abstraction_does_not(
         ("reversed", "aot-staged"): 1.0,
     }
     assert {found["unparsed"]["value"] for found in asked[1]} == {0}
-
-
-def test_the_mapping_of_steps_is_stored_as_facts(asked: tuple[Path, list[dict[str, Any]]]) -> None:
-    """`abstracts_to` holds what each of sixteen entities was abstracted to."""
-    with hapax.KnowledgeBase(asked[0] / "w.db") as kb:
-        facts = {tuple(fact.arguments) for fact in kb.facts("abstracts_to")}
-
     assert len(facts) == 16
     assert ("The tycoon", "first one") in facts
 
@@ -492,8 +481,8 @@ def vans(folder: Path) -> tuple[Path, str]:
 
 
 def test_each_score_answers_as_computed_by_hand(tmp_path: Path) -> None:
-    """Each method of likelihood chooses as its formula says, and the position of an option decides nothing. Answers of a
-    pair that must differ are the likelier of the two ways, by half of the difference for each sentence."""
+    """Each method of likelihood chooses as its formula says, and the position of an option decides nothing. Answers of
+    a pair that must differ are the likelier of the two ways, by half of the difference for each sentence."""
     path, model = vans(tmp_path)
     # By pmi -9 + 2 against -28 + 18 where it is fast, -10 + 2 against -25.5 + 18 where it is slow.
     answers = {
@@ -571,8 +560,8 @@ def generate(folder: Path, *more: object, code: int = 0) -> dict[str, Any]:
 
 
 def test_only_adversarial_schemas_are_made(tmp_path: Path) -> None:
-    """Of five proposals one stays: the others are a repetition, unread, associated the right way, or no trouble. Verdicts
-    are stored: association in nats against its threshold, and the base model's failures against one half."""
+    """Of five proposals one stays: the others are a repetition, unread, associated the right way, or no trouble.
+    Verdicts are stored: association in nats against its threshold, and the base model's failures against one half."""
     found = generate(tmp_path, "--threshold", "1.5")
     fates = {tuple(candidate["entities"]): candidate["rejected"] for candidate in found["candidates"]}
     first, second = hapax.read_schemas(tmp_path / "new.jsonl")
@@ -712,8 +701,9 @@ def exported(schemas: Path) -> Path:
 
 
 def test_tasks_hold_a_document_for_each_pair_and_read_as_we_do(schemas: Path) -> None:
-    """Four pairs are four documents with six prompts, four choices and the right one's place; Inspect has a file for each
-    method. The file beside the tasks reads a reply as `ask` does, and a family counts if all its pairs are right."""
+    """Four pairs are four documents with six prompts, four choices and the right one's place; Inspect has a file for
+    each method. The file beside the tasks reads a reply as `ask` does, and a family counts if all its pairs are
+    right."""
     folder = exported(schemas)
     found, samples = lines(folder / "lm_eval" / "reversed.jsonl"), lines(folder / "inspect" / "reversed--aot.jsonl")
     utils = loaded(folder / "lm_eval" / "utils.py")

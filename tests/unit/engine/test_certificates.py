@@ -48,8 +48,8 @@ def is_broken(choice: ThresholdChoice, scores: np.ndarray, truths: np.ndarray, p
 
 
 def test_the_bound_is_that_of_clopper_and_pearson() -> None:
-    """Tail and bound are those of the binomial distribution, as SciPy computes them. A precision of .95 with confidence .9
-    needs 45 labels that are all true: .95^45 is below .1, .95^44 is not."""
+    """Tail and bound are those of the binomial distribution, as SciPy computes them. A precision of .95 with confidence
+    .9 needs 45 labels that are all true: .95^45 is below .1, .95^44 is not."""
     for false, count in ((0, 10), (3, 60), (40, 900), (7, 7)):
         assert binomial_tail(false, count, 0.05) == pytest.approx(stats.binom.cdf(false, count, 0.05))
         expected = stats.beta.ppf(0.9, false + 1, count - false) if false < count else 1.0
@@ -205,7 +205,8 @@ def test_a_promise_by_labels_of_the_draw_is_kept() -> None:
 
 
 def test_an_estimate_from_a_biased_sample_is_mended() -> None:
-    """The interval of the share of true values holds it in 95 of 100 worlds, although the sample prefers some values."""
+    """The interval of the share of true values holds it in 95 of 100 worlds, although the sample prefers some
+    values."""
     rng, inside, naive = np.random.default_rng(3), 0, 0
     for _ in range(DRAWN_WORLDS):
         scores, truths = calibrated_world(rng, 1000, 0.8, 0.6)

@@ -29,8 +29,8 @@ def simulated(seed: int, items: int = 300) -> tuple[dict[str, bool], list[Vote]]
 
 
 def test_estimated_errors_decide_better_than_the_majority() -> None:
-    """In ten simulated worlds the weighed votes are right more often, and the rates are near the true ones. Of items with a
-    probability of .8 to .95 about as many are true."""
+    """In ten simulated worlds the weighed votes are right more often, and the rates are near the true ones. Of items
+    with a probability of .8 to .95 about as many are true."""
     weighed_right = majority_right = total = 0
     between = []
     for seed in range(10):

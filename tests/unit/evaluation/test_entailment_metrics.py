@@ -56,8 +56,8 @@ def exact_areas(cases: Sequence[tuple[bool, int]]) -> tuple[Fraction, Fraction]:
 @settings(deadline=None)
 @given(CASES)
 def test_areas_are_those_of_exact_arithmetic(cases: list[tuple[bool, int]]) -> None:
-    """With any ties, both areas equal those computed in rational numbers. The concordance is the share of ordered couples:
-    a true pair above a false one counts 1, a tie one half."""
+    """With any ties, both areas equal those computed in rational numbers. The concordance is the share of ordered
+    couples: a true pair above a false one counts 1, a tie one half."""
     true, false = ([score for label, score in cases if label is wanted] for wanted in (True, False))
     wins = sum((high > low) + (high == low) / 2 for high, low in product(true, false))
     measured = metrics.curve([label for label, _ in cases], [float(score) for _, score in cases])
