@@ -3,7 +3,7 @@
 A rule's premise becomes one SQL SELECT over the relations of the knowledge base (`sql.py`). The derived predicates in
 it are computed first: a transitive closure from one start node after the other, other recursion semi-naively in
 rounds. Rules that SQL would not decide exactly as Prolog does are left to Prolog. Statements and proofs equal those
-of `derive_statements` with one empty substitution; `test_random_programs` compares both with loops over the facts.
+of `derive_statements` with one empty substitution; `test_differential` compares both with loops over the facts.
 """
 
 from __future__ import annotations
