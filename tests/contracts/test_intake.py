@@ -107,13 +107,6 @@ def test_every_way_in_refuses_what_breaks_a_declaration(
     assert fault in refused.stderr or predicate in refused.stderr
 
 
-def test_given_facts_replace_those_of_models_and_count_as_new(rules: hapax.Library) -> None:
-    """Known facts are not counted again."""
-    with hapax.KnowledgeBase() as kb:
-        assert hapax.add_facts(kb, "likes", [("ann", "bob")], rules) == 1
-        assert hapax.add_facts(kb, "likes", [("ann", "bob"), ("bob", "ann")], rules) == 1
-
-
 def test_a_declared_predicate_is_known_to_an_import(tmp_path: Path) -> None:
     """A row shorter than the header is a fact where the rules declare its predicate with that many arguments."""
     (tmp_path / "r.rules").write_text(RULES, "utf-8")

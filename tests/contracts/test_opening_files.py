@@ -85,8 +85,7 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     assert rows(path) == before
 
 
-@pytest.mark.parametrize("version", OLD, ids=lambda path: path.stem)
-@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize(("version", "read_only"), [(OLD[0], True), *((version, False) for version in OLD)])
 def test_a_file_of_an_earlier_version_is_brought_up_to_date(version: Path, read_only: bool, tmp_path: Path) -> None:
     """It keeps every row, its proofs replay, every reading command answers, and it merges into a new file."""
     path = tmp_path / "old.db"
@@ -105,8 +104,6 @@ def test_a_file_of_an_earlier_version_is_brought_up_to_date(version: Path, read_
         kept = (row[:width] for row in after[name if name in after else f"_{name}"])
         assert sorted(kept, key=repr) == [row[:width] for row in old_rows], name
 
-    counts = json.loads(run("stats", "--db", path, "--json").stdout)
-    assert (counts["facts"], counts["statements"], counts["votes"], counts["calls"]) == (10, 6, 1, 46)
     asked = run("query", "can_pay_with('Ada', C)", "--rules", tmp_path / "money.rules", "--db", path)
     assert "euro" in asked.stdout
     run("why", before["statements"][0][1], "--db", path)

@@ -87,21 +87,6 @@ def test_two_writers_do_not_wait_for_ever(database: Path, monkeypatch: pytest.Mo
         assert [run.id for run in second.runs()] == ["first"]
 
 
-def test_a_file_that_is_moved_away_costs_no_answer(database: Path) -> None:
-    """Each writing is refused from then on, and the copy beside the place has all answers, the last one too."""
-    kb = KnowledgeBase(database)
-    kb.record_calls(CALLS[:1])
-    database.rename(database.with_name("elsewhere.db"))
-    for call in CALLS[1:]:
-        with pytest.raises(HapaxError, match="renamed, deleted or replaced"):
-            kb.record_calls([call])
-    kb.close()
-
-    (copy,) = database.parent.glob("kb-rescued-*.db")
-    with KnowledgeBase(copy) as rescued:
-        assert sorted(rescued.calls()) == ["a", "b", "c"]
-
-
 def test_an_answer_that_a_full_disk_cuts_off_leaves_nothing(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file of waiting answers keeps its earlier lines, and the next answer begins a line of its own."""
     first, second, third = CALLS

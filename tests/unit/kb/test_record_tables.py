@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from decimal import Decimal
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +16,6 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb import records, rows
 from hapax.kb.store import KnowledgeBase
 
-ROOT = Path(__file__).parents[3]
 CALL = records.CallRecord(
     "r1", "knowledge", "embedded", {"prompt": "Give me"}, {"text": "1. saffron"}, 7, 3, 0.5, "2026-01-01"
 )
@@ -152,41 +147,3 @@ def test_a_transaction_is_all_or_nothing(fresh_kb: KnowledgeBase) -> None:
         with pytest.raises(ZeroDivisionError):
             add_and_fail(fresh_kb, "Troy")
     assert fresh_kb.facts() == [some_fact("Ur")]
-
-
-KILLED = """
-import sys
-from hapax.kb.records import CallRecord, FactRecord, Source
-from hapax.kb.store import KnowledgeBase
-kb = KnowledgeBase(sys.argv[1])
-number = 0
-while True:
-    kb.record_calls([CallRecord(str(number), "knowledge", "m", {}, {"text": "x" * 1000})])
-    print(number, flush=True)
-    number += 1
-    if number == 50 and sys.argv[2] == "inside":
-        with kb.transaction():
-            kb.add_facts([FactRecord("p", (number,), (), Source.MODEL) for number in range(5000)])
-            print("inside", flush=True)
-            sys.stdin.read()
-"""
-
-
-def child(program: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-@pytest.mark.parametrize("moment", ["inside", "anywhere"])
-def test_a_killed_writer_loses_no_acknowledged_call(tmp_path: Path, moment: str) -> None:
-    """kill -9, inside a transaction or while calls stream in, loses no recorded call and leaves no half batch."""
-    writer = child(KILLED, tmp_path / "kb.db", moment)
-    assert writer.stdout is not None
-    acknowledged = [line.strip() for line in islice(writer.stdout, 51 if moment == "inside" else 80)]
-    writer.kill()
-    acknowledged += writer.communicate(timeout=60)[0].split("\n")[:-1]
-
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        assert {line for line in acknowledged if line.isdigit()} <= kb.calls().keys()
-        assert kb.facts() == []
-        assert kb.query("PRAGMA integrity_check") == [("ok",)]
