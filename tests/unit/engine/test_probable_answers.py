@@ -52,7 +52,7 @@ def table(answers: hapax.Answers) -> dict[tuple[object, ...], float]:
 
 def asked(goal: str, rules: Any, kb: hapax.KnowledgeBase, *method: str, **options: Any) -> hapax.Answers:
     """The answers to a goal with their probabilities."""
-    chosen = hapax.ProbabilityOptions(*method, **options)
+    chosen = hapax.ProbabilityOptions(*method, **options)  # type: ignore[arg-type]
     return hapax.query(goal, rules, kb, options=hapax.QueryOptions(probability=chosen))
 
 
