@@ -14,12 +14,7 @@ from hapax.engine.entailment.graph import entailment_scores
 from hapax.engine.inference.conflicts import fact_text
 from hapax.engine.inference.derive import (
     BULK_LIMITS,
-    FactIndex,
     KeptSubstitutions,
-    Prover,
-    RuleInstance,
-    derivations,
-    derive_statements,
     fact_key,
     values_in_sentence,
 )
@@ -28,6 +23,7 @@ from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_jso
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session, sort_key
 from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
+from hapax.engine.logic.proofs import derive_statements, prove
 from hapax.engine.probability.answers import (
     Probability,
     ProbabilityOptions,
@@ -47,7 +43,7 @@ from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
-from hapax.grammar.prolog_text import atom_goal, clause_text, prolog_value
+from hapax.grammar.prolog_text import clause_text, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
     Atom,
@@ -62,7 +58,7 @@ from hapax.grammar.terms import (
 )
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
+from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.records import (
     Assessment,
     AtomPattern,
@@ -149,7 +145,7 @@ def why(
     if not _ATOM.match(text):
         refuse_withdrawn(theory, text, session)
     worded, atom = _atom(text, theory)
-    proof = prove(worded, atom, session)
+    proof = prove(worded, atom)
     if proof is None:
         unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
         raise HapaxError(f"{atom} does not hold.{unknown} Run `hapax why-not {shlex.quote(text.strip())}` to see why.")
@@ -193,58 +189,6 @@ def _unknown(atom: Atom) -> str:
     return f"No loaded rule file declares {atom.indicator}. Name the files that may derive it with --rules."
 
 
-def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> Proof | None:
-    """Prove a ground atom from the theory's facts, rules and assumptions. None if it does not hold."""
-    part = theory.relevant_to(goals=[atom.indicator])
-    patterns = part.patterns(proofs=True)
-    patterns.add_atom(atom)
-    part.index(patterns)
-    leaf = FactIndex(part.library, _facts_of(theory, atom), part.assumed).leaf(atom)
-    if leaf is not None:
-        return leaf
-    with one_state(theory.kb), open_session(session) as prolog:
-        loaded = part.load(prolog, patterns)
-        # Cheap, and the search for rule instances expects atoms that hold.
-        if not prolog.solutions(atom_goal(atom), (), BULK_LIMITS, trusted=True).rows:
-            return None
-        instances = derivations(prolog, part.library, f"Roots = [{atom_goal(atom)}]")
-        index = FactIndex(part.library, loaded.read(), part.assumed)
-    return Prover(part.library, index, instances).item(Literal(atom))
-
-
-@dataclass(frozen=True, slots=True)
-class EveryDerivation:
-    """Every rule instance that takes part in deriving some goals, by conclusion, over the facts it rests on."""
-
-    library: Library
-    facts: FactIndex
-    instances: Mapping[Atom, Sequence[RuleInstance]]
-
-    def proof(self, goal: Atom, kept: Callable[[RuleInstance], bool] = lambda _: True) -> Proof | None:
-        """A proof of a goal by the instances that are kept; None if these do not prove it."""
-        chosen = {}
-        for conclusion, group in self.instances.items():
-            if remaining := [instance for instance in group if kept(instance)]:
-                chosen[conclusion] = remaining
-        return Prover(self.library, self.facts, chosen).atom(goal)
-
-
-def derive_every_way(theory: Theory, goals: Sequence[Atom], session: PrologSession | None = None) -> EveryDerivation:
-    """All derivations of those ground goals that hold; none of a goal that does not."""
-    part = theory.relevant_to(goals=[goal.indicator for goal in goals])
-    patterns = part.patterns(proofs=True)
-    for goal in goals:
-        patterns.add_atom(goal)
-    part.index(patterns)
-    with one_state(theory.kb), open_session(session) as prolog:
-        loaded = part.load(prolog, patterns)
-        texts = [atom_goal(goal) for goal in goals]
-        holding = [text for text in texts if prolog.solutions(text, (), BULK_LIMITS, trusted=True).rows]
-        # The search for rule instances expects atoms that hold.
-        instances = derivations(prolog, part.library, f"Roots = [{', '.join(holding)}]") if holding else {}
-        return EveryDerivation(part.library, FactIndex(part.library, loaded.read(), part.assumed), instances)
-
-
 def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
     """Raise HapaxError for a statement whose proof rests on a withdrawn fact, with the withdrawal."""
     gone = worded.kb.fallen(statement)
@@ -284,8 +228,7 @@ def refuse_withdrawn(theory: Theory, text: str, session: PrologSession | None) -
         # As if the withdrawn facts still stood.
         facts = [*part.facts(), *(item.fact for item in gone.values())]
         wanted = KeptSubstitutions(rule, {Distribution.HEAD: kept}, RUN_ID)
-        with open_session(session) as prolog:
-            found = derive_statements(prolog, theory.library, facts, wanted, list(part.denied()))
+        found = derive_statements(theory.kb, theory.library, facts, wanted, list(part.denied()))
         for record in found:
             rests_on = [gone[fact_id] for fact_id in proof_from_json(record.proof).fact_ids() if fact_id in gone]
             if rests_on and is_wanted(record.id, record.text):
@@ -301,13 +244,6 @@ def _with_premises(rule: Rule, withdrawals: Iterable[Withdrawal]) -> Iterator[Su
                 values = _unified(literal.atom, atom)
                 if values is not None:
                     yield values
-
-
-def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
-    """The stored facts that may be equal to a ground atom."""
-    # By the index, since the predicate may have a million facts.
-    bound = dict(enumerate(fact_key(atom)[1]))
-    return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
 
 
 _ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
@@ -592,7 +528,7 @@ def why_not(theory: Theory, text: str, session: PrologSession | None = None) -> 
     """
     worded, atom = worded_atom(text, theory)
     with open_session(session) as prolog:
-        if prove(worded, atom, prolog) is not None:
+        if prove(worded, atom) is not None:
             raise HapaxError(f"{atom} holds. Run `hapax why {shlex.quote(text.strip())}` to see why.")
         reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom, prolog)]
     if not theory.library.knows(atom.indicator):
@@ -895,7 +831,7 @@ class _Failure:
             text = f"{goal.atom} holds, but the rule requires that it does not"
             if goal.atom.indicator in self.theory.library.excepted:
                 text = f"an exception applies: {atom_text(goal.atom, self.theory.library)}"
-            proof = prove(self.theory, goal.atom, session) if goal.atom.is_ground else None
+            proof = prove(self.theory, goal.atom) if goal.atom.is_ground else None
             return Story(text, "premise", (_Explainer(self.theory).proof(proof),) if proof is not None else ())
         behind: tuple[Story, ...] = ()
         if goal.atom.is_ground:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hapax.engine.inference.derive import KeptSubstitutions, derive_statements, fact_key
+from hapax.engine.inference.derive import KeptSubstitutions, fact_key
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.engine.logic.derive import current_rules, derive_all
+from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
@@ -151,7 +152,7 @@ def prove_again(theory: Theory, statements: Iterable[StatementRecord], session: 
         # A statement of several runs or of both distributions has the same proofs in all of them.
         substitutions = {item.id: _substitution(item) for item in group}
         kept = KeptSubstitutions(rule, {group[0].distribution: list(substitutions.values())}, group[0].run_id)
-        found = derive_statements(session, worded.library, part.facts(), kept, list(part.denied()))
+        found = derive_statements(worded.kb, worded.library, part.facts(), kept, list(part.denied()))
         proofs = {record.id: record.proof for record in found}
         proved += [replace(item, proof=proofs[item.id]) for item in group if item.id in proofs]
     worded.kb.add_statements(proved)

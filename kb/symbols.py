@@ -70,6 +70,9 @@ class Symbols:
     @contextmanager
     def borrowing(self) -> Iterator[None]:
         """Give new constants negative tags inside the block, which nobody stores: to read without writing."""
+        if self._borrowed is not None:
+            yield
+            return
         self._borrowed = {}
         try:
             yield

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
+from hapax.engine.inference.derive import KeptSubstitutions
 from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm, QueryLimits
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.derive import RUN_ID, derive_all, read_statements
+from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.logic.query import run_query
 from hapax.grammar.checks import library_errors
 from hapax.grammar.errors import HapaxError, RulesRejected
@@ -320,7 +321,7 @@ class ProgramRun:
     def _by_prolog(self, rule: Rule) -> list[StatementRecord]:
         kept = KeptSubstitutions(rule, {Distribution.HEAD: [Substitution()]}, RUN_ID)
         facts = Theory(self.library, self.kb).relevant_to(rule).facts()
-        return derive_statements(self.session, self.library, facts, kept)
+        return derive_statements(self.kb, self.library, facts, kept)
 
     def _collected_differences(self, predicate: str, right: set[tuple[Cell, ...]]) -> Iterator[str]:
         """Compare counts, lists, groups, sums and greatest values of a predicate's atoms."""

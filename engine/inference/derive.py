@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from hapax.engine.inference.known_facts import atom_values, stated_fact
-from hapax.engine.inference.program import build_program, join_order
+from hapax.engine.inference.program import join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
 from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
@@ -23,7 +23,7 @@ from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import literal_text, statement_text
 from hapax.kb.derived_statements import RuleWords
-from hapax.kb.records import DenialRecord, Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.symbols import canonical
 
 BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
@@ -46,38 +46,6 @@ class KeptSubstitutions:
         for distribution, substitutions in self.by_distribution.items():
             pairs.extend((distribution, substitution) for substitution in substitutions)
         return pairs
-
-
-def derive_statements(
-    session: PrologSession,
-    library: Library,
-    facts: Iterable[FactRecord],
-    kept: KeptSubstitutions,
-    denied: Iterable[DenialRecord] = (),
-) -> list[StatementRecord]:
-    """The statements of a rule, in the order of the kept substitutions, each with its proof.
-
-    `denied` are the denials that negations of open predicates need. The join gives a variable that a
-    substitution leaves open every value that fits.
-    """
-    rule, pairs = kept.rule, kept.pairs()
-    if not pairs:
-        return []
-    needed = relevant_library(library, rule)
-    known = FactIndex(needed, facts)
-    join = StatementJoin(rule, [substitution for _, substitution in pairs])
-    session.load(build_program(needed, known.records, denied=denied) + join.program(needed))
-    answers = session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
-    roots = join.derived_goals(needed)
-    instances = derivations(session, needed, roots) if roots else {}
-    writer = StatementWriter(needed, rule, Prover(needed, known, instances), kept.run_id)
-    # By kept substitution, then by content: the order of Prolog's tables differs from process to process.
-    rows = sorted(answers.rows, key=lambda row: (_kept_number(row[0]), repr(row)))
-    statements = []
-    for row in rows:
-        distribution, substitution = pairs[_kept_number(row[0])]
-        statements.append(writer.record(distribution, _completed(substitution, join.variables[1:], row[1:])))
-    return statements
 
 
 def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) -> Library:
@@ -370,24 +338,6 @@ def _with_whole_groups(instances: Iterable[RuleInstance]) -> Iterator[RuleInstan
 
 
 # --- records --------------------------------------------------------------------------------------------------------
-
-
-def _kept_number(cell: AnswerCell) -> int:
-    if not isinstance(cell, int):
-        raise HapaxError("Prolog returned a statement without its number. This is a bug in Hapax; please report it.")
-    return cell
-
-
-def _completed(kept: Substitution, names: Sequence[str], cells: Sequence[AnswerCell]) -> Substitution:
-    """The kept substitution with the values that the join found for the variables it leaves open."""
-    pairs: list[tuple[str, Constant]] = []
-    for name, cell in zip(names, cells, strict=True):
-        constant = kept.get(name)
-        if constant is not None:
-            pairs.append((name, constant))  # not Prolog's cell: to Prolog 2.0 and 2 are one number
-        elif not isinstance(cell, PrologTerm):
-            pairs.append((name, Constant(cell)))
-    return Substitution(tuple(pairs))
 
 
 class StatementWriter:

@@ -13,7 +13,7 @@ from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, Variable
+from hapax.grammar.terms import Atom, Constant, Variable
 from hapax.kb.loading import columns_of
 from hapax.kb.records import content_id
 from hapax.kb.relations import Relations, StoredDerivation
@@ -137,13 +137,18 @@ class StoredAtoms:
         table = self._table(indicator)
         if table is not None:
             return table
-        selects = []
+        columns, tag = columns_of(indicator), self._relations.symbols.tag
+        selects = [f"SELECT {', '.join(f'0 AS {column}' for column in columns)} WHERE 0"]
+        if facts := self._relations.stored(indicator, indexed=False):
+            selects.append(f"SELECT {', '.join(columns)} FROM {facts}")  # noqa: S608  ours
+        for atom in self.library.facts:
+            if atom.indicator == indicator:
+                tags = [tag(term.value) for term in atom.arguments if isinstance(term, Constant)]
+                selects.append(f"SELECT {', '.join(map(str, tags))}")
         for rule in self.library.concluding[indicator]:
             if not adds_nothing(rule, self.library):
-                cells = []
                 places = {variable.name: f"v{number}" for number, variable in enumerate(rule.searched, 1)}
-                for place, term in enumerate(rule.conclusion.atom.arguments, 1):
-                    cell = places[term.name] if isinstance(term, Variable) else self._relations.symbols.tag(term.value)
-                    cells.append(f"{cell} AS a{place}")
-                selects.append(f"SELECT {', '.join(cells)} FROM {self._derivations[rule.name].table}")  # noqa: S608  ours
-        return " UNION ".join(selects) or f"SELECT {', '.join(f'0 AS {c}' for c in columns_of(indicator))} WHERE 0"
+                terms = rule.conclusion.atom.arguments
+                cells = [places[term.name] if isinstance(term, Variable) else str(tag(term.value)) for term in terms]
+                selects.append(f"SELECT {', '.join(cells)} FROM {self._derivations[rule.name].table}")  # noqa: S608
+        return " UNION ".join(selects)

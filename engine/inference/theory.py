@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -53,6 +53,20 @@ class LoadedFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class FactSource:
+    """Where an evaluation finds the facts and the denials of a predicate, by indicator.
+
+    `is_stored`: they are all that the knowledge base has, so that they can be looked up there.
+    """
+
+    kb: KnowledgeBase
+    facts: Callable[[str], Iterable[FactRecord]]
+    denials: Callable[[str], Iterable[DenialRecord]]
+    assumed: tuple[Atom, ...] = ()
+    is_stored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Theory:
     """Rules, the facts of a knowledge base, and assumptions (`--assume`) that are stored nowhere.
 
@@ -86,6 +100,13 @@ class Theory:
     def type_facts(self) -> list[TypeFact]:
         """The types under which values were accepted."""
         return self.kb.type_facts() if self.known is None else self.known.types()
+
+    def source(self) -> FactSource:
+        """The facts, denials and assumptions for an evaluation."""
+        known = self.known
+        if known is None:
+            return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, is_stored=True)
+        return FactSource(self.kb, known.of_run, known.denials, self.assumed)
 
     def atom(self, text: str) -> Atom:
         """Parse a ground atom. Raises as `goal`, and HapaxError for any other goal."""

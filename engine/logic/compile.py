@@ -260,7 +260,7 @@ class _PremiseCompiler:
             return str(self.context.tag(term.value))
         if term.name not in self.values:
             raise HapaxError(
-                f"Nothing gives the variable {term.name} a value. Add an atom with it. If it is a rule's, `hapax check` names it."
+                f"Nothing gives the variable {term.name} a value. Add an atom with it; `hapax check` names a rule."
             )
         return self.values[term.name]
 

@@ -11,28 +11,43 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import TypeAlias
 
+from hapax.engine.inference.derive import RuleInstance, instances_by_conclusion
 from hapax.engine.inference.program import join_order
+from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.stored_atoms import StoredAtoms
-from hapax.engine.inference.theory import Theory
+from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.compile import (
     CompileContext,
     CompiledPremise,
     compile_aggregate,
     compile_premise,
     conclusion_cells,
+    conjunction,
     covering_places,
 )
 from hapax.engine.logic.goals import rule_of
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.prolog_text import definition_of, evaluation_order
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Term, Value, Variable, variable_names
-from hapax.kb.argument_index import ArgumentIndex
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Constant,
+    Literal,
+    Substitution,
+    Term,
+    Value,
+    Variable,
+    variable_names,
+)
+from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.loading import columns_of, is_sayable
+from hapax.kb.records import FactRecord
 from hapax.kb.relations import BATCH, Relations
+from hapax.kb.symbols import canonical
 
 MOST_PATTERNS = 16
 """Patterns of a predicate; all further calls of it ask for everything."""
@@ -98,17 +113,30 @@ class _Tables(dict[str, str]):
 
 
 class Demand:
-    """Derives the atoms that calls ask for, by a library's rules from a theory's facts and assumptions."""
+    """Derives the atoms that calls ask for, by a library's rules from the facts of a source."""
 
-    def __init__(self, theory: Theory, library: Library, stored: StoredAtoms | None = None) -> None:
-        """`stored`: atoms that need not be derived; the library lacks their rules."""
-        self.theory, self.library, self._stored = theory, library.with_closure(), stored
+    def __init__(
+        self,
+        source: FactSource,
+        library: Library,
+        stored: StoredAtoms | None = None,
+        *,
+        given: Iterable[Atom] = (),
+        keeps_records: bool = False,
+    ) -> None:
+        """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
+
+        `keeps_records`: the facts that were read are wanted as records, too, as proofs need them.
+        """
+        self.source, self.library, self._stored = source, library.with_closure(), stored
         refuse_negative_cycles(self.library)
-        self.relations = Relations(theory.kb)
-        self._index = ArgumentIndex(theory.kb)
-        self._reads_relations = theory.known is None and self.relations.is_up_to_date
-        self._given = (*self.library.facts, *theory.assumed)
-        self._derived = self.library.derived | {atom.indicator for atom in self._given}
+        self.relations = Relations(source.kb)
+        self._index = ArgumentIndex(source.kb)
+        self._reads_relations = source.is_stored and not keeps_records and self.relations.is_up_to_date
+        self._given: dict[str, list[Atom]] = {}
+        for atom in (*self.library.facts, *source.assumed, *given):
+            self._given.setdefault(atom.indicator, []).append(atom)
+        self._derived = self.library.derived | self._given.keys()
         if stored is not None:
             self._derived -= stored.predicates
         self._layers: dict[str, int] = {}
@@ -127,6 +155,9 @@ class Demand:
         """By table of ours, the number of its last row."""
         self._columns: dict[str, Sequence[str]] = {}
         self._pending: list[tuple[int, int]] = []
+        self._records: list[FactRecord] = []
+        self._refs: set[int] = set()
+        """Rowids of the facts that were looked up."""
 
     def rows(self, atom: Atom) -> Iterator[tuple[Value, ...]]:
         """The values of an atom's distinct variables, a row for each answer, in no order."""
@@ -141,6 +172,83 @@ class Demand:
             for row in batch:
                 yield tuple(values[tag] for tag in row[: len(names)])
 
+    def holds(self, atom: Atom) -> bool:
+        """True if a ground atom holds."""
+        return next(self.rows(atom), None) is not None
+
+    def records(self) -> list[FactRecord]:
+        """The facts that were read."""
+        return [*self._records, *facts_at(self.source.kb, self._refs)]
+
+    def instances(self, roots: Iterable[Atom]) -> dict[Atom, list[RuleInstance]]:
+        """Every rule instance that takes part in deriving the atoms that match one of these, by conclusion."""
+        roots = list(roots)
+        for root in roots:
+            self._ask(root)
+        self._run()
+        waiting: list[tuple[str, set[int]]] = []
+        for root in roots:
+            if root.indicator in self._derived:
+                tests = [
+                    f"a{place} = {self.relations.symbols.tag(term.value)}"
+                    for place, term in enumerate(root.arguments, 1)
+                    if isinstance(term, Constant)
+                ]
+                select = f"SELECT ref FROM {self._tables[root.indicator]} WHERE {conjunction(tests)}"  # noqa: S608  ours
+                waiting.append((root.indicator, {ref for (ref,) in self.relations.rows(select)}))
+        # Each atom is followed once, so that cyclic data ends.
+        seen: dict[str, set[int]] = {}
+        found: list[tuple[int, tuple[int, ...]]] = []
+        while waiting:
+            indicator, refs = waiting.pop()
+            new = refs - seen.setdefault(indicator, set())
+            if new:
+                seen[indicator] |= new
+                waiting += self._below(indicator, new, found)
+        return self._by_conclusion(found)
+
+    def _below(
+        self, indicator: str, refs: set[int], found: list[tuple[int, tuple[int, ...]]]
+    ) -> Iterator[tuple[str, set[int]]]:
+        """Add the instances that conclude the atoms with these numbers; yield the derived atoms that they join."""
+        context, table = self._context(), self._tables[indicator]
+        wanted = self.relations.wanted("wanted", refs)
+        by_table = {self._tables[name]: name for name in self._derived if name in self._tables}
+        for number, rule in enumerate(self.library.rules):
+            if rule.conclusion.atom.indicator != indicator:
+                continue
+            items = join_order(rule).premise
+            if rule.aggregate is not None:
+                grouped = compile_aggregate(rule.aggregate, items, context)
+                body, head = grouped.premise, grouped.cells
+            else:
+                body = compile_premise(items, context)
+                head = conclusion_cells(rule.conclusion.atom, body, context)
+            same = ["h.ref = w.ref", *(f"h.a{place} = {cell}" for place, cell in enumerate(head, 1))]
+            joined = [place for place, source in enumerate(body.tables) if source in by_table]
+            columns = [f"t{place}.ref" for place in joined] + [body.values[item.name] for item in rule.variables]
+            below: dict[str, set[int]] = {}
+            select = body.select_from([f"{wanted} AS w", f"{table} AS h"], columns or ["1"], same)
+            for row in self.relations.rows(select):
+                found.append((number, row[len(joined) :] if columns else ()))
+                for place, ref in zip(joined, row, strict=False):
+                    below.setdefault(by_table[body.tables[place]], set()).add(ref)
+            yield from below.items()
+
+    def _by_conclusion(self, found: Sequence[tuple[int, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
+        values = self.relations.symbols.values(chain.from_iterable(tags for _, tags in found))
+        rows: list[tuple[PrologTerm, int, PrologTerm]] = []
+        for number, tags in found:
+            rule, cells = self.library.rules[number], tuple(values[tag] for tag in tags)
+            pairs = zip(rule.variables, cells, strict=True)
+            substitution = Substitution(tuple((variable.name, Constant(cell)) for variable, cell in pairs))
+            head = substitution.apply(rule.conclusion.atom)
+            # A rule may write 2.0; in a table 2 and 2.0 are one number.
+            rows.append(
+                (PrologTerm(head.predicate, tuple(map(canonical, _values(head)))), number, PrologTerm("[]", cells))
+            )
+        return instances_by_conclusion(self.library, rows)
+
     # -- tables
 
     def new_source(self, indicator: str) -> str:
@@ -149,10 +257,10 @@ class Demand:
             return self._view(self._stored.source(indicator))
         if indicator in self._derived:
             table = self._new_table(columns_of(indicator))
-            self._add_rows(table, [_values(atom) for atom in self._given if atom.indicator == indicator])
+            self._add_rows(table, map(_values, self._given.get(indicator, ())))
             return table
         stored = indicator.removeprefix(_FACTS_OF)
-        is_large = self.theory.known is None and not self._index.is_small(stored.rpartition("/")[0])
+        is_large = self.source.is_stored and not self._index.is_small(stored.rpartition("/")[0])
         if self._reads_relations and (relation := self.relations.stored(stored, indexed=is_large)):
             return relation
         table = self._new_table(columns_of(indicator))
@@ -173,8 +281,8 @@ class Demand:
     def _read_whole(self, indicator: str, table: str) -> None:
         """Read all facts of a predicate."""
         self._whole.add(indicator)
-        stored, known = indicator.removeprefix(_FACTS_OF), self.theory.known
-        facts = self.theory.kb.facts(stored) if known is None else known.of_run(stored)
+        facts = list(self.source.facts(indicator.removeprefix(_FACTS_OF)))
+        self._records += facts
         self._add_rows(table, (fact.arguments for fact in facts))
 
     def _new_table(self, columns: Sequence[str]) -> str:
@@ -211,7 +319,8 @@ class Demand:
 
     def _ask(self, atom: Atom) -> None:
         """Ask for the atoms that have the constants of this one."""
-        self._add_calls(Literal(atom), ())
+        if definition_of(Literal(atom), self.library) is None:
+            self._add_calls(Literal(atom), ())
         while self._unanswered:
             self._answer(*self._unanswered.pop())
 
@@ -294,9 +403,7 @@ class Demand:
         name = f"denials of {indicator}"
         if name not in self._tables:
             table = self._tables[name] = self._new_table(columns_of(indicator))
-            known = self.theory.known
-            denied = self.theory.kb.denials(indicator) if known is None else known.denials(indicator)
-            self._add_rows(table, (record.arguments for record in denied))
+            self._add_rows(table, (record.arguments for record in self.source.denials(indicator)))
         return self._tables[name]
 
     # -- steps
@@ -351,7 +458,9 @@ class Demand:
         places, stored = sorted(step.pattern), step.indicator.removeprefix(_FACTS_OF)
         for _, *tags in calls:
             bound = {place: values[tag] for place, tag in zip(places, tags, strict=True)}
-            self._add_rows(table, (cells for _, cells in self._index.rows(stored, bound)))
+            found = self._index.rows(stored, bound)
+            self._refs.update(ref for ref, _ in found)
+            self._add_rows(table, (cells for _, cells in found))
 
 
 def _values(atom: Atom) -> list[Value]:

@@ -35,9 +35,9 @@ def run_query(
         try:
             rules = goal_rules(goal, theory.library)
         except NotRules:
-            return _by_prolog(Demand(part, part.library, stored), goal, limits, session)
+            return _by_prolog(Demand(part.source(), part.library, stored), goal, limits, session)
         head = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
-        found: Iterator[AnswerRow] = Demand(part, with_rules(part.library, rules), stored).rows(head)
+        found: Iterator[AnswerRow] = Demand(part.source(), with_rules(part.library, rules), stored).rows(head)
         rows = sorted(found, key=sort_key)
     return QueryResult(goal.variables, rows[: limits.answers], len(rows) > limits.answers)
 

@@ -14,10 +14,11 @@ from functools import cached_property
 from itertools import chain
 from math import ceil
 
-from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
+from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
 from hapax.engine.inference.known_facts import Row
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.logic.query import run_query
 from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
 from hapax.engine.search.certified_statements import StatementCertifier, StatementScores
@@ -683,14 +684,14 @@ class _SearchRun:
         )
 
     def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
-        """The statements that Prolog derives from the kept beams, scored by the evaluator."""
+        """The statements that follow from the kept beams, scored by the evaluator."""
         rule = rule_search.plan.rule
         facts = []
         for signature in relevant_library(self.job.library, rule).completed().signatures:
             facts += self.oracle.known.of_run(signature.indicator)
         kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
         denied = chain.from_iterable(map(self.oracle.known.denials, sorted(self.job.library.open_negations)))
-        statements = derive_statements(self.session, self.job.library, facts, kept, denied)
+        statements = derive_statements(self.oracle.kb, self.job.library, facts, kept, denied)
         if self.oracle.settings.statements is not None:
             derived = list(statements)
             statements = self.oracle.settings.statements.kept(derived)
