@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-AIRPORTS = ROOT / "examples" / "airports"
+AIRPORTS = ROOT / "docs" / "examples" / "airports"
 WORKERS = 3
 SECONDS = 0.05
 """The time of a request, so that kills meet requests in flight."""
