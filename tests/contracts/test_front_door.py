@@ -14,15 +14,18 @@ COMMAND_LINE = {"hapax.cli", "hapax.cli.main"}
 
 
 def imported(path: Path) -> Iterator[str]:
+    """Names that a file imports, or replaces by their full names."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
+            yield from (name.value for name in node.args[:1] if isinstance(name, ast.Constant))
 
 
 def test_only_unit_tests_import_inner_names() -> None:
-    """No other test imports a module below the front door, nor a name with an underscore."""
+    """No other test imports or replaces anything below the front door, nor a name with an underscore."""
     exported = {"hapax", *COMMAND_LINE, *(f"hapax.{name}" for name in hapax.__all__)}
     files = [path for path in sorted(TESTS.rglob("*.py")) if UNIT not in path.parents]
 
