@@ -16,7 +16,6 @@ import pytest
 from cluster_fixture import (
     SETTINGS,
     Threads,
-    Unusable,
     alone,
     answered,
     asked,
@@ -29,7 +28,7 @@ from cluster_fixture import (
 from hypothesis import given
 from hypothesis import strategies as st
 from money_fixture import RULES, WORLD
-from openai_fake import FakeServer
+from openai_fake import FakeServer, Unusable
 
 import hapax
 from benchmarks.common import SHIPPED, chosen_rules
