@@ -85,6 +85,8 @@ def fact_refusal(value: object) -> str | None:
 
     Facts that were stored by earlier versions may have such values.
     """
+    if type(value) is str and len(value) <= LONGEST_TEXT and value.isascii():
+        return None  # as most are
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return f"the text has {len(value)} characters, more than {LONGEST_TEXT}; shorten it"
     if isinstance(value, Decimal) and value.is_finite():

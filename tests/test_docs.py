@@ -17,8 +17,8 @@ from cli_fixture import invoke
 
 from hapax import cli
 from hapax.grammar.reference import language_page
-from hapax.kb.exchange import import_facts
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.tables import import_facts
 from hapax.llm_oracle.protocols import Critic
 from scripts.commands_page import commands_page
 

@@ -23,9 +23,10 @@ from hapax.engine.inference.theory import Theory, run_query
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_goal, parse_library
-from hapax.kb.exchange import export_facts, import_facts
+from hapax.kb.export import export_facts
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.tables import import_facts
 from hapax.llm_oracle.answers import parse_values, parse_yes_no
 
 Case = Mapping[str, Any]
