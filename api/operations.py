@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from hapax.grammar.explanations import FaultExplanation
     from hapax.kb.export import FactExportReport
     from hapax.kb.intake import ImportReport
+    from hapax.kb.mappings import TableMapping
     from hapax.kb.merge import MergeReport
     from hapax.kb.records import StatementRecord, Withdrawal
     from hapax.kb.store import KnowledgeBase
-    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 

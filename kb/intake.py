@@ -169,16 +169,14 @@ class _Kind:
 class FactIntake:
     """Facts and faults of a source being read. All faults are collected, and reported at once.
 
-    `file`: name of the source in messages. `rules`: those whose declarations the facts must fit. `names_predicates`:
-    the source says where its predicates stand; otherwise its first column may be anything.
+    `file`: name of the source in messages. `rules`: those whose declarations the facts must fit.
     """
 
-    def __init__(
-        self, kb: KnowledgeBase, file: str, rules: RulesForFacts | None = None, names_predicates: bool = True
-    ) -> None:
+    def __init__(self, kb: KnowledgeBase, file: str, rules: RulesForFacts | None = None) -> None:
         self.file = file
         self.remedy = _REMEDY
-        self.names_predicates = names_predicates
+        self.names_predicates = True
+        """The source says where its predicates stand; otherwise its first column may be anything."""
         self.faults: list[FactFault] = []
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""

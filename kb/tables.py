@@ -19,22 +19,21 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from hapax.grammar.arguments import ARROW, checked, is_table
+from hapax.grammar.arguments import ARROW, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.words import counted, short, some
-from hapax.grammar.yaml_files import read_yaml
 from hapax.kb import values
 from hapax.kb.csv_text import cell_value
 from hapax.kb.fact_checks import FactRefused
 from hapax.kb.foreign_files import LONGEST_CELL, arrow_table, check_columns, parquet_table, sqlite_table, text_lines
 from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts
 from hapax.kb.store import KnowledgeBase
+
+if TYPE_CHECKING:
+    from hapax.kb.mappings import Fixed, TableMapping
 
 _UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")
 """Byte order marks of UTF-16, read as UTF-8 with `surrogateescape`."""
@@ -54,80 +53,6 @@ _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 Row: TypeAlias = Sequence[Any]
 Source: TypeAlias = str | Path | IO[str] | Any
 """A file, a text stream of facts, or a table in memory."""
-
-
-class Fixed(BaseModel):
-    """An argument that is the same in all facts."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    value: str | int
-
-    def __str__(self) -> str:
-        return repr(self.value)
-
-
-class ColumnsOfFact(BaseModel):
-    """A predicate, and the column or the fixed value of each of its arguments."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    # Not beginning with a digit, `_` or one of A-Z: Prolog would read a number or a variable.
-    predicate: Annotated[str, Field(pattern=r"^[^\W\dA-Z_]\w*$")]
-    columns: Annotated[list[str | Fixed], Field(min_length=1)]
-
-
-@checked
-class TableMapping(BaseModel):
-    """The facts that each row of a table gives. `table`: in a SQLite file; `delimiter`: of a CSV file."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    facts: Annotated[list[ColumnsOfFact], Field(min_length=1)]
-    table: str | None = None
-    delimiter: Annotated[str, Field(min_length=1, max_length=1, pattern=r'[^\r\n"]')] | None = None
-
-    @classmethod
-    @checked
-    def of(cls, predicate: str, columns: Sequence[str], table: str | None = None) -> TableMapping:
-        """The mapping of one predicate. Raises HapaxError if the name cannot be a predicate's."""
-        return _validated(
-            {"facts": [{"predicate": predicate, "columns": [*columns]}], "table": table}, "--predicate and --columns"
-        )
-
-    @classmethod
-    @checked
-    def read(cls, path: Path) -> TableMapping:
-        """The mapping in a YAML file. Raises HapaxError with every fault."""
-        try:
-            content = read_yaml(path.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as fault:
-            raise HapaxError(f"{path} cannot be read: {fault}. Name a readable mapping file.") from fault
-        except (yaml.YAMLError, ValueError) as fault:
-            raise HapaxError(f"{path} is not YAML: {' '.join(str(fault).split())}. {_EXAMPLE}") from fault
-        return _validated(content, str(path))
-
-    @property
-    def named_columns(self) -> list[str]:
-        """The columns of the table that are arguments of some fact, each once."""
-        arguments = [argument for facts in self.facts for argument in facts.columns]
-        return list(dict.fromkeys(argument for argument in arguments if isinstance(argument, str)))
-
-
-_EXAMPLE = "Write, for example: facts: [{predicate: lies_at, columns: [airport, elevation]}]"
-
-
-def _validated(content: object, place: str) -> TableMapping:
-    try:
-        return TableMapping.model_validate(content)
-    except ValidationError as fault:
-        lines = []
-        for error in fault.errors():
-            where = ".".join(str(part) for part in error["loc"] if part not in ("str", "Fixed"))
-            message = error["msg"]
-            if error["type"] == "string_pattern_mismatch" and where == "delimiter":
-                message = f"{error['input']!r} cannot separate cells; write a character such as ; or \\t"
-            elif error["type"] == "string_pattern_mismatch":
-                message = f"{error['input']!r} is not a predicate name; write a name like is_allergic_to"
-            lines.append(f"{where or 'the file'}: {message}")
-        raise HapaxError(f"{place}: {'; '.join(dict.fromkeys(lines))}. {_EXAMPLE}") from fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +127,13 @@ def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
             intake.kind(facts.predicate, len(facts.columns))
         except FactRefused as refused:
             raise HapaxError(f"{intake.file}: {refused}. Correct the predicate or its columns.") from refused
-        places = [name if isinstance(name, Fixed) else table.columns.index(name) for name in facts.columns]
+        places = [table.columns.index(name) if isinstance(name, str) else name for name in facts.columns]
         atoms.append((facts.predicate, places, list(map(str, facts.columns))))
     value = table.value
     for line, row in table.rows:
         for predicate, places, columns in atoms:
             try:
-                arguments = [place.value if type(place) is Fixed else value(row[place]) for place in places]
+                arguments = [value(row[place]) if isinstance(place, int) else place.value for place in places]
             except ValueError as fault:
                 intake.add_fault(line, f"{predicate}: {fault}", "faulty cell")
             else:
@@ -222,6 +147,8 @@ def _opened(source: Source, mapping: TableMapping, intake: FactIntake) -> Iterat
         yield _in_memory(source)
         return
     path = Path(source)
+    with _readable(path):
+        path.open("rb").close()
     form = path.suffix.lstrip(".").lower()
     wanted = mapping.named_columns
     if form in ("csv", "tsv", "txt"):
@@ -236,13 +163,9 @@ def _opened(source: Source, mapping: TableMapping, intake: FactIntake) -> Iterat
             objects = _objects(stream, wanted, intake)
             yield _Table(wanted, ((line, [entry[name] for name in wanted]) for line, entry in objects), _typed)
     elif form == "parquet":
-        with _readable(path):
-            path.open("rb").close()
         columns, cells = parquet_table(path, wanted)
         yield _Table(columns, enumerate(cells, 1), _typed)
     elif form in ("db", "sqlite", "sqlite3"):
-        with _readable(path):
-            path.open("rb").close()
         with sqlite_table(path, mapping.table, wanted) as cells:
             yield _Table(wanted, enumerate(cells, 1), _typed)
     else:
