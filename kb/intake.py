@@ -273,16 +273,16 @@ class FactIntake:
         return _Kind(number, indicator, types, f'["fact",{values.encode_value(predicate)},', tuple(numeric))
 
     def refuse_faulty(self, remedy: str = "") -> None:
-        """Raise FactsRejected with every fault, if there is one. Nothing is stored."""
+        """Raise FactsRejected with every fault, if there is one, and forget the facts otherwise. Nothing is stored."""
+        self._staged.drop()
         if self.faults:
-            self._staged.drop()
             raise FactsRejected(sorted(self.faults, key=attrgetter("line")), remedy or self.remedy)
 
     def store(self, skip_faulty: bool) -> ImportReport:
         """Store the facts. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
         self._refuse_table()
         conflicts = self._refuse_conflicts()
-        if not skip_faulty:
+        if self.faults and not skip_faulty:
             self.refuse_faulty()
         with self._kb.transaction():
             read, known, repeats = self._staged.store(renamed=self._rules.names is not None)
@@ -290,7 +290,7 @@ class FactIntake:
         given, promoted = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
         # A repeated row was counted when it was read, but is no further fact.
         counts = self._counts - Counter(indicator for _, indicator in repeats)
-        warnings = (*conflicts, *self._warnings(), *_repeats(repeats), *self._renaming.warnings())
+        others = (*conflicts, *_repeats(repeats), *self._renaming.warnings())
         return ImportReport(
             read=read,
             added=read - given - promoted,
@@ -298,7 +298,7 @@ class FactIntake:
             known=given,
             faults=tuple(sorted(self.faults, key=attrgetter("line"))),
             predicates=dict(counts.most_common()),
-            warnings=tuple(f"{self.file}: {warning}" for warning in warnings),
+            warnings=(*self._warnings(), *(f"{self.file}: {warning}" for warning in others)),
             repeats=len(repeats),
             renamed=self._renaming.rows,
             spellings=self._renaming.spellings,
@@ -355,14 +355,14 @@ class FactIntake:
         """Possible mistakes in the file: ignored columns, and predicates that no rule has."""
         if self.unused:
             yield (
-                f"ignored from line {min(self.unused.values())} on: {some(map(short, self.unused))}. "
+                f"{self.file}:{min(self.unused.values())}: ignored: {some(map(short, self.unused))}. "
                 "An import reads the predicate, its arguments and, in JSONL, their types."
             )
         if self._arities and (others := [name for name in self._counts if _name_of(name) not in self._arities]):
-            yield f"no rule uses {some(others)}. Check the spelling, or declare them in the rules."
+            yield f"{self.file}: no rule uses {some(others)}. Check the spelling, or declare them in the rules."
         if unnamed := [name for name in self._counts if _VARIABLE.match(name)]:
             yield (
-                f"{some(unnamed)} are taken as predicates, although they begin with a capital letter. If "
+                f"{self.file}: {some(unnamed)} are taken as predicates, although they begin with a capital letter. If "
                 "they are values, write the predicate first, such as is_allergic_to, followed by its arguments."
             )
 
@@ -382,7 +382,7 @@ class _Renaming:
     """Values of an import under their canonical names, and their numbers. A fact's basis keeps what the user wrote."""
 
     def __init__(self, names: FactNames | None) -> None:
-        self._names = names
+        self._title = names.title if names else ""
         self._canonical = lru_cache(_REMEMBERED_NAMES)(names.canonical if names else lambda value, _: value)
         self.rows = 0
         """Rows with a value that was renamed."""
@@ -396,19 +396,19 @@ class _Renaming:
         self, predicate: str, arguments: tuple[Value, ...], types: Sequence[str]
     ) -> tuple[tuple[Value, ...], str | None]:
         """The arguments under canonical names, and the basis of a fact that they change; without types as they are."""
-        if self._names is None or not types:
+        if not self._title or not types:
             return arguments, None
         named = tuple(map(self._named, arguments, types))
         if named == arguments:
             return arguments, None
         self.rows += 1
         written = Atom(predicate, tuple(map(Constant, arguments)))
-        return named, f"written {written}; names by {self._names.title}"
+        return named, f"written {written}; names by {self._title}"
 
     def _named(self, value: Value, data_type: str) -> Value:
         if not isinstance(value, str):
             return value
-        name = self._canonical(value, data_type)
+        name: str | None = self._canonical(value, data_type)
         if name is None:
             unknown = self._unknown.setdefault(data_type, {})
             if len(unknown) < _VALUES_SHOWN:
@@ -423,8 +423,8 @@ class _Renaming:
         """Values without a canonical name, of types of which other values have one."""
         for data_type in sorted(self._known_types & self._unknown.keys()):
             shown = ", ".join(map(short, self._unknown[data_type]))
-            title = self._names.title if self._names else ""
-            yield f"{title} has no {data_type}, or more than one, of the name {shown}; such values stay as they are."
+            meanings = f"no {data_type}, or more than one, of the name {shown}"
+            yield f"{self._title} has {meanings}; such values stay as they are."
 
 
 class _StagedFacts:

@@ -51,8 +51,8 @@ _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """Fields of an exported JSONL line. An import reads the first three: imported facts are given ones."""
 
 Row: TypeAlias = Sequence[Any]
-Source: TypeAlias = str | Path | IO[str] | Any
-"""A file, a text stream of facts, or a table in memory."""
+Source: TypeAlias = Any
+"""A path of a file, a text stream of facts, or a table in memory."""
 
 
 @dataclass(frozen=True, slots=True)
