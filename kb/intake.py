@@ -24,7 +24,7 @@ from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
-from hapax.kb.fact_checks import FactRefused, check_fact
+from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
 from hapax.kb.records import FactRecord, Source, canonical_text
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
@@ -213,9 +213,11 @@ class FactIntake:
 
         What a file has may be of any class.
         """
+        basis = None
         try:
-            check_fact(predicate, arguments, () if types is None else types, columns)
+            check_form(predicate, arguments, () if types is None else types)
             kind = self.kind(predicate, len(arguments), types)
+            texts = encoded_arguments(predicate, arguments, columns)
             for place in kind.numeric:
                 if isinstance(arguments[place], str):
                     raise FactRefused(
@@ -223,13 +225,16 @@ class FactIntake:
                         f"a number ({self._types[kind.indicator][place]}); write the number alone",
                         "text for a number",
                     )
+            if self._renaming.title and kind.types:
+                arguments, basis = self._renaming.renamed(predicate, arguments, kind.types)
+                texts = encoded_arguments(predicate, arguments)
         except FactRefused as refused:
             self.add_fault(line, str(refused), refused.kind)
             return
-        named, basis = self._renaming.renamed(predicate, tuple(arguments), kind.types)
-        text = values.encode_values(named)
-        # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
-        canonical = canonical_text(named) if '{"decimal"' in text else text
+        text = canonical = f"[{','.join(texts)}]"
+        if '{"decimal"' in text:
+            # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
+            canonical = canonical_text(list(arguments))
         identity = sha256(f"{kind.beginning}{canonical}]".encode()).hexdigest()[:32]
         self._counts[kind.indicator] += 1
         self._staged.add(line, identity, kind.number, text, basis)
@@ -285,7 +290,7 @@ class FactIntake:
         if self.faults and not skip_faulty:
             self.refuse_faulty()
         with self._kb.transaction():
-            read, known, repeats = self._staged.store(renamed=self._rules.names is not None)
+            read, known, repeats = self._staged.store(renamed=bool(self._renaming.title))
         self._staged.drop()
         given, promoted = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
         # A repeated row was counted when it was read, but is no further fact.
@@ -382,7 +387,8 @@ class _Renaming:
     """Values of an import under their canonical names, and their numbers. A fact's basis keeps what the user wrote."""
 
     def __init__(self, names: FactNames | None) -> None:
-        self._title = names.title if names else ""
+        self.title = names.title if names else ""
+        """Of the reference that has the names; empty without one."""
         self._canonical = lru_cache(_REMEMBERED_NAMES)(names.canonical if names else lambda value, _: value)
         self.rows = 0
         """Rows with a value that was renamed."""
@@ -393,17 +399,15 @@ class _Renaming:
         """By data type, the first values that are not known."""
 
     def renamed(
-        self, predicate: str, arguments: tuple[Value, ...], types: Sequence[str]
-    ) -> tuple[tuple[Value, ...], str | None]:
-        """The arguments under canonical names, and the basis of a fact that they change; without types as they are."""
-        if not self._title or not types:
-            return arguments, None
-        named = tuple(map(self._named, arguments, types))
-        if named == arguments:
+        self, predicate: str, arguments: Sequence[Value], types: Sequence[str]
+    ) -> tuple[Sequence[Value], str | None]:
+        """The arguments under canonical names, and the basis of a fact that they change."""
+        named = list(map(self._named, arguments, types))
+        if named == [*arguments]:
             return arguments, None
         self.rows += 1
         written = Atom(predicate, tuple(map(Constant, arguments)))
-        return named, f"written {written}; names by {self._title}"
+        return named, f"written {written}; names by {self.title}"
 
     def _named(self, value: Value, data_type: str) -> Value:
         if not isinstance(value, str):
@@ -424,7 +428,7 @@ class _Renaming:
         for data_type in sorted(self._known_types & self._unknown.keys()):
             shown = ", ".join(map(short, self._unknown[data_type]))
             meanings = f"no {data_type}, or more than one, of the name {shown}"
-            yield f"{self._title} has {meanings}; such values stay as they are."
+            yield f"{self.title} has {meanings}; such values stay as they are."
 
 
 class _StagedFacts:

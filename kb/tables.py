@@ -33,7 +33,7 @@ from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
-    from hapax.kb.mappings import Fixed, TableMapping
+    from hapax.kb.mappings import TableMapping
 
 _UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")
 """Byte order marks of UTF-16, read as UTF-8 with `surrogateescape`."""
@@ -57,9 +57,9 @@ Source: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The columns of a table, and its rows with their numbers. `value`: what a cell means; None: it is empty.
+    """The columns of a table, and its rows with their numbers. A row of another width is a fault.
 
-    `value` raises ValueError for a cell that is not a value.
+    `value`: what a cell means; None: it is empty. It raises ValueError for a cell that is not a value.
     """
 
     columns: Sequence[str]
@@ -121,23 +121,29 @@ def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForF
 
 def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
     check_columns(mapping.named_columns, table.columns, f"{intake.file}:1")
-    atoms: list[tuple[str, list[int | Fixed], list[str]]] = []
+    atoms = []
     for facts in mapping.facts:
         try:
             intake.kind(facts.predicate, len(facts.columns))
         except FactRefused as refused:
             raise HapaxError(f"{intake.file}: {refused}. Correct the predicate or its columns.") from refused
-        places = [table.columns.index(name) if isinstance(name, str) else name for name in facts.columns]
-        atoms.append((facts.predicate, places, list(map(str, facts.columns))))
-    value = table.value
+        places = [table.columns.index(name) for name in facts.columns if isinstance(name, str)]
+        fixed = [(place, name.value) for place, name in enumerate(facts.columns) if not isinstance(name, str)]
+        atoms.append((facts.predicate, places, fixed, list(map(str, facts.columns))))
+    value, width = table.value, len(table.columns)
     for line, row in table.rows:
-        for predicate, places, columns in atoms:
+        if len(row) != width:
+            _add_width_fault(line, row, width, intake)
+            continue
+        for predicate, places, fixed, columns in atoms:
             try:
-                arguments = [value(row[place]) if isinstance(place, int) else place.value for place in places]
+                arguments = list(map(value, [row[place] for place in places]))
             except ValueError as fault:
                 intake.add_fault(line, f"{predicate}: {fault}", "faulty cell")
-            else:
-                intake.add_fact(line, predicate, arguments, None, columns)
+                continue
+            for position, constant in fixed:
+                arguments.insert(position, constant)
+            intake.add_fact(line, predicate, arguments, None, columns)
 
 
 @contextmanager
@@ -157,7 +163,7 @@ def _opened(source: Source, mapping: TableMapping, intake: FactIntake) -> Iterat
             _, header = next(rows, (0, []))
             if not header:
                 raise HapaxError(f"{path} has no header. Its first row should name the columns.")
-            yield _Table([cell.strip() for cell in header], _of_width(rows, len(header), intake), cell_value)
+            yield _Table([cell.strip() for cell in header], rows, cell_value)
     elif form in ("jsonl", "ndjson"):
         with _text(path) as stream:
             objects = _objects(stream, wanted, intake)
@@ -173,16 +179,7 @@ def _opened(source: Source, mapping: TableMapping, intake: FactIntake) -> Iterat
         raise HapaxError(f"{path}: tables are read from {known}, not from {form!r} files.")
 
 
-def _of_width(rows: Iterable[tuple[int, list[str]]], width: int, intake: FactIntake) -> Iterator[tuple[int, list[str]]]:
-    """The rows that have as many cells as the header; the others become faults."""
-    for line, cells in rows:
-        if len(cells) == width:
-            yield line, cells
-        else:
-            _add_width_fault(line, cells, width, intake)
-
-
-def _add_width_fault(line: int, cells: Sequence[str], width: int, intake: FactIntake, reason: str = "") -> None:
+def _add_width_fault(line: int, cells: Row, width: int, intake: FactIntake, reason: str = "") -> None:
     fact = f"the row has {counted(len(cells), 'cell')} where the header has {width}{reason}"
     if len(cells) < width:
         intake.add_fault(line, f"{fact}; add the missing argument, or an empty cell if there is none", "short row")
