@@ -46,7 +46,7 @@ def keep_rules(
     `rules`: the library of these files, if they were read before. `shipped` is kept by its name, since the shipped
     rules come with Hapax. Raises RulesRejected with every syntax fault, and then keeps nothing.
     """
-    if rules is None:
+    if rules is None or not rules.texts:
         from hapax.grammar.parser import load_library
 
         rules = load_library(rule_paths(paths))
