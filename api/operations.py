@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.withdrawal import FactChange
     from hapax.grammar.explanations import FaultExplanation
-    from hapax.kb.exchange import FactExportReport
+    from hapax.kb.export import FactExportReport
     from hapax.kb.intake import ImportReport
+    from hapax.kb.mappings import TableMapping
     from hapax.kb.merge import MergeReport
     from hapax.kb.records import StatementRecord, Withdrawal
     from hapax.kb.store import KnowledgeBase
-    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 
@@ -345,19 +345,12 @@ def import_facts(
     `basis`.
     """
     from hapax.api.importing import rules_for_facts
+    from hapax.kb import tables
 
-    fitting = rules_for_facts(kb, rules)
-    if mapping is not None:
-        from hapax.kb.tables import import_table
-
-        report = import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
-    elif is_table(source):
+    if mapping is None and is_table(source):
         raise HapaxError("A table needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
-    else:
-        from hapax.kb import exchange
-
-        file = cast("str | Path | IO[str]", source)
-        report = exchange.import_facts(kb, file, form=form, skip_faulty=skip_faulty, rules=fitting)
+    fitting = rules_for_facts(kb, rules)
+    report = tables.import_facts(kb, source, mapping=mapping, form=form, skip_faulty=skip_faulty, rules=fitting)
     fallen, risen = _revised(kb, fitting.library)
     return replace(report, fallen=fallen, risen=risen)
 
@@ -383,9 +376,9 @@ def export_facts(
     kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
 ) -> FactExportReport:
     """Write facts to a text stream as `prolog`, `csv` or `jsonl`."""
-    from hapax.kb import exchange
+    from hapax.kb import export
 
-    return exchange.export_facts(kb, form, stream, predicate)
+    return export.export_facts(kb, form, stream, predicate)
 
 
 def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:

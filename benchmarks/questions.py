@@ -22,8 +22,8 @@ import hapax
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.grammar.parser import parse_library
+from hapax.kb.mappings import TableMapping
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.tables import TableMapping
 
 RULES = """
 given road(Place, Place).

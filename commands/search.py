@@ -191,7 +191,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         # With the journal of the search, so that a probe counts against its budget.
         settings = choose_profile(settings, kb, library, models, options)
         # Only once the models answer: a start that fails leaves no file.
-        keep_rules(kb, paths, "search")
+        keep_rules(kb, paths, "search", library)
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))

@@ -21,6 +21,7 @@ from hapax.grammar.words import counted
 from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.connection import translated
+from hapax.kb.fact_checks import check_fact
 from hapax.kb.record_store import FileMoved, RecordStore
 from hapax.kb.records import (
     Assessment,
@@ -550,8 +551,12 @@ class KnowledgeBase(RecordStore):
     def add_facts(self, facts: Iterable[FactRecord]) -> int:
         """Store facts; a given fact replaces a model's, a likelier one a less likely. Returns the number of changes.
 
-        A fact that was withdrawn stands again, unless it is a model's and the user withdrew it.
+        A fact that was withdrawn stands again, unless it is a model's and the user withdrew it. Raises FactRefused, and
+        then stores nothing, for a record that cannot be a fact.
         """
+        facts = list(facts)
+        for fact in facts:
+            check_fact(fact.predicate, fact.arguments, fact.types)
         with self.transaction():
             refused = self.withdrawn_by_user()
             added = [fact for fact in facts if fact.source is Source.GIVEN or not refused or fact.id not in refused]

@@ -118,6 +118,16 @@ def encode_value(value: Value) -> str:
     return encode_basestring(checked) if isinstance(checked, str) else _COMPACT.encode(checked)
 
 
+def encode_fact_value(value: Any) -> str:
+    """Like `encode_value`, for an argument of a new fact. Raises `ValueRefused` where `fact_refusal` has a reason."""
+    # As nearly all are.
+    if type(value) is str and value.isascii() and len(value) <= LONGEST_TEXT:
+        return encode_basestring(value)
+    if reason := fact_refusal(value):
+        raise ValueRefused(reason)
+    return encode_value(value)
+
+
 def decode_value(text: str) -> Value:
     """The inverse of `encode_value`. Raises ValueError for text that is not a value."""
     return plain_value(load_json(text))

@@ -158,7 +158,6 @@ def import_graphs(
     for name in names:
         paths.update(dict.fromkeys(graph_paths(str(name))))
     intake = FactIntake(kb, "")
-    intake.names_predicates = True
     counts = {"weak": 0, "trivial": 0}
     for path in paths:
         intake.file = str(path)

@@ -100,7 +100,7 @@ def test_what_cannot_be_stored_is_refused_with_its_whole_batch(
     """A refusal names table and column; the records beside the refused one are not written either."""
     with pytest.raises(HapaxError, match=f"^{place}: "):
         fresh_kb.add(table, [record])
-    with pytest.raises(HapaxError, match=r"facts\.arguments"):
+    with pytest.raises(HapaxError, match="argument 1 of is_old"):
         fresh_kb.add_facts([some_fact("fine"), some_fact("\ud83d")])
 
     assert not any(fresh_kb.counts().values())
