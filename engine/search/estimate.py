@@ -70,6 +70,8 @@ from hapax.llm_oracle.protocols import (
     Usage,
 )
 
+LIMITED = Yields(open=Yield(4, 35, 34), keyed=Yield(3, 2.6, 2.3))
+"""Measured on the shipped rules with the embedded model, which knows the facts of its atlas alone."""
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
 """Tokens of an item of a list: number, value, full stop and line end."""
@@ -233,7 +235,7 @@ def estimate_goal(
     Expected: this first round alone. At most: all that the goal may ask within its own limits, because answers may
     raise further questions, which nobody can know before.
     """
-    limits, yields = DemandBudget(), settings.yields
+    limits, yields = DemandBudget(), settings.yields(_usual(models))
     calls = proposed = claims = 0.0
     for need in missing.needs:
         functional, narrowed = need.question.functional, not need.is_opening
@@ -374,7 +376,7 @@ class _Sized(PlanCosts):
     """Expected costs where a question has as many more values as its type has parts."""
 
     def __init__(self, walk: _Walk, rule: Rule) -> None:
-        super().__init__(rule, walk.job.library, walk.job.settings.yields)
+        super().__init__(rule, walk.job.library, walk.job.settings.yields(_usual(walk.job.models)))
         self.limits = walk.job.settings.calls_per_question, walk.job.settings.values_per_call
 
     def yield_of(self, step: SearchStep, bound: Collection[str]) -> Yield:
@@ -388,6 +390,11 @@ class _Sized(PlanCosts):
             size = 1.0 if atom.arguments[-1] == step.variable else size / _parts(last, self.library)
         calls = usual.calls + max(0.0, (size - 1) * usual.proposed / self.limits[1])
         return Yield(calls, usual.proposed * size, usual.accepted * size).within(*self.limits)
+
+
+def _usual(models: Models) -> Yields:
+    """The usual yields: a model that states the predicates that it knows has few values of each."""
+    return Yields() if models.knowledge.identity.knows is None else LIMITED
 
 
 def _parts(data_type: str, library: Library) -> float:

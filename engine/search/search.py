@@ -42,7 +42,7 @@ from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, Se
 from hapax.engine.search.running import WatchedSearch
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, cost_from, plan
+from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
@@ -786,7 +786,7 @@ def _expected_calls(plans: Sequence[SearchPlan], library: Library, settings: Sea
 def _calls_left(rule_search: RuleSearch) -> int:
     """The calls that a rule is expected to need from its current step on."""
     settings, names = rule_search.settings, rule_search.names[:-1]
-    costs = PlanCosts(rule_search.plan.rule, rule_search.library, settings.yields)
+    costs = PlanCosts(rule_search.plan.rule, rule_search.library, settings.yields(Yields()))
     return round(cost_from(rule_search.plan, costs, settings.pool, rows_of(names, rule_search.beams)).calls)
 
 

@@ -202,10 +202,9 @@ class SearchSettings:
         """True if the search follows LINK's released code."""
         return self.compat == "released"
 
-    @property
-    def yields(self) -> Yields:
+    def yields(self, usual: Yields) -> Yields:
         """What questions are expected to take and give within these limits, where no answer is known."""
-        usual, limits = Yields(), (self.calls_per_question, self.values_per_call)
+        limits = self.calls_per_question, self.values_per_call
         return Yields(usual.open.within(*limits), usual.keyed.within(*limits), usual.functional, PASSING)
 
     @property
