@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.probability.answers import Probability, ProbabilityOptions
     from hapax.engine.query_options import QueryOptions
+    from hapax.engine.search.estimate import RunEstimate
     from hapax.engine.search.job import SearchJob
-    from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.withdrawal import FactChange
     from hapax.grammar.explanations import FaultExplanation
@@ -540,7 +540,7 @@ def plan(
     only: str | Sequence[str] = (),
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
-    from hapax.engine.search.plan import plan_run, with_probes
+    from hapax.engine.search.estimate import estimate_run
     from hapax.engine.search.profile_choice import ProfileChooser, settled
     from hapax.engine.search.settings import SearchSettings
     from hapax.llm_oracle.journal import Journal
@@ -551,10 +551,17 @@ def plan(
     # A profile that is not chosen yet is probed by the search; the plan counts these requests.
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
     chosen = chosen_rules(rules, only)
-    prices = price_table(models)
     retry = isinstance(models, BudgetedModels) and models.retry_unusable
-    estimate = plan_run(rules, chosen, kb, models, settled(settings, choice), prices=prices, retry_unusable=retry)
-    return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
+    return estimate_run(
+        rules,
+        chosen,
+        kb,
+        models,
+        settled(settings, choice),
+        prices=price_table(models),
+        retry_unusable=retry,
+        probes=choice.probes,
+    )
 
 
 def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: str | None = None) -> Library:
