@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hapax.kb.connection import reading_uri
-from hapax.kb.rows import ATTEMPTS, RUNS, TABLES
+from hapax.kb.records import ATTEMPTS, RUNS, TABLES
 
 CLOCKS = frozenset({"created", "started", "finished"})
 """Columns with the time of writing."""

@@ -22,8 +22,7 @@ from hapax.grammar.rules import Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
 from hapax.kb import rows, values
-from hapax.kb.connection import translated
-from hapax.kb.records import FactRecord, Source, canonical_text
+from hapax.kb.records import FACTS, FactRecord, Source, canonical_text
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
 
@@ -679,8 +678,8 @@ class _TemporaryFacts:
 
     def add(self, facts: Sequence[tuple[object, ...]], bases: Mapping[int, str]) -> None:
         """Add facts: line, identity, kind and arguments. `bases`: bases of renamed facts, by index in `facts`."""
-        with translated(self._kb.place), self._kb.database.atomic():
-            insert = self._kb.database.conn.executemany
+        with self._kb.transaction():
+            insert = self._kb.connection.executemany
             insert("INSERT INTO temp.imported VALUES (?, ?, ?, ?)", facts)
             # SQLite numbers the rows of the temporary table from 1, in the order of insertion.
             numbered = [(self._count + place + 1, basis) for place, basis in bases.items()]
@@ -753,7 +752,7 @@ class _TemporaryFacts:
                     "JOIN facts AS f ON f.id = i.id GROUP BY f.source"
                 )
             )
-        before = self._kb.database.conn.total_changes
+        before = self._kb.connection.total_changes
         with self._without_renumbering():
             if len(self._kinds) == 1 and not renamed:
                 kind = query("SELECT predicate, types FROM temp.imported_kinds")
@@ -761,7 +760,7 @@ class _TemporaryFacts:
             else:
                 query(_insertion(one_kind=False))
         # In a knowledge base without facts each distinct fact is a change.
-        read = self._kb.database.conn.total_changes - before
+        read = self._kb.connection.total_changes - before
         # Withdrawn facts that are given again stand again. Without any, the list of identities is never sorted.
         if query("SELECT 1 FROM withdrawals WHERE restored IS NULL LIMIT 1"):
             query(
@@ -807,7 +806,7 @@ def _insertion(one_kind: bool) -> str:
     `one_kind`: predicate and types are parameters, which saves the joins of the view, and no fact has a basis.
     """
     # The SQL of `add` with its list of values replaced, so that columns and treatment of conflicts are the same.
-    sql = rows.FACTS.insert(OnConflict.BEST)
+    sql = FACTS.insert(OnConflict.BEST)
     # Matches `(id, predicate, ...) VALUES (?, ?, ...)`.
     found = re.search(r"\(([\w, ]+)\) VALUES \([?, ]+\)", sql)
     if found is None:

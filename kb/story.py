@@ -6,8 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hapax.grammar.terms import Value
-from hapax.kb import rows
-from hapax.kb.records import Assessment, AtomPattern, CallRecord, Candidate, Decision, FactRecord, Question, TypeFact
+from hapax.kb.records import (
+    ASSESSMENTS,
+    PATTERN_INDEX,
+    Assessment,
+    AtomPattern,
+    CallRecord,
+    Candidate,
+    Decision,
+    FactRecord,
+    Question,
+    TypeFact,
+)
 from hapax.kb.store import KnowledgeBase
 
 
@@ -62,7 +72,7 @@ def fact_story(kb: KnowledgeBase, predicate: str, arguments: Sequence[Value], te
         arguments,
         fact,
         tuple(_candidate_story(kb, candidate) for candidate in candidates.values()),
-        tuple(kb.select_in(rows.ASSESSMENTS, "text", texts)),
+        tuple(kb.select_in(ASSESSMENTS, "text", texts)),
         tuple(type_facts),
     )
 
@@ -70,7 +80,7 @@ def fact_story(kb: KnowledgeBase, predicate: str, arguments: Sequence[Value], te
 def _proposals(kb: KnowledgeBase, predicate: str, arguments: tuple[Value, ...]) -> Iterator[Candidate]:
     """Candidates that propose the atom, found through the questions that left one of its arguments open."""
     for pattern, value in _openings(predicate, arguments):
-        index = kb.matching(rows.PATTERN_INDEX, pattern_key=rows.pattern_key(pattern))
+        index = kb.matching(PATTERN_INDEX, pattern_key=pattern.key)
         for question_id in dict.fromkeys(entry.question_id for entry in index):
             for candidate in kb.candidates(question_id):
                 # 2 and Decimal(2) are equal in Python but are different constants.
@@ -97,5 +107,5 @@ def _candidate_story(kb: KnowledgeBase, candidate: Candidate) -> CandidateStory:
         kb.question(candidate.question_id),
         kb.call(candidate.call_id),
         tuple(decisions),
-        tuple(kb.select_in(rows.ASSESSMENTS, "id", scores)),
+        tuple(kb.select_in(ASSESSMENTS, "id", scores)),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hapax.grammar.errors import HapaxError
 from hapax.kb import objects, rows
 from hapax.kb.derived_statements import views
+from hapax.kb.records import RECORD_TABLES
 from hapax.kb.store import KnowledgeBase
 
 
@@ -34,7 +35,7 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
         if strange.reason:
             entry = strange.object
             yield Damage("schema", f"{entry.kind} {entry.name}", strange.reason, " ".join(entry.sql.split())[:200])
-    for table in rows.RECORD_TABLES:
+    for table in RECORD_TABLES:
         yield from _changed_rows(kb, table)
     for name, rowid, parent, _ in kb.query("PRAGMA foreign_key_check"):
         yield Damage(name, f"row {rowid}", f"it refers to a row of {parent} that is not there")
@@ -42,7 +43,7 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
 
 def strange_objects(kb: KnowledgeBase) -> list[objects.StrangeObject]:
     """The tables, indexes, triggers and views that Hapax did not make, or not so, and those that are gone."""
-    connection = kb.database.conn
+    connection = kb.connection
     try:
         made = views(connection)
     except (TypeError, ValueError):

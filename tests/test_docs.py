@@ -189,7 +189,7 @@ def test_the_backend_of_the_models_page_works() -> None:
 @pytest.mark.parametrize("sql", blocks(DOCS / "knowledge-base.md", "sql"))
 def test_queries_of_the_knowledge_base_page_run(sql: str, fresh_kb: KnowledgeBase) -> None:
     """Each query names tables and columns that exist."""
-    assert all(count in (0, None) for row in fresh_kb.database.conn.execute(sql) for count in row)
+    assert all(count in (0, None) for row in fresh_kb.connection.execute(sql) for count in row)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

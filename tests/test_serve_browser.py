@@ -69,7 +69,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kb.add_statements(
             [
                 StatementRecord(
-                    "currency", Distribution.HEAD, "hostile", values, HOSTILE, HOSTILE, HOSTILE, {"steps": [step]}
+                    "currency", Distribution.HEAD, "hostile", values, HOSTILE, HOSTILE, {"steps": [step]}
                 )
             ]
         )

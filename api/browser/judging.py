@@ -23,8 +23,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import atom_text
-from hapax.kb.records import VoteRecord
-from hapax.kb.rows import STATEMENTS
+from hapax.kb.records import STATEMENTS, VoteRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.llm_oracle.prompts import sentence
 

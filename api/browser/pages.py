@@ -47,8 +47,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import statement_text
-from hapax.kb.records import Distribution, RuleRecord, RunRecord, StatementRecord
-from hapax.kb.rows import CANDIDATES, QUESTIONS, STATEMENTS
+from hapax.kb.records import CANDIDATES, QUESTIONS, STATEMENTS, Distribution, RuleRecord, RunRecord, StatementRecord
 from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.word_index import WordMatches

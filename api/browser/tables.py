@@ -221,7 +221,7 @@ def literal(value: object) -> str:
 
 def know_popularity(kb: KnowledgeBase) -> None:
     """Let queries of this knowledge base call `hapax_popularity` on a cell of values."""
-    kb.database.conn.create_function(POPULARITY, 1, popularity, deterministic=True)
+    kb.connection.create_function(POPULARITY, 1, popularity, deterministic=True)
 
 
 def is_by_popularity(wanted: Wanted, page: Page) -> bool:

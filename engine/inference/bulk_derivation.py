@@ -168,7 +168,7 @@ def derive_all(
             atoms = compiled.materialise() if compiled else {}
         results = tuple(deriver.derive(rule, sql_only=engine == "sql") for rule in rules)
         relations.confirm([rule.name for rule in rules])
-        store_words(kb.database.conn, {rule.name: rule_words(rule, library) for rule in rules})
+        store_words(kb.connection, {rule.name: rule_words(rule, library) for rule in rules})
     return DerivationReport(read, seconds, atoms, results)
 
 

@@ -13,10 +13,9 @@ from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, number_of
-from hapax.kb import rows
 from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.loading import is_sayable
-from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
+from hapax.kb.records import FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
 
 Row = tuple[Value, ...]
@@ -53,7 +52,7 @@ class StoredFacts(MutableMapping[Row, FactRecord]):
         """The arguments of at most so many of the given facts."""
         name, _, arity = self._indicator.rpartition("/")
         given = "SELECT rowid FROM facts WHERE predicate = ? AND source = 'given' AND json_array_length(arguments) = ?"
-        stored = self._kb.select(rows.FACTS, f"WHERE facts.rowid IN ({given} LIMIT ?)", [name, int(arity), most])
+        stored = self._kb.select(FACTS, f"WHERE facts.rowid IN ({given} LIMIT ?)", [name, int(arity), most])
         return list(dict.fromkeys([*(fact.arguments for fact in filter(self._counts, stored)), *self._stated]))[:most]
 
     def _counts(self, fact: FactRecord) -> bool:

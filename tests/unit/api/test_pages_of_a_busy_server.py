@@ -33,7 +33,7 @@ def fruit_kb(path: Path, fruits: tuple[str, ...] = FRUITS, run_id: str = "run") 
             goal = {"predicate": "is_sweet", "arguments": [fruit]}
             proof = {"steps": [{"by": "fact", "fact": fact.id, "goal": goal}]}
             for end in Distribution:
-                kb.add_statements([StatementRecord("r", end, run_id, (("A", fruit),), "p", fruit, "t", proof, -1.0)])
+                kb.add_statements([StatementRecord("r", end, run_id, (("A", fruit),), "p", fruit, proof, -1.0)])
 
 
 def test_a_page_does_not_wait_for_the_popularity_of_a_million_rows(

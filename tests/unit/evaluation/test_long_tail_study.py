@@ -39,7 +39,7 @@ def kb() -> KnowledgeBase:
     store.start_run(RunRecord("run", "search", {}, "run", "2026-01-01"))
     statements = [
         StatementRecord(
-            rule, distribution, "run", (("D", f"dish {number}"),), f"{rule} dish {number} is hot", "all is well", "", {}
+            rule, distribution, "run", (("D", f"dish {number}"),), f"{rule} dish {number} is hot", "all is well", {}
         )
         for rule in ("soup", "cake")
         for number in range(9)
@@ -102,7 +102,6 @@ def test_rare_pairs_are_those_of_the_commoner_names() -> None:
             (("D", f"dish {number}"), ("S", f"sauce {number + number % 3}")),
             f"dish {number} has sauce {number + number % 3}",
             "all is well",
-            "",
             {},
         )
         for number in range(12)

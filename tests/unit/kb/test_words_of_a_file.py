@@ -15,7 +15,7 @@ from hapax.kb.word_index import WordIndex
 
 
 def statement(number: int, premise: str) -> StatementRecord:
-    return StatementRecord("r", Distribution.HEAD, "run", (("A", number),), premise, "c", "t", {})
+    return StatementRecord("r", Distribution.HEAD, "run", (("A", number),), premise, "c", {})
 
 
 @pytest.fixture

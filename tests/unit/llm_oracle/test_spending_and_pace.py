@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hapax.engine.search.plan import Range, RoleEstimate, RunEstimate, with_ledger
-from hapax.kb import rows
-from hapax.kb.records import AttemptRecord, Outcome
+from hapax.kb.records import ATTEMPTS, AttemptRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.openai_transport import Concurrency
 from hapax.llm_oracle.budget import Account, Budget, BudgetReached, CallStatistics, Ledger, Price
@@ -47,7 +46,7 @@ def attempts(outcome: Outcome, count: int) -> list[AttemptRecord]:
 def test_repeated_requests_are_expected_again(fresh_kb: KnowledgeBase) -> None:
     """Of 50 requests 40 were answered: 100 calls are expected to take 125 requests, with their tokens and money."""
     kept = [*attempts(Outcome.ANSWERED, 40), *attempts(Outcome.UNUSABLE, 10)]
-    fresh_kb.add(rows.ATTEMPTS, [*kept, *attempts(Outcome.QUEUED, 7), *attempts(Outcome.UNSENT, 3)])
+    fresh_kb.add(ATTEMPTS, [*kept, *attempts(Outcome.QUEUED, 7), *attempts(Outcome.UNSENT, 3)])
     need = RoleEstimate(MODEL, Range(100, 110), Range(500, 600), (1.0, 2.0))
     other = RoleEstimate("frequency", Range(9, 9))
     estimate = RunEstimate((), {"critic": need, "likelihood": other})
