@@ -13,7 +13,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom
-from hapax.kb.records import PredicateRecord, RunRecord
+from hapax.kb.records import PREDICATES, RULES, PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
 from hapax.llm_oracle.backends.identities import teachers_of
@@ -30,7 +30,7 @@ def with_stored_predicates(theory: Theory, *, thorough: bool = False) -> Theory:
     `thorough`: also those that facts alone have, under the name of another predicate with more or fewer arguments. To
     find them, all facts are read.
     """
-    stored = {record.indicator: record for record in theory.kb.predicates()}
+    stored = {record.indicator: record for record in theory.kb.select(PREDICATES)}
     signatures = []
     for signature in theory.library.completed().signatures:
         templates = _templates(stored.get(signature.indicator)) or signature.templates
@@ -89,7 +89,7 @@ def stored_rule(kb: KnowledgeBase, name: str, library: Library) -> Rule | None:
 
     None if there is no such rule, or if the library does not know all of its predicates.
     """
-    text = next((record.text for record in kb.rules() if record.name == name), None)
+    text = next((record.text for record in kb.select(RULES) if record.name == name), None)
     try:
         rule = library.rule(name) if text is None else parse_library([(f"rule {name}", text)]).rules[0]
     except (HapaxError, IndexError):

@@ -28,7 +28,7 @@ from hapax.kb import values
 from hapax.kb.csv_text import escaped, is_harmless, text_cell, write_rows
 from hapax.kb.foreign_files import LONGEST_CELL, text_lines
 from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts, short, some
-from hapax.kb.records import FactRecord
+from hapax.kb.records import PREDICATES, FactRecord
 from hapax.kb.store import KnowledgeBase
 
 # `1876`, `-3.5` and `1.5E+30` are numbers; `007`, `+1`, `.5` and `1e5` stay texts.
@@ -307,7 +307,7 @@ def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str |
 
 def _refuse_unknown(kb: KnowledgeBase, predicate: str) -> None:
     """Raise HapaxError for a predicate without facts, unless a rule file declared it and it merely has none yet."""
-    if any(predicate in (declared.name, declared.indicator) for declared in kb.predicates()):
+    if any(predicate in (declared.name, declared.indicator) for declared in kb.select(PREDICATES)):
         return
     counts = kb.fact_counts()
     # Reversed, so that of several arities of a name the smallest stays.

@@ -22,7 +22,7 @@ from hapax.grammar.rules import Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
 from hapax.kb import rows, values
-from hapax.kb.records import FACTS, FactRecord, Source, canonical_text
+from hapax.kb.records import FACTS, PREDICATES, FactRecord, Source, canonical_text
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
 
@@ -179,7 +179,7 @@ class FactIntake:
         """True if the file itself says where its predicates stand. Otherwise its first column may be anything."""
         self._kb = kb
         self._checks = _Checks(self._rules.library, self._rules.strict)
-        self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
+        self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
         self._waiting: list[tuple[object, ...]] = []
         self._waiting_bases: dict[int, str] = {}
         """The file's own spelling of renamed facts, by their places in `_waiting`."""

@@ -16,7 +16,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb import rows, values
 from hapax.kb.connection import reading_uri, sweep, translated
-from hapax.kb.records import RECORD_TABLES, TABLES, FactRecord
+from hapax.kb.records import PREDICATES, RECORD_TABLES, TABLES, FactRecord
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import INDEX_PROOFS, INDEX_REVISABLE, KnowledgeBase
 
@@ -144,7 +144,7 @@ def _rejected(kb: KnowledgeBase) -> Iterator[Conflict]:
 def _functional_conflicts(kb: KnowledgeBase) -> tuple[Conflict, ...]:
     """Functional predicates with more than one value for the same other arguments."""
     groups: dict[tuple[str, tuple[Value, ...]], list[FactRecord]] = {}
-    for predicate in kb.predicates():
+    for predicate in kb.select(PREDICATES):
         if predicate.kind == "functional":
             for fact in kb.facts(predicate.indicator):
                 groups.setdefault((fact.predicate, fact.arguments[:-1]), []).append(fact)

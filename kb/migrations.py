@@ -29,6 +29,7 @@ def m001_schema(db: Database) -> None:
         db.conn.execute(f"DROP TABLE {name}")
         db.conn.execute(f"ALTER TABLE new_{name} RENAME TO {name}")
     db.conn.execute("PRAGMA legacy_alter_table = OFF")
+    db.conn.execute("DROP TABLE question_patterns")
     for strange in objects.strange_objects(db.conn):
         if strange.is_gone:  # an index or a trigger that was dropped with its table, or a new one
             db.conn.execute(strange.object.sql)

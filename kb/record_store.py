@@ -112,8 +112,11 @@ class RecordStore:
             "command again."
         )
 
-    def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict = OnConflict.KEEP) -> int:
-        """Write records in one transaction; returns the number of new or changed rows of the main table."""
+    def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict | None = None) -> int:
+        """Write records in one transaction; returns the number of new or changed rows of the main table.
+
+        `on_conflict`: what happens to those whose key exists; None: what the table says.
+        """
         records = list(records)
         if not records:
             return 0
@@ -121,7 +124,7 @@ class RecordStore:
         with self.transaction():
             for part in table.tables:
                 rows = [part.row(record) for record in records]
-                changed.append(self.write(part.insert(on_conflict), rows))
+                changed.append(self.write(part.insert(on_conflict or table.on_conflict), rows))
         return changed[0]
 
     def select(self, table: TableSchema[R], condition: str = "", parameters: Sequence[object] = ()) -> list[R]:

@@ -18,7 +18,7 @@ from hapax.grammar.rules import PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import StatementText
 from hapax.kb import system, values
-from hapax.kb.rows import Bindings, Codec, Json, Probability, Score, TableSchema, Tree, text_cell
+from hapax.kb.rows import Bindings, Codec, Json, OnConflict, Probability, Score, TableSchema, Tree, text_cell
 from hapax.kb.values import writer
 
 
@@ -77,11 +77,6 @@ class AtomPattern:
 
     predicate: str
     arguments: tuple[Value | None, ...]
-
-    @property
-    def key(self) -> str:
-        """Key of the pattern among the patterns of questions."""
-        return content_id("pattern", self.predicate, list(self.arguments))
 
 
 def _encode_patterns(patterns: tuple[AtomPattern, ...]) -> str:
@@ -148,25 +143,6 @@ class QuestionRow(Question):
 QUESTIONS = TableSchema.of("questions", QuestionRow, preferred=("calls", "exhausted"))
 
 
-@dataclass(frozen=True, slots=True)
-class PatternRow:
-    """Index entry from an atom with a free position to a question that asked for it."""
-
-    question_id: str
-    position: int
-    predicate: str
-    pattern_key: str
-
-
-PATTERN_INDEX = TableSchema.of(
-    "question_patterns",
-    PatternRow,
-    ("question_id", "position"),
-    references={"question_id": "questions.id"},
-    indexes=("pattern_key",),
-)
-
-
 NO_USABLE_REPLY = "no usable reply: "
 """Begins the field `refused` of a response if no attempt of the request brought an answer; the reason follows."""
 
@@ -196,7 +172,9 @@ class CallRecord:
 
 
 # The first answer stays, as in `KnowledgeBase.record_calls`.
-CALLS = TableSchema.of("calls", CallRecord, ("request_id",), preferred=("-created",), disagreement="response")
+CALLS = TableSchema.of(
+    "calls", CallRecord, ("request_id",), preferred=("-created",), disagreement="response", on_conflict=OnConflict.KEEP
+)
 
 
 class Outcome(StrEnum):
@@ -268,6 +246,7 @@ CANDIDATES = TableSchema.of(
     Candidate,
     references={"question_id": "questions.id", "call_id": "calls.request_id"},
     indexes=("question_id",),
+    on_conflict=OnConflict.KEEP,
 )
 
 
@@ -293,7 +272,11 @@ class Assessment:
 
 
 ASSESSMENTS = TableSchema.of(
-    "assessments", Assessment, disagreement="score", references={"call_id": "calls.request_id"}
+    "assessments",
+    Assessment,
+    disagreement="score",
+    references={"call_id": "calls.request_id"},
+    on_conflict=OnConflict.KEEP,
 )
 
 
@@ -330,6 +313,7 @@ DECISIONS = TableSchema.of(
     Decision,
     references={"run_id": "runs.id", "rule": "rules.name"},
     indexes=("subject", "run_id, gate"),
+    on_conflict=OnConflict.KEEP,
 )
 
 
@@ -373,6 +357,7 @@ FACTS = TableSchema.of(
     references={"candidate_id": "candidates.id", "run_id": "runs.id"},
     # Few facts of an import have a candidate.
     indexes=("predicate", "candidate_id WHERE candidate_id IS NOT NULL"),
+    on_conflict=OnConflict.BEST,
 )
 
 
@@ -398,6 +383,7 @@ TYPE_FACTS = TableSchema.of(
     side=CONSTANTS,
     references={"constant_id": "constants.constant_id"},
     indexes=("data_type",),
+    on_conflict=OnConflict.BEST,
 )
 
 
@@ -413,7 +399,7 @@ class ProfileRecord:
     scores: Json
 
 
-PROFILES = TableSchema.of("model_profiles", ProfileRecord, ("model",))
+MODEL_PROFILES = TableSchema.of("model_profiles", ProfileRecord, ("model",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,7 +436,9 @@ class RuleTextRecord:
         return content_id("rule text", self.text)
 
 
-RULE_TEXTS = TableSchema.of("rule_texts", RuleTextRecord, ("name",), also=("checksum",), disagreement="text")
+RULE_TEXTS = TableSchema.of(
+    "rule_texts", RuleTextRecord, ("name",), also=("checksum",), disagreement="text", on_conflict=OnConflict.KEEP
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -598,7 +586,7 @@ class DenialRecord:
         return content_id("denial", self.predicate, list(self.arguments))
 
 
-DENIALS = TableSchema.of("denials", DenialRecord, indexes=("predicate",))
+DENIALS = TableSchema.of("denials", DenialRecord, indexes=("predicate",), on_conflict=OnConflict.KEEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -622,61 +610,33 @@ class ConflictRecord:
 CONFLICTS = TableSchema.of("conflicts", ConflictRecord, indexes=("run_id",))
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal(FactRecord):
     """A fact that no longer stands, as it was stored, with the reason, the author and the times (ISO 8601, UTC).
 
     `author`: `user`, the name of a gate, `calibration` or `another program`. A search never brings back what the user
     withdrew. `restored`: when the fact came back; None while it is withdrawn.
     """
 
-    predicate: str
-    arguments: tuple[Value, ...]
-    types: tuple[str, ...]
-    source: Source
     reason: str
     author: str
     withdrawn: str
-    probability: Probability | None = None
-    candidate_id: str | None = None
-    run_id: str | None = None
-    basis: str | None = None
     restored: str | None = None
 
     @classmethod
     def of(cls, fact: FactRecord, reason: str, author: str, withdrawn: str) -> Withdrawal:
         """The withdrawal of a fact at a time."""
-        return cls(
-            fact.predicate,
-            fact.arguments,
-            fact.types,
-            fact.source,
-            reason,
-            author,
-            withdrawn,
-            fact.probability,
-            fact.candidate_id,
-            fact.run_id,
-            fact.basis,
-        )
+        stored = {name: getattr(fact, name) for name in FACTS.columns}
+        return cls(**stored, reason=reason, author=author, withdrawn=withdrawn)
+
+    @property
+    def fact_id(self) -> str:
+        return self.id
 
     @property
     def fact(self) -> FactRecord:
         """The fact as it was stored."""
-        return FactRecord(
-            self.predicate,
-            self.arguments,
-            self.types,
-            self.source,
-            self.probability,
-            self.candidate_id,
-            self.run_id,
-            self.basis,
-        )
-
-    @property
-    def fact_id(self) -> str:
-        return self.fact.id
+        return FactRecord(**{name: getattr(self, name) for name in FACTS.columns})
 
     @property
     def atom(self) -> str:
@@ -686,7 +646,7 @@ class Withdrawal:
     def to_json(self) -> dict[str, str]:
         """Id and atom of the fact, author, time and reason."""
         return {
-            "fact": self.fact.id,
+            "fact": self.id,
             "atom": self.atom,
             "author": self.author,
             "withdrawn": self.withdrawn,
@@ -702,7 +662,12 @@ class Withdrawal:
 
 # A withdrawal that either file undid is undone.
 WITHDRAWALS = TableSchema.of(
-    "withdrawals", Withdrawal, ("fact_id", "withdrawn"), preferred=("restored",), indexes=("predicate",)
+    "withdrawals",
+    Withdrawal,
+    ("fact_id", "withdrawn"),
+    preferred=("restored",),
+    indexes=("predicate",),
+    on_conflict=OnConflict.KEEP,
 )
 
 
@@ -838,7 +803,7 @@ class DrawnItem:
     draw: float
 
 
-DRAWN_ITEMS = TableSchema.of("drawn_items", DrawnItem, ("salt", "item_id"))
+DRAWN_ITEMS = TableSchema.of("drawn_items", DrawnItem, ("salt", "item_id"), on_conflict=OnConflict.KEEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -869,7 +834,6 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     PREDICATES,
     TYPE_FACTS,
     QUESTIONS,
-    PATTERN_INDEX,
     CALLS,
     ATTEMPTS,
     CANDIDATES,
@@ -878,7 +842,7 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     FACTS,
     STATEMENTS,
     VOTES,
-    PROFILES,
+    MODEL_PROFILES,
     RULE_TEXTS,
     DENIALS,
     CONFLICTS,

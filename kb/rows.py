@@ -128,15 +128,24 @@ def _codec(hint: Any) -> tuple[Codec, bool]:
     return Codec(lambda member: hint(member).value, hint), False  # an enumeration of texts
 
 
+class OnConflict(StrEnum):
+    """Treatment of a row whose key exists already."""
+
+    KEEP = "keep"  # the first row stays
+    REPLACE = "replace"  # the last row stays
+    BEST = "best"  # the greater row stays, in the table's order
+
+
 @dataclass(frozen=True, eq=False)
 class TableSchema(Generic[R]):
     """Description of a table.
 
     `columns` are named like the record's fields, and those in `optional` may be NULL; `computed` columns are properties
-    of the record. `preferred` columns decide first between two rows with one key: the greatest value wins and NULL
-    loses, after a leading `-` the smallest wins. Two rows with one key contradict each other if they differ in
-    `disagreement`. `side` is a table with further fields of the record under the same key. `references`: other table
-    and column by column, as `rules.name`. `indexes`: the columns of each index, and a condition if it has one.
+    of the record. `on_conflict`: what writing does to a row with the key of a new one. Of two files' rows with one key
+    `preferred` columns decide first: the greatest value wins and NULL loses, after a leading `-` the smallest wins. Two
+    such rows contradict each other if they differ in `disagreement`. `side` is a table with further fields of the
+    record under the same key. `references`: other table and column by column, as `rules.name`. `indexes`: the columns
+    of each index, and a condition if it has one.
     """
 
     name: str
@@ -145,6 +154,7 @@ class TableSchema(Generic[R]):
     columns: Mapping[str, Codec]
     optional: frozenset[str]
     computed: tuple[str, ...] = ()
+    on_conflict: OnConflict = OnConflict.REPLACE
     preferred: tuple[str, ...] = ()
     disagreement: str | None = None
     side: TableSchema[Any] | None = None
@@ -217,26 +227,19 @@ class TableSchema(Generic[R]):
 
     def row(self, record: R) -> tuple[SqlValue, ...]:
         """The record's cells in the order of `all_columns`. Raises `ValueRefused`, which names table and column."""
-        try:
-            cells = [None if (value := getattr(record, name)) is None else code(value) for name, code in self._encoders]
-        except values.ValueRefused:
-            raise self._refused(record) from None
+        cells: list[SqlValue] = []
+        for name, encode in self._encoders:
+            value = getattr(record, name)
+            try:
+                cells.append(None if value is None else encode(value))
+            except values.ValueRefused as error:
+                raise values.ValueRefused(f"{self.name}.{name}: {error}") from None
         # Identities come last: hashing would fail without a reason on a value that its codec refuses with one.
         return (*[getattr(record, name) for name in self.computed], *cells)
 
     @cached_property
     def _encoders(self) -> tuple[tuple[str, Callable[[Any], SqlValue]], ...]:
         return tuple((name, codec.encode) for name, codec in self.columns.items())
-
-    def _refused(self, record: R) -> values.ValueRefused:
-        """The error for the record's first faulty cell, found again here so that writing good records stays fast."""
-        for name, encode in self._encoders:
-            value = getattr(record, name)
-            try:
-                _ = None if value is None else encode(value)
-            except values.ValueRefused as error:
-                return values.ValueRefused(f"{self.name}.{name}: {error}")
-        raise AssertionError("refused a cell that can be written")
 
     @property
     def select(self) -> str:
@@ -314,11 +317,3 @@ class TableSchema(Generic[R]):
         # NULL compares with nothing; -9e999 is SQLite's minus infinity, below every text and number.
         new, old = f"coalesce(excluded.{name}, -9e999)", f"coalesce({self.name}.{name}, -9e999)"
         return (old, new) if column.startswith("-") else (new, old)
-
-
-class OnConflict(StrEnum):
-    """Treatment of a row whose key exists already."""
-
-    KEEP = "keep"  # the first row stays
-    REPLACE = "replace"  # the last row stays
-    BEST = "best"  # the greater row stays, in the table's order

@@ -28,23 +28,17 @@ from hapax.kb.records import (
     CALLS,
     CANDIDATES,
     CERTIFICATES,
-    CONFLICTS,
     DECISIONS,
     DENIALS,
     DRAWN_ITEMS,
     FACTS,
     JUDGING_DRAWS,
     LABELS,
-    PATTERN_INDEX,
-    PREDICATES,
-    PROFILES,
     QUESTIONS,
     RULE_TEXTS,
-    RULES,
     RUNS,
     STATEMENTS,
     TABLES,
-    TYPE_FACTS,
     VOTES,
     WITHDRAWALS,
     Assessment,
@@ -53,7 +47,6 @@ from hapax.kb.records import (
     CallRecord,
     Candidate,
     CertificateRecord,
-    ConflictRecord,
     Decision,
     DenialRecord,
     Distribution,
@@ -62,19 +55,14 @@ from hapax.kb.records import (
     FactRecord,
     JudgingDraw,
     Outcome,
-    PatternRow,
-    PredicateRecord,
-    ProfileRecord,
     Question,
     QuestionRow,
     QuestionState,
-    RuleRecord,
     RuleTextRecord,
     RunRecord,
     Source,
     StatementPlace,
     StatementRecord,
-    TypeFact,
     VerdictCount,
     VoteRecord,
     Withdrawal,
@@ -239,10 +227,6 @@ class KnowledgeBase(RecordStore):
 
     # -- runs
 
-    def start_run(self, run: RunRecord) -> None:
-        """Record that a run began, or continues."""
-        self.add(RUNS, [run], OnConflict.REPLACE)
-
     def finish_run(self, run_id: str, status: str = "done", summary: Mapping[str, Any] | None = None) -> None:
         """Record how a run ended. Raises HapaxError for a run that was never started."""
         summary_text = rows.TREE.encode(summary or {})
@@ -263,24 +247,7 @@ class KnowledgeBase(RecordStore):
         """Runs in the order they were first started."""
         return self.matching(RUNS, fingerprint=fingerprint)
 
-    def run(self, run_id: str) -> RunRecord | None:
-        return self.first(RUNS, id=run_id)
-
     # -- rules and predicates
-
-    def add_rules(self, rules: Iterable[RuleRecord]) -> None:
-        """Store rules as their library writes them now, replacing earlier wordings of the same names."""
-        self.add(RULES, rules, OnConflict.REPLACE)
-
-    def rules(self) -> list[RuleRecord]:
-        return self.select(RULES)
-
-    def add_predicates(self, predicates: Iterable[PredicateRecord]) -> None:
-        """Store predicates as their library declares them now."""
-        self.add(PREDICATES, predicates, OnConflict.REPLACE)
-
-    def predicates(self) -> list[PredicateRecord]:
-        return self.select(PREDICATES)
 
     def set_rule_texts(self, texts: Iterable[RuleTextRecord]) -> None:
         """Store the rule files that are used from now on, instead of those before."""
@@ -377,7 +344,7 @@ class KnowledgeBase(RecordStore):
         """All requests that left for servers, in the order they were first written."""
         if self._attempt_log is not None:
             self._attempt_log.flush()
-            self.add(ATTEMPTS, self._attempt_log.taken(), OnConflict.REPLACE)
+            self.add(ATTEMPTS, self._attempt_log.taken())
         return self.select(ATTEMPTS)
 
     def attempt_counts(self) -> dict[str | None, int]:
@@ -472,22 +439,17 @@ class KnowledgeBase(RecordStore):
 
     def add_questions(self, questions: Iterable[Question]) -> None:
         """Store questions; one that is known keeps its state."""
-        self._write_questions(((question, QuestionState()) for question in questions), OnConflict.KEEP)
+        self.set_question_states(((question, QuestionState()) for question in questions), OnConflict.KEEP)
 
-    def set_question_states(self, states: Iterable[tuple[Question, QuestionState]]) -> None:
+    def set_question_states(
+        self, states: Iterable[tuple[Question, QuestionState]], on_conflict: OnConflict = OnConflict.REPLACE
+    ) -> None:
         """Store questions with their states, replacing earlier states."""
-        self._write_questions(states, OnConflict.REPLACE)
-
-    def _write_questions(self, states: Iterable[tuple[Question, QuestionState]], on_conflict: OnConflict) -> None:
-        questions, patterns = [], []
+        records = []
         for question, state in states:
             asked = (question.patterns, question.data_type, question.functional)
-            questions.append(QuestionRow(*asked, state.calls, state.calls_without_acceptance, state.exhausted))
-            for position, pattern in enumerate(question.patterns):
-                patterns.append(PatternRow(question.id, position, pattern.predicate, pattern.key))
-        with self.transaction():
-            self.add(QUESTIONS, questions, on_conflict)
-            self.add(PATTERN_INDEX, patterns)
+            records.append(QuestionRow(*asked, state.calls, state.calls_without_acceptance, state.exhausted))
+        self.add(QUESTIONS, records, on_conflict)
 
     def question_state(self, question: Question) -> QuestionState:
         """State of a question; one never asked has no calls."""
@@ -506,10 +468,6 @@ class KnowledgeBase(RecordStore):
         """All questions, in the order they were first asked."""
         return [row.question for row in self.select(QUESTIONS)]
 
-    def add_candidates(self, candidates: Iterable[Candidate]) -> int:
-        """Store values that models proposed; returns the number of new ones."""
-        return self.add(CANDIDATES, candidates)
-
     def candidates(self, question: Question | str) -> list[Candidate]:
         """All candidates of a question (or question id), in the order they were proposed."""
         return self.matching(CANDIDATES, question_id=question if isinstance(question, str) else question.id)
@@ -526,13 +484,7 @@ class KnowledgeBase(RecordStore):
         sql = "SELECT coalesce(max(number), 0) FROM (SELECT count(*) AS number FROM candidates GROUP BY question_id)"
         return int(self.connection.execute(sql).fetchone()[0])
 
-    def candidate(self, candidate_id: str) -> Candidate | None:
-        return self.first(CANDIDATES, id=candidate_id)
-
     # -- assessments and decisions
-
-    def add_assessments(self, assessments: Iterable[Assessment]) -> int:
-        return self.add(ASSESSMENTS, assessments)
 
     def assessments(self, texts: Iterable[str], measure: str, model: str) -> dict[str, Assessment]:
         """Known scores of the texts under one model, by text."""
@@ -543,9 +495,6 @@ class KnowledgeBase(RecordStore):
         """Names of the models with stored scores of this measure."""
         sql = "SELECT DISTINCT model FROM assessments WHERE measure = ? ORDER BY model"
         return [model for (model,) in self.query(sql, (measure,))]
-
-    def add_decisions(self, decisions: Iterable[Decision]) -> int:
-        return self.add(DECISIONS, decisions)
 
     def decisions(
         self, *, subject: str | None = None, run_id: str | None = None, gate: str | None = None
@@ -581,7 +530,7 @@ class KnowledgeBase(RecordStore):
             refused = self.withdrawn_by_user()
             added = [fact for fact in facts if fact.source is Source.GIVEN or not refused or fact.id not in refused]
             self._restored(fact.id for fact in added)
-            return self.add(FACTS, added, OnConflict.BEST)
+            return self.add(FACTS, added)
 
     def facts(self, predicate: str | None = None) -> list[FactRecord]:
         """All facts, or those of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
@@ -653,9 +602,9 @@ class KnowledgeBase(RecordStore):
         """Undo withdrawals: the facts stand again as they were. Returns the number of facts that were withdrawn."""
         with self.transaction():
             wanted = set(fact_ids)
-            facts = {item.fact.id: item.fact for item in self.withdrawals() if item.fact.id in wanted}
+            facts = {item.id: item.fact for item in self.withdrawals() if item.id in wanted}
             self._restored(facts)
-            self.add(FACTS, facts.values(), OnConflict.BEST)
+            self.add(FACTS, facts.values())
         return len(facts)
 
     def _restored(self, fact_ids: Iterable[str]) -> None:
@@ -719,18 +668,7 @@ class KnowledgeBase(RecordStore):
             [(now, statement.key) for statement in statements],
         )
 
-    def add_type_facts(self, type_facts: Iterable[TypeFact]) -> int:
-        return self.add(TYPE_FACTS, type_facts, OnConflict.BEST)
-
-    def type_facts(self, constant: Value | None = None, data_type: str | None = None) -> list[TypeFact]:
-        identity = None if constant is None else content_id("constant", constant)
-        return self.matching(TYPE_FACTS, constant_id=identity, data_type=data_type)
-
     # -- denials and conflicts
-
-    def add_denials(self, denials: Iterable[DenialRecord]) -> int:
-        """Store atoms that a critic denied; the first record of an atom stays."""
-        return self.add(DENIALS, denials)
 
     def denials(self, predicate: str | None = None) -> list[DenialRecord]:
         """The denied atoms, or those of a predicate by indicator."""
@@ -738,21 +676,13 @@ class KnowledgeBase(RecordStore):
         found = self.matching(DENIALS, predicate=name or None)
         return [denial for denial in found if not arity or str(len(denial.arguments)) == arity]
 
-    def add_conflicts(self, conflicts: Iterable[ConflictRecord]) -> int:
-        """Store conflicts; that of a run which is resumed replaces its earlier record."""
-        return self.add(CONFLICTS, conflicts, OnConflict.REPLACE)
-
-    def conflicts(self, run_id: str | None = None) -> list[ConflictRecord]:
-        """The conflicts that searches decided, or those of one run."""
-        return self.matching(CONFLICTS, run_id=run_id)
-
     # -- statements and votes on them
 
     def add_statements(self, statements: Iterable[StatementRecord]) -> int:
         """Store derived statements, one row for each run and distribution; a later record replaces an earlier one."""
         records = list(statements)
         with self.transaction():
-            changed = self.add(STATEMENTS, records, OnConflict.REPLACE)
+            changed = self.add(STATEMENTS, records)
             self._index_proofs([record.key for record in records])
         return changed
 
@@ -818,9 +748,6 @@ class KnowledgeBase(RecordStore):
         by_key = {statement.key: statement for statement in found}
         return [by_key[place.key] for place in places]
 
-    def add_votes(self, votes: Iterable[VoteRecord]) -> None:
-        self.add(VOTES, votes, OnConflict.REPLACE)
-
     def votes(self, statement_id: str | None = None) -> list[VoteRecord]:
         return self.matching(VOTES, statement_id=statement_id)
 
@@ -845,14 +772,6 @@ class KnowledgeBase(RecordStore):
 
     # -- prompt profiles
 
-    def set_profile(self, record: ProfileRecord) -> None:
-        """Store the prompt profile of a model in the place of an earlier one."""
-        self.add(PROFILES, [record], OnConflict.REPLACE)
-
-    def profile(self, model: str) -> ProfileRecord | None:
-        """The prompt profile that was chosen for a model, by NAME@REVISION."""
-        return self.first(PROFILES, model=model)
-
     def first_knowledge_call(self, model: str) -> CallRecord | None:
         """The oldest answer of a model in the role knowledge."""
         sql = "SELECT request_id FROM calls WHERE model = ? AND role = 'knowledge' ORDER BY rowid LIMIT 1"
@@ -861,10 +780,6 @@ class KnowledgeBase(RecordStore):
 
     # -- labels, calibrations and certificates
 
-    def add_labels(self, labels: Iterable[FactLabel]) -> int:
-        """Store labels of facts; a later label of the same source replaces an earlier one."""
-        return self.add(LABELS, labels, OnConflict.REPLACE)
-
     def replace_labels(self, source: str, labels: Sequence[FactLabel], asked: Collection[str] | None = None) -> None:
         """Store the labels of a source in the place of its earlier ones; only of the facts `asked` about, if given."""
         known = {label.id for label in labels}
@@ -872,40 +787,20 @@ class KnowledgeBase(RecordStore):
             for label in self.labels(source):
                 if label.id not in known and (asked is None or label.fact_id in asked):
                     self.write("DELETE FROM fact_labels WHERE id = ?", [(label.id,)])
-            self.add_labels(labels)
+            self.add(LABELS, labels)
 
     def labels(self, source: str | None = None) -> list[FactLabel]:
         """The labels of facts, or those of one source."""
         return self.matching(LABELS, source=source)
 
-    def set_calibration(self, record: CalibrationRecord) -> None:
-        """Store what a critic's scores are worth in the place of an earlier calibration."""
-        self.add(CALIBRATIONS, [record], OnConflict.REPLACE)
-
     def calibrations(self) -> list[CalibrationRecord]:
         return self.select(CALIBRATIONS)
-
-    def calibration(self, critic: str) -> CalibrationRecord | None:
-        """The calibration of a critic, by NAME@REVISION."""
-        return self.first(CALIBRATIONS, critic=critic)
-
-    def add_certificates(self, certificates: Iterable[CertificateRecord]) -> int:
-        """Store certificates; that of a run which is resumed replaces its earlier record."""
-        return self.add(CERTIFICATES, certificates, OnConflict.REPLACE)
 
     def certificates(self, run_id: str | None = None) -> list[CertificateRecord]:
         """All certificates, or those of a run."""
         return self.matching(CERTIFICATES, run_id=run_id)
 
     # -- draws of items to judge
-
-    def judging_draw(self, kind: str) -> JudgingDraw | None:
-        """The draw of facts or statements that `votes next` has begun."""
-        return self.first(JUDGING_DRAWS, kind=kind)
-
-    def drawn_items(self, draw: JudgingDraw) -> list[DrawnItem]:
-        """All items of a draw, whether they were given out yet or not."""
-        return self.matching(DRAWN_ITEMS, salt=draw.salt)
 
     def set_judging_draw(self, draw: JudgingDraw, items: Iterable[DrawnItem]) -> None:
         """Store a draw in the place of an earlier one of its kind; items that it has already stay as they are."""
@@ -915,7 +810,7 @@ class KnowledgeBase(RecordStore):
                 " AND salt <> ?",
                 (draw.kind, draw.salt),
             )
-            self.add(JUDGING_DRAWS, [draw], OnConflict.REPLACE)
+            self.add(JUDGING_DRAWS, [draw])
             self.add(DRAWN_ITEMS, items)
 
     # -- all tables

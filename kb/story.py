@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from hapax.grammar.terms import Value
 from hapax.kb.records import (
     ASSESSMENTS,
-    PATTERN_INDEX,
+    CANDIDATES,
+    PATTERNS,
+    QUESTIONS,
+    TYPE_FACTS,
     Assessment,
     AtomPattern,
     CallRecord,
@@ -17,6 +20,7 @@ from hapax.kb.records import (
     FactRecord,
     Question,
     TypeFact,
+    content_id,
 )
 from hapax.kb.store import KnowledgeBase
 
@@ -62,11 +66,11 @@ def fact_story(kb: KnowledgeBase, predicate: str, arguments: Sequence[Value], te
     fact = kb.fact(predicate, arguments)
     candidates = {candidate.id: candidate for candidate in _proposals(kb, predicate, arguments)}
     # The fact names its candidate even if no question can be found under its present pattern.
-    if fact and fact.candidate_id and (origin := kb.candidate(fact.candidate_id)):
+    if fact and fact.candidate_id and (origin := kb.first(CANDIDATES, id=fact.candidate_id)):
         candidates = {origin.id: origin} | candidates
     type_facts: list[TypeFact] = []
     for argument in dict.fromkeys(arguments):
-        type_facts += kb.type_facts(argument)
+        type_facts += kb.matching(TYPE_FACTS, constant_id=content_id("constant", argument))
     return FactStory(
         predicate,
         arguments,
@@ -80,9 +84,10 @@ def fact_story(kb: KnowledgeBase, predicate: str, arguments: Sequence[Value], te
 def _proposals(kb: KnowledgeBase, predicate: str, arguments: tuple[Value, ...]) -> Iterator[Candidate]:
     """Candidates that propose the atom, found through the questions that left one of its arguments open."""
     for pattern, value in _openings(predicate, arguments):
-        index = kb.matching(PATTERN_INDEX, pattern_key=pattern.key)
-        for question_id in dict.fromkeys(entry.question_id for entry in index):
-            for candidate in kb.candidates(question_id):
+        # As it is written in the list of a question's patterns.
+        written = str(PATTERNS.encode((pattern,)))[1:-1]
+        for row in kb.select(QUESTIONS, "WHERE instr(patterns, ?)", [written]):
+            for candidate in kb.candidates(row.id):
                 # 2 and Decimal(2) are equal in Python but are different constants.
                 if type(candidate.value) is type(value) and candidate.value == value:
                     yield candidate

@@ -11,7 +11,7 @@ from typing import Any
 
 from hapax.api.browser.judging import Judging
 from hapax.grammar.errors import HapaxError
-from hapax.kb import asking, connection, rows, spill, system
+from hapax.kb import asking, connection, spill, system
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.records import CALLS, VOTES, AttemptRecord, CallRecord, Outcome
 from hapax.kb.store import KnowledgeBase
@@ -156,7 +156,7 @@ def votes_overwritten_by_a_second_tab() -> None:
         with KnowledgeBase(judging.database) as kb, kb.transaction():
             own = [record for record in kb.votes() if record.voter == voter and record not in before]
             kb.write("DELETE FROM votes WHERE id IS NOT ?", [(None,)])
-            kb.add(VOTES, [*before, *own], rows.OnConflict.REPLACE)
+            kb.add(VOTES, [*before, *own])
         return replaced
 
     Judging.vote = vote  # type: ignore[method-assign]

@@ -27,7 +27,7 @@ import hapax
 from hapax.api.agent_tools import AskingModels
 from hapax.api.browser.serving import http_server
 from hapax.api.browsing import Allowed, browser_server
-from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
+from hapax.kb.records import RUNS, Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -62,16 +62,12 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
     run("search", folder / "money.rules", *models, "--db", folder / "kb.db", "--no-progress", *EVERY_END)
     with KnowledgeBase(folder / "kb.db") as kb:
-        kb.start_run(RunRecord("hostile", "import", {}, "f", "2026-01-01", status="done"))
+        kb.add(RUNS, [RunRecord("hostile", "import", {}, "f", "2026-01-01", status="done")])
         kb.add_facts([FactRecord("is_a_city_in", (HOSTILE, "Norway"), ("City", "Country"), Source.GIVEN)])
         step = {"goal": {"predicate": "is_a_city_in", "arguments": [HOSTILE, "Norway"]}, "by": "fact"}
         values = (("A", HOSTILE), ("C", "Norway"), ("B", "Norwegian krone"))
         kb.add_statements(
-            [
-                StatementRecord(
-                    "currency", Distribution.HEAD, "hostile", values, HOSTILE, HOSTILE, {"steps": [step]}
-                )
-            ]
+            [StatementRecord("currency", Distribution.HEAD, "hostile", values, HOSTILE, HOSTILE, {"steps": [step]})]
         )
     return folder / "kb.db"
 

@@ -22,7 +22,7 @@ from hapax.grammar.terms import Constant, Value, Variable
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
 from hapax.kb.loading import is_sayable
-from hapax.kb.records import PATTERNS
+from hapax.kb.records import PATTERNS, PREDICATES
 from hapax.kb.relations import BATCH, Relations
 from hapax.kb.store import KnowledgeBase
 
@@ -185,7 +185,7 @@ class MiningTables:
         sql = "SELECT predicate, json_array_length(arguments), types FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         for name, arity, text in self._kb.query(sql):
             observed.setdefault(f"{name}/{arity}", []).append(rows.NAMES.decode(text))
-        recorded = {record.indicator: record.argument_types for record in self._kb.predicates()}
+        recorded = {record.indicator: record.argument_types for record in self._kb.select(PREDICATES)}
         found: dict[str, tuple[str | None, ...]] = {}
         for indicator in tables:
             arity = int(indicator.rpartition("/")[2])

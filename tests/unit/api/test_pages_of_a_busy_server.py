@@ -15,7 +15,7 @@ from hapax.api.browser.app import Browser
 from hapax.api.browser.tables import Page, Wanted
 from hapax.api.browsing import browser_server
 from hapax.kb.popularity import Measure, add_ranks
-from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
+from hapax.kb.records import RULES, RUNS, Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 FRUITS = ("apple", "carambola", "zzqxj", "melon")
@@ -25,8 +25,8 @@ BY_POPULARITY = ["zzqxj", "carambola", "melon", "apple"]
 def fruit_kb(path: Path, fruits: tuple[str, ...] = FRUITS, run_id: str = "run") -> None:
     """A statement about each fruit, at both ends, and a fact behind it."""
     with KnowledgeBase(path) as kb:
-        kb.start_run(RunRecord(run_id, "search", {}, "f", "2026-01-01"))
-        kb.add_rules([RuleRecord("r", "r", None, None, None)])
+        kb.add(RUNS, [RunRecord(run_id, "search", {}, "f", "2026-01-01")])
+        kb.add(RULES, [RuleRecord("r", "r", None, None, None)])
         for fruit in fruits:
             fact = FactRecord("is_sweet", (fruit,), ("Fruit",), Source.MODEL)
             kb.add_facts([fact])

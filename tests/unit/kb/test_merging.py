@@ -48,7 +48,7 @@ RECORDS: dict[Any, Any] = {
     ),
     records.RUNS: st.builds(records.RunRecord, T, T, st.just({}), T, T, N, T),
     records.VOTES: st.builds(records.VoteRecord, T, T, T, T, T),
-    records.PROFILES: st.builds(records.ProfileRecord, T, T, st.just({})),
+    records.MODEL_PROFILES: st.builds(records.ProfileRecord, T, T, st.just({})),
 }
 CONTENTS = st.fixed_dictionaries({table: st.lists(strategy, max_size=3) for table, strategy in RECORDS.items()})
 
