@@ -732,8 +732,7 @@ class CertificateRecord:
     `threshold`: None if nothing is promised. `labels`, `false`, `bound`, `accepted`, `pool` as in `ThresholdChoice`.
     `sample`: hash of the labelled facts with their scores and labels. `shift`: AUC of telling labelled from other facts
     by their scores, 0.5 where they are alike. `after_run`: id of the last run that the knowledge base had when the
-    promise was tested; None for certificates of earlier versions, which were tested as their run first started.
-    `ends`: the group's values and labels by the end where they occur; None in earlier versions.
+    promise was tested. `ends`: the group's values and labels by the end where they occur.
     """
 
     fact_group: str
