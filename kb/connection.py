@@ -59,8 +59,8 @@ _REMEDIES = (
 )
 
 
+# The first and the last migration of the versions before 0.1.0.
 _UNRELEASED = ("m001_initial", "m023_changed_types")
-"""The first and the last migration of the versions before 0.1.0."""
 
 
 def open_database(path: Path | None, read_only: bool = False) -> tuple[sqlite3.Connection, bool]:
@@ -82,8 +82,11 @@ def open_database(path: Path | None, read_only: bool = False) -> tuple[sqlite3.C
             if schema.VERSION not in (applied := _applied(connection, place)):
                 if read_only:
                     connection.close()
-                    open_database(path)[0].close()
-                    return _connected(reading_uri(path)), True
+                    try:
+                        open_database(path)[0].close()
+                    except HapaxError as fault:
+                        raise HapaxError(f"{fault} This file must be converted before it is read.") from fault
+                    return _connected(reading_uri(path)), bool(applied)
                 is_migrated = bool(applied)
                 _bring_up_to_date(connection, path)
             if not read_only:

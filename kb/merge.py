@@ -19,6 +19,7 @@ from hapax.kb.connection import reading_uri, sweep, translated
 from hapax.kb.records import PREDICATES, RECORD_TABLES, TABLES, FactRecord
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import INDEX_PROOFS, INDEX_REVISABLE, KnowledgeBase
+from hapax.kb.verification import changed_rows
 
 # Characters of a verdict that a conflict quotes.
 _SHOWN = 200
@@ -88,13 +89,10 @@ def _settle_withdrawals(kb: KnowledgeBase) -> None:
 
 def _check(path: Path) -> None:
     """Raise HapaxError unless Hapax could have written every row, so that no damaged row gets into this file."""
-    with KnowledgeBase(path, read_only=True) as source, translated(str(path)):
+    with KnowledgeBase(path, read_only=True) as source:
         for table in RECORD_TABLES:
-            for row in source.connection.execute(table.select):
-                try:
-                    table.check(row)
-                except HapaxError as error:
-                    raise HapaxError(f"{path}: {error}") from error
+            for damage in changed_rows(source, table):
+                raise HapaxError(f"{path}: {damage.reason}")
 
 
 @contextmanager
