@@ -35,7 +35,7 @@ class RecordStore:
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path) if path is not None else None
         self.connection, self.is_migrated = open_database(self.path, read_only)
-        self._read_only = read_only
+        self.is_read_only = read_only
         self.unreadable: dict[str, None] | None = None
         """Faults of rows that were left out, each once; None: the first such row is an error."""
         self._identity = connection.identity(self.path) if self.path and not read_only else None
@@ -59,15 +59,11 @@ class RecordStore:
 
         return Database(self.connection, recursive_triggers=False, execute_plugins=False)
 
-    @property
-    def is_read_only(self) -> bool:
-        return self._read_only
-
     def close(self) -> None:
         """Close the file, and remove its -wal and -shm files unless another process uses them."""
         self.connection.close()
         # SQLite removes the files when the last writer closes, but a reader may not.
-        if self._read_only and self.path is not None:
+        if self.is_read_only and self.path is not None:
             sweep(self.path)
 
     @contextmanager

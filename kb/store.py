@@ -631,8 +631,8 @@ class KnowledgeBase(RecordStore):
         return found
 
     def opening_notice(self) -> str:
-        """A sentence if opening the file has migrated it; else empty."""
-        return f"{self.place}: it has the schema of Hapax 0.1.0 now." if self.is_migrated else ""
+        """A sentence if opening the file has converted it; else empty."""
+        return f"{self.place}: this file was converted to the schema of Hapax 0.1.0." if self.is_migrated else ""
 
     def standing_count(self) -> int:
         """Number of statements of searches that stand, each once, by the index of ids alone where none is gone."""
