@@ -770,6 +770,12 @@ class KnowledgeBase(RecordStore):
         """Indicators of the predicates with stored derived atoms: those that other rules use as premises."""
         return frozenset(indicator for (indicator,) in self.query("SELECT indicator FROM derived_predicates"))
 
+    def first_knowledge_call(self, model: str) -> CallRecord | None:
+        """The oldest answer of a model in the role knowledge."""
+        sql = "SELECT request_id FROM calls WHERE model = ? AND role = 'knowledge' ORDER BY rowid LIMIT 1"
+        found = self.query(sql, (model,))
+        return self.call(found[0][0]) if found else None
+
     # -- labels, calibrations and certificates
 
     def replace_labels(self, source: str, labels: Sequence[FactLabel], asked: Collection[str] | None = None) -> None:

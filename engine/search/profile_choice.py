@@ -29,6 +29,7 @@ from hapax.llm_oracle.profile_probing import (
     probe_profiles,
 )
 from hapax.llm_oracle.profiles import FEW_SHOT, HAPAX, PROFILES
+from hapax.llm_oracle.prompts import read_prompt
 from hapax.llm_oracle.protocols import Generator, Structuring
 
 WEAK_SHARE = 0.75
@@ -93,13 +94,22 @@ class ProfileChooser:
         return self._stored() or self._probed(room)
 
     def _stored(self) -> ProfileChoice | None:
-        """The choice in the knowledge base."""
+        """The choice in the knowledge base, or the words in which it has answers of the model already."""
         name = model_name(self.model)
         record = None if self.again else self.kb.first(MODEL_PROFILES, model=name)
         if record is not None:
             order = _order(record.scores.get(record.profile, 0))
             message = f"profile {record.profile}, as chosen before for {short_model_name(name)}"
             return ProfileChoice(record.profile, message + _order_note(order), order=order)
+        call = None if self.again else self.kb.first_knowledge_call(name)
+        prompt = call.request.get("prompt") if call is not None else None
+        # In another profile these answers would be paid for a second time.
+        if isinstance(prompt, str) and read_prompt(prompt) and "to fill in the sentence '" in prompt:
+            return ProfileChoice(
+                HAPAX.name,
+                f"profile {HAPAX.name}: the knowledge base has answers of {short_model_name(name)} in these words. "
+                "--probe-again chooses anew.",
+            )
         return None
 
     def _probed(self, most_tokens: int) -> ProfileChoice:
