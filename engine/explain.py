@@ -64,6 +64,7 @@ from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
 from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
 from hapax.kb.records import (
+    RUNS,
     Assessment,
     AtomPattern,
     Decision,
@@ -371,7 +372,7 @@ class _Explainer:
 
     def _likelihood(self, statement: StatementRecord) -> Iterator[Story]:
         if statement.log_likelihood is not None:
-            evaluator = models_of(self.kb.run(statement.run_id)).get(EVALUATOR)
+            evaluator = models_of(self.kb.first(RUNS, id=statement.run_id)).get(EVALUATOR)
             by = f" by the evaluator {short_model_name(evaluator)}" if evaluator else ""
             score = f"log-likelihood of the statement {statement.log_likelihood:.3f} nats a token{by}"
             yield Story(score, "likelihood")
@@ -389,7 +390,7 @@ class _Explainer:
 
     def _steps(self, statement: StatementRecord, rule: Rule | None) -> list[tuple[str, ...]]:
         """The variables with values after each step of the run's plan; if the plan is unknown, after the last."""
-        run = self.kb.run(statement.run_id)
+        run = self.kb.first(RUNS, id=statement.run_id)
         try:
             order = plan(rule, self.library, run.settings.get("plan", "")).order if rule and run else ()
         except HapaxError:
@@ -400,7 +401,7 @@ class _Explainer:
     def _gate(self, decision: Decision, rule: Rule | None, bound: Mapping[str, Constant]) -> Story:
         """A gate's decision; that of the likelihood gate with the model's scores of the ranked text."""
         story = _decision_story(decision)
-        run = self.kb.run(decision.run_id)
+        run = self.kb.first(RUNS, id=decision.run_id)
         model = models_of(run).get(LIKELIHOOD)
         if decision.gate != LIKELIHOOD or run is None or model is None:
             return story

@@ -15,7 +15,6 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
 from hapax.kb.records import USER, FactRecord, Source, StatementRecord
-from hapax.kb.rows import statement_key
 from hapax.kb.store import KnowledgeBase
 
 
@@ -108,7 +107,7 @@ def revise_statements(library: Library, kb: KnowledgeBase) -> FactChange:
 
 
 def _fallen(kb: KnowledgeBase) -> dict[str, StatementRecord]:
-    return {statement_key(statement): statement for statement in kb.fallen_statements()}
+    return {statement.key: statement for statement in kb.fallen_statements()}
 
 
 def _revised(
@@ -124,13 +123,13 @@ def _revised(
     kb = theory.kb
     unrevised = [statement for statement in kb.unrevised_statements() if _is_of(statement, theory)]
     touched = [statement for key, statement in _fallen(kb).items() if key not in before]
-    concerned = {statement_key(statement): statement for statement in (*also, *touched, *unrevised)}
-    proved = {statement_key(item): item for item in prove_again(theory, concerned.values(), session)}
-    kb.lapse(item for item in unrevised if statement_key(item) not in proved)
+    concerned = {statement.key: statement for statement in (*also, *touched, *unrevised)}
+    proved = {item.key: item for item in prove_again(theory, concerned.values(), session)}
+    kb.lapse(item for item in unrevised if item.key not in proved)
     now = _fallen(kb)
     return FactChange(
         fallen=tuple(item for key, item in now.items() if key not in before),
-        reproved=tuple(proved[key] for key in map(statement_key, touched) if key in proved),
+        reproved=tuple(proved[item.key] for item in touched if item.key in proved),
         risen=tuple(item for key, item in before.items() if key not in now),
     )
 

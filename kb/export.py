@@ -14,7 +14,7 @@ from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
 from hapax.grammar.words import short, some
 from hapax.kb import values
 from hapax.kb.csv_text import text_cell, value_cell, write_rows
-from hapax.kb.records import FactRecord
+from hapax.kb.records import PREDICATES, FactRecord
 from hapax.kb.store import KnowledgeBase
 
 
@@ -68,7 +68,7 @@ def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str |
 
 def _refuse_unknown(kb: KnowledgeBase, predicate: str) -> None:
     """Raise HapaxError for a predicate without facts, unless a rule file declared it and it merely has none yet."""
-    if any(predicate in (declared.name, declared.indicator) for declared in kb.predicates()):
+    if any(predicate in (declared.name, declared.indicator) for declared in kb.select(PREDICATES)):
         return
     counts = kb.fact_counts()
     # Reversed, so that of several arities of a name the smallest stays.

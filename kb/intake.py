@@ -25,7 +25,7 @@ from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
 from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
-from hapax.kb.records import FactRecord, Source, canonical_text
+from hapax.kb.records import FACTS, PREDICATES, FactRecord, Source, canonical_text
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
 
@@ -192,7 +192,7 @@ class FactIntake:
             self._types[signature.indicator] = signature.argument_types
             if signature.kind is PredicateKind.FUNCTIONAL:
                 self._functional[signature.indicator] = signature.tolerance
-        self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
+        self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], _Kind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
         self._staged = _StagedFacts(kb)
@@ -467,8 +467,8 @@ class _StagedFacts:
             self._flush()
 
     def _flush(self) -> None:
-        with translated(self._kb.place), self._kb.database.atomic():
-            self._kb.database.conn.executemany("INSERT INTO temp.staged VALUES (?, ?, ?, ?, ?)", self._waiting)
+        with translated(self._kb.place), self._kb.transaction():
+            self._kb.connection.executemany("INSERT INTO temp.staged VALUES (?, ?, ?, ?, ?)", self._waiting)
         self._count += len(self._waiting)
         self._waiting, self._length = [], 0
 
@@ -541,7 +541,7 @@ class _StagedFacts:
                 )
             )
         with self._without_renumbering():
-            read = self._kb.write(rows.FACTS.insert(OnConflict.BEST, "temp.staged_facts"), [()])
+            read = self._kb.write(FACTS.insert(OnConflict.BEST, "temp.staged_facts"), [()])
         # Withdrawn facts that are given again stand again. Without any, the list of identities is never sorted.
         if query("SELECT 1 FROM withdrawals WHERE restored IS NULL LIMIT 1"):
             query(

@@ -18,11 +18,11 @@ from itertools import islice
 from typing import Any
 
 from hapax.grammar.terms import Value
-from hapax.kb import rows, schema
+from hapax.kb import schema
 from hapax.kb.changes import TableChanges
 from hapax.kb.connection import obey_signals, stoppable, translated
 from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, insert_columns, is_sayable
-from hapax.kb.records import FactRecord
+from hapax.kb.records import FACTS, FactRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import EXACT, NumberExtent, Symbols, exact_extent, extent_of
 
@@ -58,7 +58,7 @@ class Relations:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self._conn: sqlite3.Connection = kb.database.conn
+        self._conn: sqlite3.Connection = kb.connection
         self.symbols = Symbols(self._conn)
         self._check_time: Callable[[], None] = lambda: None
         self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
@@ -537,7 +537,7 @@ class Relations:
         """Facts with these refs."""
         # One JSON parameter, because SQLite limits the number of `?` in a statement.
         wanted = json.dumps(sorted(set(refs)))
-        return self._kb.select(rows.FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))
+        return self._kb.select(FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))
 
 
 def _scaled(number: int | Decimal, places: int) -> int | None:

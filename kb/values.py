@@ -81,10 +81,7 @@ def refusal(value: object) -> str | None:
 
 
 def fact_refusal(value: object) -> str | None:
-    """Reason why a new fact cannot have the value: `refusal`, or a text or number that is too long to work with.
-
-    Facts that were stored by earlier versions may have such values.
-    """
+    """Reason why a new fact cannot have the value: `refusal`, or a text or number that is too long to work with."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return f"the text has {len(value)} characters, more than {LONGEST_TEXT}; shorten it"
     if isinstance(value, Decimal) and value.is_finite():

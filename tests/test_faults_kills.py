@@ -139,8 +139,8 @@ def test_an_import_of_votes_survives_death_at_every_commit(warm: Warm, searched:
 
 
 def test_a_migration_survives_death_at_every_commit(warm: Warm, tmp_path: Path) -> None:
-    """A file of the first version, opened to write into, is brought up to date as a whole or left as it was."""
-    old = (Path(__file__).parent / "old_kbs" / "m001_initial.sql").read_text("utf-8")
+    """A file of the last version before 0.1.0, opened to write into, is converted as a whole or left as it was."""
+    old = (Path(__file__).parent / "old_kbs" / "m023_changed_types.sql").read_text("utf-8")
 
     def prepare(folder: Path) -> None:
         with closing(sqlite3.connect(folder / "kb.db")) as database:

@@ -168,7 +168,7 @@ def derive_all(
             atoms = compiled.materialise() if compiled else {}
         results = tuple(deriver.derive(rule, sql_only=engine == "sql") for rule in rules)
         relations.confirm([rule.name for rule in rules])
-        store_words(kb.database.conn, {rule.name: rule_words(rule, library) for rule in rules})
+        store_words(kb.connection, {rule.name: rule_words(rule, library) for rule in rules})
     return DerivationReport(read, seconds, atoms, results)
 
 
@@ -925,8 +925,6 @@ class _RuleDeriver:
             signatures = relevant_library(self.library, rule).completed().signatures
             if self.relations.changed(maintainer.changes, [signature.indicator for signature in signatures]):
                 self.anew[rule.name] = "Prolog derives all statements of a rule"
-            elif self._lacks_values(rule, stored):
-                self.anew[rule.name] = "an earlier version left out numbers such as a third"
             else:
                 self.unaffected[rule.name] = stored.statements
             return
@@ -940,10 +938,6 @@ class _RuleDeriver:
 
     def _fingerprint(self, rule: Rule) -> str:
         return rule_fingerprint(self.kb, self.library, rule)
-
-    def _lacks_values(self, rule: Rule, stored: StoredDerivation) -> bool:
-        empty = " OR ".join(f"{column} IS NULL" for column in _columns(rule))
-        return bool(empty) and bool(list(self.relations.rows(f"SELECT 1 FROM {stored.table} WHERE {empty} LIMIT 1")))  # noqa: S608  ours
 
     def _maintain(self, rule: Rule, stored: StoredDerivation, maintainer: Maintainer) -> int:
         compiled = self.compiled
@@ -963,7 +957,6 @@ class _RuleDeriver:
         if rule.name in self.maintained:
             return self.maintained[rule.name]
         if names := _open_variables(rule):
-            # Without a row, in place of those that an earlier version stored with empty slots.
             self.relations.new_instances(
                 rule.name, "sql", rule_fingerprint(self.kb, self.library, rule), _columns(rule)
             )

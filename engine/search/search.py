@@ -48,6 +48,11 @@ from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
 from hapax.kb import system
 from hapax.kb.records import (
+    CERTIFICATES,
+    DECISIONS,
+    PREDICATES,
+    RULES,
+    RUNS,
     Decision,
     Distribution,
     PredicateRecord,
@@ -97,11 +102,11 @@ def search(job: SearchJob) -> SearchReport:
     kb, settings = job.kb, worthy_settings(job.kb, job.library, job.models.critic, job.settings)
     run = run_record(job, settings)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
-    kb.start_run(run)
-    kb.add_rules(map(RuleRecord.of, job.rules))
+    kb.add(RUNS, [run])
+    kb.add(RULES, map(RuleRecord.of, job.rules))
     for certificates in settings.all_certificates:
-        kb.add_certificates(certificates.of_run(kb, run.id))
-    kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
+        kb.add(CERTIFICATES, certificates.of_run(kb, run.id))
+    kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in job.library.completed().signatures))
     oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
         with _watched(job, journal, run) as watched, PrologSession() as session, _rare_garbage_collection():
@@ -410,10 +415,10 @@ class SearchRun:
             for rule_search in active:
                 decisions += rule_search.decisions
                 rule_search.decisions.clear()
-            self.job.kb.add_decisions(decisions)
+            self.job.kb.add(DECISIONS, decisions)
         for rule_search in searches:
             rule_search.finish()
-            self.job.kb.add_decisions(rule_search.decisions)
+            self.job.kb.add(DECISIONS, rule_search.decisions)
             rule_search.decisions.clear()
         reports = [self._report(rule_search) for rule_search in searches]
         self._counts.clear()

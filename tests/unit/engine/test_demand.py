@@ -18,6 +18,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.records import AtomPattern, Question
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.scripted import ScriptedModel
@@ -188,6 +189,11 @@ def test_a_shared_variable_and_denied_atoms_are_verified(demand: Demand) -> None
 
 
 GOAL = "lies_in('Oslo', C), uses(C, Currency)"
+MONEY_RULES = """
+oracle lies_in(City X, Country Y): "[X] lies in [Y]".
+oracle uses(Country X, Currency Y): "[X] uses the [Y]".
+"""
+MONEY = parse_library([("m.rules", MONEY_RULES)])
 
 
 def estimate_of(goal: str, kb: KnowledgeBase, priced: bool = False) -> tuple[RunEstimate, ScriptedModel]:

@@ -17,7 +17,6 @@ from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import load_library, parse_library
-from hapax.kb import rows
 from hapax.kb.records import AttemptRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price
@@ -152,7 +151,7 @@ def test_repeated_requests_are_expected_again(fresh_kb: KnowledgeBase) -> None:
             AttemptRecord(f"{outcome}{number}", "critic", name, "x", "2026", "2026", outcome, 30, 2, 0.1)
             for number in range(count)
         )
-        fresh_kb.add(rows.ATTEMPTS, attempts)
+        fresh_kb.add(ATTEMPTS, attempts)
     after = estimate_run(library, library.rules, fresh_kb, models, SETTINGS, prices=prices).roles
     calls = ceil(before["critic"].calls.expected * 50 / 40)
 
