@@ -17,7 +17,7 @@ from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import load_library, parse_library
-from hapax.kb.records import AttemptRecord, Outcome
+from hapax.kb.records import ATTEMPTS, AttemptRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.pace import ServerPace
