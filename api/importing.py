@@ -57,7 +57,6 @@ def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
     if rules.library is None or not path.exists():
         return
     intake = FactIntake(kb, str(path), rules)
-    intake.names_predicates = True
     intake.remedy = "Retract these facts there (`hapax retract`), or correct the declarations here."
     with KnowledgeBase(path, read_only=True) as source:
         for number, fact in enumerate(source.facts(), 1):

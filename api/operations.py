@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.probability.answers import Probability, ProbabilityOptions
     from hapax.engine.query_options import QueryOptions
+    from hapax.engine.search.estimate import RunEstimate
     from hapax.engine.search.job import SearchJob
-    from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.withdrawal import FactChange
     from hapax.grammar.explanations import FaultExplanation
-    from hapax.kb.exchange import FactExportReport
+    from hapax.kb.export import FactExportReport
     from hapax.kb.intake import ImportReport
+    from hapax.kb.mappings import TableMapping
     from hapax.kb.merge import MergeReport
     from hapax.kb.records import StatementRecord, Withdrawal
     from hapax.kb.store import KnowledgeBase
-    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 
@@ -343,19 +343,12 @@ def import_facts(
     `basis`.
     """
     from hapax.api.importing import rules_for_facts
+    from hapax.kb import tables
 
-    fitting = rules_for_facts(kb, rules)
-    if mapping is not None:
-        from hapax.kb.tables import import_table
-
-        report = import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
-    elif is_table(source):
+    if mapping is None and is_table(source):
         raise HapaxError("A table needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
-    else:
-        from hapax.kb import exchange
-
-        file = cast("str | Path | IO[str]", source)
-        report = exchange.import_facts(kb, file, form=form, skip_faulty=skip_faulty, rules=fitting)
+    fitting = rules_for_facts(kb, rules)
+    report = tables.import_facts(kb, source, mapping=mapping, form=form, skip_faulty=skip_faulty, rules=fitting)
     fallen, risen = _revised(kb, fitting.library)
     return replace(report, fallen=fallen, risen=risen)
 
@@ -381,9 +374,9 @@ def export_facts(
     kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
 ) -> FactExportReport:
     """Write facts to a text stream as `prolog`, `csv` or `jsonl`."""
-    from hapax.kb import exchange
+    from hapax.kb import export
 
-    return exchange.export_facts(kb, form, stream, predicate)
+    return export.export_facts(kb, form, stream, predicate)
 
 
 def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:
@@ -545,7 +538,7 @@ def plan(
     only: str | Sequence[str] = (),
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
-    from hapax.engine.search.plan import plan_run, with_probes
+    from hapax.engine.search.estimate import estimate_run
     from hapax.engine.search.profile_choice import ProfileChooser, settled
     from hapax.engine.search.settings import SearchSettings
     from hapax.llm_oracle.journal import Journal
@@ -556,10 +549,17 @@ def plan(
     # A profile that is not chosen yet is probed by the search; the plan counts these requests.
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
     chosen = chosen_rules(rules, only)
-    prices = price_table(models)
     retry = isinstance(models, BudgetedModels) and models.retry_unusable
-    estimate = plan_run(rules, chosen, kb, models, settled(settings, choice), prices=prices, retry_unusable=retry)
-    return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
+    return estimate_run(
+        rules,
+        chosen,
+        kb,
+        models,
+        settled(settings, choice),
+        prices=price_table(models),
+        retry_unusable=retry,
+        probes=choice.probes,
+    )
 
 
 def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: str | None = None) -> Library:
@@ -731,13 +731,13 @@ def why(
     """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why as explain
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
+    from hapax.engine.logic.limits import time_limit
 
     rules = sound_rules(rules)
     named = text if isinstance(text, str) else text.id
-    with PrologSession(seconds) as session:
-        return Explanation(explain(Theory(rules, kb, _texts(assume)), named, session, probability=probability))
+    with time_limit(kb, seconds):
+        return Explanation(explain(Theory(rules, kb, _texts(assume)), named, probability=probability))
 
 
 def why_not(
@@ -749,9 +749,9 @@ def why_not(
     """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why_not as explain_failure
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
+    from hapax.engine.logic.limits import time_limit
 
     rules = sound_rules(rules)
-    with PrologSession(seconds) as session:
-        return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom, session))
+    with time_limit(kb, seconds):
+        return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom))

@@ -172,7 +172,7 @@ def _fill(  # noqa: PLR0917  a relation in full
 
 def _derived(kb: KnowledgeBase, library: Library) -> tuple[float, DerivationReport]:
     """Derive everything anew, the relations of facts apart."""
-    kb.database.conn.execute("UPDATE derivations SET fingerprint = ''")
+    kb.connection.execute("UPDATE derivations SET fingerprint = ''")
     began = time.perf_counter()
     derived = derive_all(kb, library, library.rules)
     return time.perf_counter() - began, derived
@@ -315,7 +315,7 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
         pairs: list[int] = []
 
         def ours() -> None:
-            kb.database.conn.execute("UPDATE derived_predicates SET fingerprint = ''")
+            kb.connection.execute("UPDATE derived_predicates SET fingerprint = ''")
             pairs.append(derive_all(kb, library, []).atoms["reaches/2"])
 
         def tabled() -> None:
@@ -324,8 +324,8 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
             pairs.append(int(str(found.rows[0][0])))
 
         def recursive() -> None:
-            kb.database.conn.execute("DROP TABLE IF EXISTS beside_all")
-            kb.database.conn.execute(
+            kb.connection.execute("DROP TABLE IF EXISTS beside_all")
+            kb.connection.execute(
                 "CREATE TABLE beside_all AS WITH RECURSIVE r(x, y) AS (SELECT a1, a2 FROM _relation_1 UNION "
                 "SELECT r.x, e.a2 FROM r JOIN _relation_1 e ON e.a1 = r.y) SELECT * FROM r"
             )
@@ -386,9 +386,9 @@ def changes(facts: int, rounds: int, seed: int) -> dict[str, Any]:
                 added.append(FactRecord(name, pair, ("Thing", "Thing"), Source.GIVEN))
             kb.add_facts(added)
             times["add"].append(seconds_of(lambda: derive_all(kb, library, rules)))
-            last = kb.database.conn.execute("SELECT max(rowid) FROM facts").fetchone()[0]
+            last = kb.connection.execute("SELECT max(rowid) FROM facts").fetchone()[0]
             numbers = ", ".join(str(rng.randrange(1, last)) for _ in range(10))
-            gone = kb.database.conn.execute(f"SELECT id FROM facts WHERE rowid IN ({numbers})").fetchall()  # noqa: S608
+            gone = kb.connection.execute(f"SELECT id FROM facts WHERE rowid IN ({numbers})").fetchall()  # noqa: S608
             kb.withdraw([fact_id for (fact_id,) in gone], f"round {round_}", "user")
             times["remove"].append(seconds_of(lambda: derive_all(kb, library, rules)))
         counts = kb.counts()["facts"], sum(kb.derived_counts().values())
@@ -420,7 +420,7 @@ def shipped(facts: int, seed: int) -> dict[str, Any]:
         fact_count = kb.counts()["facts"]
         first = seconds_of(lambda: derive_all(kb, library, rules))
         for table in ("derivations", "derived_predicates"):
-            kb.database.conn.execute(f"UPDATE {table} SET fingerprint = ''")  # noqa: S608  ours
+            kb.connection.execute(f"UPDATE {table} SET fingerprint = ''")  # noqa: S608  ours
         began = time.perf_counter()
         derived = derive_all(kb, library, rules)
         again = time.perf_counter() - began

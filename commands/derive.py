@@ -88,7 +88,7 @@ def derive(  # noqa: PLR0917  one parameter an option
     with open_kb(database, existing=True) as kb:
         with kb.transaction():
             # The rules of the stored statements, by which later commands prove them.
-            keep_rules(kb, paths, "derive")
+            keep_rules(kb, paths, "derive", library)
             derivation = operations.derive(library, kb, only=chosen, probability=probability, seconds=seconds)
         with leaving(Left.STORED):
             _print_report(derivation, as_json)

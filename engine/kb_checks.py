@@ -27,7 +27,7 @@ from hapax.grammar.rules import PERSON, Library, PredicateKind, Rule, atoms_of, 
 from hapax.grammar.template_text import text_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.grammar.words import counted
-from hapax.kb.records import FactRecord, StatementRecord
+from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 CONSTANTS_SHOWN = 3
@@ -323,7 +323,7 @@ def _types_of_constants(kb: KnowledgeBase) -> dict[Value, set[str]]:
     """The types under which texts were accepted, in one spelling. Numbers fit every numeric type and are left out."""
     spelling: dict[str, str] = {}
     types: dict[Value, set[str]] = {}
-    accepted = [(fact.constant, fact.data_type) for fact in kb.type_facts()]
+    accepted = [(fact.constant, fact.data_type) for fact in kb.select(TYPE_FACTS)]
     for fact in kb.facts():
         accepted += zip(fact.arguments, fact.types, strict=False)  # imported facts may have no types
     for constant, data_type in accepted:

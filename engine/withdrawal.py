@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hapax.engine.inference.derive import KeptSubstitutions, fact_key
-from hapax.engine.inference.session import PrologSession
-from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.derive import current_rules, derive_all
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
@@ -16,7 +15,6 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
 from hapax.kb.records import USER, FactRecord, Source, StatementRecord
-from hapax.kb.rows import statement_key
 from hapax.kb.store import KnowledgeBase
 
 
@@ -45,9 +43,7 @@ class FactChange:
         return changed
 
 
-def withdraw_facts(
-    theory: Theory, named: Sequence[str], reason: str, session: PrologSession | None = None
-) -> FactChange:
+def withdraw_facts(theory: Theory, named: Sequence[str], reason: str) -> FactChange:
     """Withdraw facts, named by atom or id, for a reason. Raises HapaxError, and withdraws none, if one is not stored.
 
     Statements are proved again, in the same transaction, where they have another proof.
@@ -60,11 +56,11 @@ def withdraw_facts(
         fact = _stored_fact(theory, text)
         by_id[fact.id] = fact
     facts = tuple(by_id.values())
-    with open_session(session) as prolog, kb.transaction():
+    with kb.transaction():
         # What had fallen before is no effect of this change.
         before, followed = _fallen(kb), current_rules(kb, theory.library)
         kb.withdraw([fact.id for fact in facts], reason.strip(), USER)
-        change = _revised(theory, before, prolog)
+        change = _revised(theory, before)
         return replace(change, facts=facts, derived=_derived_again(theory, followed))
 
 
@@ -78,10 +74,10 @@ def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
         if fact is None:
             raise HapaxError(f"{kb.place}: {text} is not withdrawn. Run `hapax stats` to see whether any fact is.")
         facts[fact.id] = fact
-    with open_session(None) as prolog, kb.transaction():
+    with kb.transaction():
         before, followed = _fallen(kb), current_rules(kb, theory.library)
         kb.restore(facts)
-        change = _revised(theory, before, prolog)
+        change = _revised(theory, before)
         return replace(change, facts=tuple(facts.values()), derived=_derived_again(theory, followed))
 
 
@@ -103,19 +99,18 @@ def revise_statements(library: Library, kb: KnowledgeBase) -> FactChange:
     """
     if not kb.fallen_statements() and not kb.unrevised_statements():
         return FactChange()
-    with open_session(None) as prolog, kb.transaction():
+    with kb.transaction():
         before = _fallen(kb)
-        return _revised(Theory(library, kb), before, prolog, before.values())
+        return _revised(Theory(library, kb), before, before.values())
 
 
 def _fallen(kb: KnowledgeBase) -> dict[str, StatementRecord]:
-    return {statement_key(statement): statement for statement in kb.fallen_statements()}
+    return {statement.key: statement for statement in kb.fallen_statements()}
 
 
 def _revised(
     theory: Theory,
     before: Mapping[str, StatementRecord],
-    session: PrologSession,
     also: Iterable[StatementRecord] = (),
 ) -> FactChange:
     """Revise the statements that a change of the facts concerns. `before`: those that had fallen when it began.
@@ -125,18 +120,18 @@ def _revised(
     kb = theory.kb
     unrevised = [statement for statement in kb.unrevised_statements() if _is_of(statement, theory)]
     touched = [statement for key, statement in _fallen(kb).items() if key not in before]
-    concerned = {statement_key(statement): statement for statement in (*also, *touched, *unrevised)}
-    proved = {statement_key(item): item for item in prove_again(theory, concerned.values(), session)}
-    kb.lapse(item for item in unrevised if statement_key(item) not in proved)
+    concerned = {statement.key: statement for statement in (*also, *touched, *unrevised)}
+    proved = {item.key: item for item in prove_again(theory, concerned.values())}
+    kb.lapse(item for item in unrevised if item.key not in proved)
     now = _fallen(kb)
     return FactChange(
         fallen=tuple(item for key, item in now.items() if key not in before),
-        reproved=tuple(proved[key] for key in map(statement_key, touched) if key in proved),
+        reproved=tuple(proved[item.key] for item in touched if item.key in proved),
         risen=tuple(item for key, item in before.items() if key not in now),
     )
 
 
-def prove_again(theory: Theory, statements: Iterable[StatementRecord], session: PrologSession) -> list[StatementRecord]:
+def prove_again(theory: Theory, statements: Iterable[StatementRecord]) -> list[StatementRecord]:
     """Prove statements from the facts that stand, store the new proofs, and return the statements that have one."""
     worded = with_stored_predicates(theory)
     by_rule: dict[str, list[StatementRecord]] = {}

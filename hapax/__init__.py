@@ -174,9 +174,9 @@ if TYPE_CHECKING:
     from hapax.grammar.explanations import FaultExplanation
     from hapax.grammar.rules import Library, Rule
     from hapax.kb.intake import FactsRejected
+    from hapax.kb.mappings import TableMapping
     from hapax.kb.records import Distribution
     from hapax.kb.store import KnowledgeBase
-    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget, BudgetReached
     from hapax.llm_oracle.protocols import Models
@@ -378,9 +378,9 @@ _HOMES = {
         "Rule",
     ),
     "hapax.kb.intake": ("FactsRejected",),
+    "hapax.kb.mappings": ("TableMapping",),
     "hapax.kb.records": ("Distribution",),
     "hapax.kb.store": ("KnowledgeBase",),
-    "hapax.kb.tables": ("TableMapping",),
     "hapax.llm_oracle.backend": ("OpeningOptions",),
     "hapax.llm_oracle.budget": (
         "Budget",

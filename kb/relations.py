@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from hapax.kb import rows, schema
+from hapax.kb import schema
 from hapax.kb.changes import TableChanges
 from hapax.kb.connection import obey_signals, stoppable, translated
 from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, is_sayable
-from hapax.kb.records import FactRecord
+from hapax.kb.records import FACTS, FactRecord
 from hapax.kb.store import KnowledgeBase
 
 BATCH = 20_000
@@ -53,7 +53,7 @@ class Relations:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.kb = kb
-        self._conn: sqlite3.Connection = kb.database.conn
+        self._conn: sqlite3.Connection = kb.connection
         self.symbols, self.arithmetic = kb.symbols, kb.arithmetic
         self._check_time: Callable[[], None] = lambda: None
         self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
@@ -467,4 +467,4 @@ class Relations:
         """Facts with these refs."""
         # One JSON parameter, because SQLite limits the number of `?` in a statement.
         wanted = json.dumps(sorted(set(refs)))
-        return self.kb.select(rows.FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))
+        return self.kb.select(FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))

@@ -21,7 +21,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
-from hapax.grammar.verbalize import literal_text, statement_text
+from hapax.grammar.verbalize import statement_text
 from hapax.kb.derived_statements import RuleWords
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.symbols import canonical
@@ -350,10 +350,6 @@ class StatementWriter:
         text = statement_text(rule, library, slots)
         # No value can contain NUL, so the sentences split at the slots and nowhere else.
         self.premise, self.conclusion = text.premise.split("\0"), text.conclusion.split("\0")
-        literals = (
-            literal_text(literal, library, slots, rule.generic) for literal in (*rule.literals, rule.conclusion)
-        )
-        self.ranking = " and ".join(literals).split("\0")
 
     def record(self, distribution: Distribution, substitution: Substitution) -> StatementRecord:
         return StatementRecord(
@@ -363,7 +359,6 @@ class StatementWriter:
             substitution=tuple((name, constant.value) for name, constant in substitution.bindings),
             premise=filled(self.premise, substitution),
             conclusion=filled(self.conclusion, substitution),
-            ranking_text=filled(self.ranking, substitution),
             proof=self._proof(substitution).to_json(),
         )
 

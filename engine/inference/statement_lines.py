@@ -110,7 +110,6 @@ class _Sheet:
             substitution=tuple((name, constant.value) for name, constant in values.bindings),
             premise=filled(writer.premise, words),
             conclusion=filled(writer.conclusion, words),
-            ranking_text=filled(writer.ranking, words),
             proof=proof.to_json(),
         )
         line = self.line_of(record)

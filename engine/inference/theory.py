@@ -20,7 +20,7 @@ from hapax.grammar.parser import parse_goal
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.records import DenialRecord, FactRecord, TypeFact
+from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
 
@@ -99,7 +99,7 @@ class Theory:
 
     def type_facts(self) -> list[TypeFact]:
         """The types under which values were accepted."""
-        return self.kb.type_facts() if self.known is None else self.known.types()
+        return self.kb.select(TYPE_FACTS) if self.known is None else self.known.types()
 
     def source(self) -> FactSource:
         """The facts, denials and assumptions for an evaluation."""
@@ -124,7 +124,7 @@ class Theory:
             return f"{entailments}: use --entail {score:g} to include that one."
         count = self.kb.fact_counts().get(indicator, 0)
         facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
-        if any(predicate.indicator == indicator for predicate in self.kb.predicates()):
+        if any(predicate.indicator == indicator for predicate in self.kb.select(PREDICATES)):
             return f"{facts}, from a search with other rule files: name them with --rules."
         if not count:
             return self._derived(indicator)

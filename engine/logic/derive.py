@@ -116,7 +116,7 @@ def derive_all(
             atoms = compiled.materialise()
         results = tuple(map(deriver.derive, rules))
         relations.confirm([rule.name for rule in rules])
-        store_words(kb.database.conn, {rule.name: rule_words(rule, library) for rule in rules})
+        store_words(kb.connection, {rule.name: rule_words(rule, library) for rule in rules})
     return DerivationReport(read, seconds_reading, atoms, results)
 
 

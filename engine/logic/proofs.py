@@ -14,13 +14,13 @@ from hapax.engine.inference.derive import (
     StatementWriter,
     relevant_library,
 )
-from hapax.engine.inference.proof import Proof
-from hapax.engine.inference.theory import FactSource, Theory
+from hapax.engine.inference.proof import Proof, instantiated
+from hapax.engine.inference.theory import FactSource, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goals import rule_of, with_rules
 from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
 from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
 from hapax.kb.records import DenialRecord, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -108,6 +108,36 @@ def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
     # By the index, since the predicate may have a million facts.
     bound = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
     return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
+
+
+# -- premises
+
+
+def holding_prefixes(
+    theory: Theory, rule: Rule, premise: Sequence[BodyLiteral], bound: Substitution
+) -> Iterator[list[Substitution]]:
+    """The substitutions under which the first item of a premise holds, then the first two, and so on.
+
+    They extend `bound`, and are sorted by their values.
+    """
+    part = theory.relevant_to(rule)
+    items = [instantiated(item, bound) for item in premise]
+    patterns = part.patterns()
+    patterns.add_premise(premise, [name for name, _ in bound.bindings])
+    part.index(patterns)
+    rules: list[Rule] = []
+    for length in range(1, len(items) + 1):
+        named = variable_names(items[:length])
+        shown = tuple(variable for variable in rule.variables if variable.name in named)
+        rules.append(rule_of(items[:length], Atom(f"first {length}", shown)))
+    with reading(theory.kb):
+        demand = Demand(part.source(), with_rules(part.library, rules))
+        for head in [item.conclusion.atom for item in rules]:
+            names = [variable.name for variable in head.variables]
+            yield [
+                Substitution((*bound.bindings, *zip(names, map(Constant, row), strict=True)))
+                for row in sorted(demand.rows(head), key=sort_key)
+            ]
 
 
 # -- premises of kept substitutions

@@ -6,21 +6,18 @@ proofs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from hapax.engine.inference.program import Supply, build_program
-from hapax.engine.inference.session import AnswerRow, LimitExceeded, PrologSession, QueryLimits
+from hapax.engine.inference.session import AnswerRow, PrologSession, QueryLimits
 from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules
+from hapax.engine.logic.limits import time_limit
+from hapax.engine.logic.proofs import reading
 from hapax.grammar.goals import Goal, called_indicators, calls
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
-from hapax.grammar.words import counted
-from hapax.kb.argument_index import one_state
-from hapax.kb.relations import Relations
 
 
 def run_query(
@@ -30,7 +27,7 @@ def run_query(
     goal, limits = theory.goal(text), limits or QueryLimits()
     whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
     whole.index(whole.called_by(goal))
-    with one_state(theory.kb), theory.kb.symbols.borrowing(), _limited(theory, limits):
+    with reading(theory.kb), time_limit(theory.kb, limits.seconds):
         part, stored = whole.without_stored(goal)
         try:
             rules = goal_rules(goal, theory.library)
@@ -62,20 +59,3 @@ def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologS
     with open_session(session) as prolog:
         prolog.load(program)
         return answer_goal(prolog, goal, limits)
-
-
-@contextmanager
-def _limited(theory: Theory, limits: QueryLimits) -> Iterator[None]:
-    """End SQL that takes more processor time than a goal may."""
-    end = time.process_time() + limits.seconds
-
-    def check() -> None:
-        if time.process_time() > end:
-            raise LimitExceeded(
-                f"The goal needs more than {counted(limits.seconds, 'second')} of processor time. "
-                "Raise the limit with --seconds.",
-                "seconds",
-            )
-
-    with Relations(theory.kb).interruptible(check):
-        yield

@@ -108,7 +108,7 @@ def _groups(kb: KnowledgeBase, together: Together) -> Callable[[FactRecord], Has
         return lambda fact: fact.run_id
     if together == "reply":
         # A statement of the database, not of each fact: a search has as many candidates as facts.
-        calls = dict(kb.database.execute("SELECT id, call_id FROM candidates").fetchall())
+        calls = dict(kb.connection.execute("SELECT id, call_id FROM candidates").fetchall())
         return lambda fact: calls.get(fact.candidate_id or "")
     return lambda _: None
 

@@ -23,7 +23,7 @@ from hapax.engine.search.gates import CONSISTENCY
 from hapax.engine.search.inquiry import AskedQuestion
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
-from hapax.kb.records import Candidate, ConflictRecord, Decision, FactRecord, Source
+from hapax.kb.records import CONFLICTS, DECISIONS, Candidate, ConflictRecord, Decision, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 
@@ -152,8 +152,8 @@ class Consistency:
                 reason, subject = reasons[fact.id], current.candidate_id or current.id
                 decisions.append(Decision(self.run_id, CONSISTENCY.name, subject, False, None, None, reason))
         with self.kb.transaction():
-            self.kb.add_conflicts(records)
-            self.kb.add_decisions(decisions)
+            self.kb.add(CONFLICTS, records)
+            self.kb.add(DECISIONS, decisions)
             self.known.retract(stored, CONSISTENCY.name)
 
     def _record(self, item: Settlement) -> ConflictRecord:

@@ -19,7 +19,7 @@ from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Constant, Literal
-from hapax.kb.records import Distribution, StatementPlace, StatementRecord
+from hapax.kb.records import RULES, Distribution, StatementPlace, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     if not chosen and (left_out.total() or not any(kb.derived_counts().values())):
         raise HapaxError(_nothing_left(kb, left_out))
     counts = JudgedCounts.of(shared_judgements(judgements, (text.id for text in texts)))
-    rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.rules()})
+    rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.select(RULES)})
     reasons = {reason: left_out[reason] for reason in REASONS}
     return Selection(tuple(chosen), judgements, counts, tuple(rules), reasons)
 
@@ -202,7 +202,7 @@ def _latest(
     kb: KnowledgeBase, options: SelectionOptions, left_out: Counter[str]
 ) -> dict[Distribution, dict[str, StatementPlace]]:
     """Statements of the chosen rules and runs by distribution and id."""
-    names = {*(rule.name for rule in kb.rules()), *kb.derived_counts()}
+    names = {*(rule.name for rule in kb.select(RULES)), *kb.derived_counts()}
     for name in options.rules:
         if name not in names:
             raise HapaxError(f"{kb.place}: there is no rule {name!r}. Omit --rule to take the statements of all rules.")

@@ -46,7 +46,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb import system
 from hapax.kb.derived_statements import current_counts, derived_statements
-from hapax.kb.records import Distribution, RunRecord, VoteRecord
+from hapax.kb.records import RULES, Distribution, RunRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics
 
@@ -207,7 +207,7 @@ class _PageBuilder:
             most = max(1, min(most, MOST_STATEMENTS // max(1, 2 * rules_with_statements)))
         judged = Judgements.stored(self.kb)
         votes = self._votes(tallies, judged)
-        records = {rule.name: rule for rule in self.kb.rules()}
+        records = {rule.name: rule for rule in self.kb.select(RULES)}
         builder = SectionBuilder(theory, records, votes, judged, most)
         # Of all rules, not only the chosen ones: the summary counts them.
         states = self._states(names, tallies)

@@ -193,7 +193,7 @@ def test_a_large_table_is_asked_as_it_is_now(tmp_path: Path) -> None:
         assert hapax.query("road(p5, Y)", rules, kb).rows == [("x",)]
         assert {row[0] for row in hapax.query("trip(A, B, C, D, 9), D \\= A", rules, kb).rows} == {"a"}
         assert {row[3] for row in hapax.query("trip(A, B, C, D, 9)", rules, kb).rows} == {"d9", "e"}
-        kb.database.conn.execute("VACUUM")
+        kb.connection.execute("VACUUM")
         assert hapax.query("road(X, x)", rules, kb).rows == [("p5",)]
     with hapax.KnowledgeBase(path, read_only=True) as kb:
         assert hapax.query("road(X, p9)", rules, kb).rows == [("p8",)]

@@ -57,20 +57,22 @@ def test_a_resumed_run_needs_no_server(tmp_path: Path) -> None:
     assert "profile hapax" in flat(unnamed)
 
 
-def test_a_plan_probes_and_writes_nothing(tmp_path: Path) -> None:
-    """A plan of a new knowledge base makes no file; one of a known one takes what is stored."""
+def test_a_plan_asks_and_writes_nothing(tmp_path: Path) -> None:
+    """A plan of a new knowledge base makes no file and probes no server; one of a known one takes what is stored."""
     (tmp_path / "money.rules").write_text(RULES, "utf-8")
     with FakeServer(WORLD) as fake:
         line = ("plan", tmp_path / "money.rules", "-m", f"openai:tiny@{fake.url}", "--db", tmp_path / "kb.db")
         planned = invoke(*line)
-        probed = len(fake.asked)
+        asked = len(fake.asked)
         assert not (tmp_path / "kb.db").exists()
         search(tmp_path, f"openai:tiny@{fake.url}")
         sent = len(fake.asked)
         known = invoke(*line)
 
     assert (planned.exit_code, known.exit_code) == (0, 0), known.output
-    assert probed > 0
+    assert asked == 0
+    assert "By default" in planned.output
+    assert "By default" not in known.output
     assert len(fake.asked) == sent
 
 

@@ -23,7 +23,7 @@ from hapax.engine.certificates import (
 from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights
 from hapax.engine.search.certifying import stored_certificates
 from hapax.evaluation.shared.estimates import mended_share
-from hapax.kb.records import CertificateRecord, DrawnItem, RunRecord
+from hapax.kb.records import CERTIFICATES, RUNS, CertificateRecord, DrawnItem, RunRecord
 from hapax.kb.store import KnowledgeBase
 
 WORLDS = 400
@@ -262,10 +262,10 @@ def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
         threshold=0.8, labels=60, false=1, bound=0.046, accepted=30, pool=40, sample="", shift=None, reason="", created="2026",
     )  # fmt: skip
     with KnowledgeBase() as kb:
-        kb.start_run(RunRecord.now("here", "search", {"models": ["m@1", "c@1", "m@1", "m@1"]}))
-        kb.start_run(RunRecord.now("later", "search", {"models": ["m@2", "c@2", "m@2", "m@2"]}))
+        kb.add(RUNS, [RunRecord.now("here", "search", {"models": ["m@1", "c@1", "m@1", "m@1"]})])
+        kb.add(RUNS, [RunRecord.now("later", "search", {"models": ["m@2", "c@2", "m@2", "m@2"]})])
         for run, last in (("gone", None), ("gone", "here"), ("here", "gone"), ("here", "later")):
-            kb.add_certificates([replace(record, run_id=run, after_run=last, sample=f"{run} {last}")])
+            kb.add(CERTIFICATES, [replace(record, run_id=run, after_run=last, sample=f"{run} {last}")])
         found = {item.record.sample for item in stored_certificates(kb, ["gone", "here"]) if not item.lapse}
 
     assert found == {"here later"}

@@ -9,7 +9,7 @@ import pytest
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
-from hapax.engine.search.demand_forecast import DemandForecast, forecast_demand
+from hapax.engine.search.estimate import RunEstimate, estimate_goal
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.oracle import Oracle
 from hapax.engine.search.settings import SearchSettings
@@ -18,6 +18,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.records import AtomPattern, Question
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.scripted import ScriptedModel
@@ -188,8 +189,6 @@ def test_a_shared_variable_and_denied_atoms_are_verified(demand: Demand) -> None
 
 
 GOAL = "lies_in('Oslo', C), uses(C, Currency)"
-
-
 MONEY_RULES = """
 oracle lies_in(City X, Country Y): "[X] lies in [Y]".
 oracle uses(Country X, Currency Y): "[X] uses the [Y]".
@@ -197,32 +196,34 @@ oracle uses(Country X, Currency Y): "[X] uses the [Y]".
 MONEY = parse_library([("m.rules", MONEY_RULES)])
 
 
-def forecast_of(goal: str, kb: KnowledgeBase) -> tuple[DemandForecast, ScriptedModel]:
+def estimate_of(goal: str, kb: KnowledgeBase, priced: bool = False) -> tuple[RunEstimate, ScriptedModel]:
     model = ScriptedModel({"defaults": {"generate": ["Norway", "Peru"], "critic": 0.95}})
     models = Models(model, model, model, model)
-    return forecast_demand(Theory(MONEY, kb), goal, models, SearchSettings(profile="plain")), model
+    prices = {model.identity.name: Price(2, 8)} if priced else None
+    missing = run_demand(Theory(MONEY, kb), goal, None, DemandBudget(rounds=0)).missing
+    settings = SearchSettings(profile="plain")
+    return estimate_goal(MONEY, missing, kb, models, settings, prices=prices), model
 
 
-def test_a_forecast_has_the_rounds_of_the_goal_and_writes_nothing(fresh_kb: KnowledgeBase) -> None:
-    """An atom that waits for another's values has a second round, which one question alone has not; nothing is asked."""
-    whole, model = forecast_of(GOAL, fresh_kb)
-    single, _ = forecast_of("lies_in('Oslo', C)", fresh_kb)
+def test_a_goal_is_estimated_by_its_first_round_and_its_limits(fresh_kb: KnowledgeBase) -> None:
+    """Expected is what the goal needs first; at most, all that it may ask. Nothing is asked or written."""
+    whole, model = estimate_of(GOAL, fresh_kb)
+    (step,) = whole.rules[0].steps
 
-    assert whole.rounds == 2
-    assert 1 < whole.questions.expected < whole.questions.most
-    assert (single.rounds, single.questions.most, single.calls.most, single.claims.most) == (1, 1, 4, 4 * 50 * 2)
+    assert (step.questions.expected, step.questions.most) == (1, DemandBudget().questions)
+    assert 0 < step.calls.expected <= 4
     assert model.prompts == []
     assert not any(fresh_kb.row_counts().values())
 
 
-def test_a_goal_stays_within_its_forecast_and_then_costs_nothing(fresh_kb: KnowledgeBase) -> None:
-    """A goal asks at most the forecast, and known facts are not forecast."""
-    whole, model = forecast_of(GOAL, fresh_kb)
+def test_a_goal_stays_within_its_estimate(fresh_kb: KnowledgeBase) -> None:
+    """A goal asks at most what its estimate says."""
+    whole, model = estimate_of(GOAL, fresh_kb, priced=True)
     settings = SearchSettings(profile="plain")
     oracle = Oracle(fresh_kb, MONEY, Models(model, model, model, model), settings.oracle, journal=Journal(fresh_kb))
     run_demand(Theory(MONEY, fresh_kb), GOAL, oracle)
     asked = len(model.prompts) + len(model.claims)
-    again, _ = forecast_of(GOAL, fresh_kb)
 
-    assert 0 < asked <= whole.calls.most + whole.claims.most
-    assert (again.rounds, again.calls.expected, again.claims.expected) == (0, 0, 0)
+    assert 0 < asked <= sum(role.calls.most for role in whole.roles.values())
+    assert whole.cost is not None
+    assert 0 < whole.cost[0] < whole.cost[1]

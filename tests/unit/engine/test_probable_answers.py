@@ -11,7 +11,7 @@ import pytest
 
 import hapax
 from hapax.engine.entailment.graph import Edge, store_edges
-from hapax.kb.records import CalibrationRecord, Candidate, FactRecord, RunRecord, Source
+from hapax.kb.records import CALIBRATIONS, CANDIDATES, RUNS, CalibrationRecord, Candidate, FactRecord, RunRecord, Source
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
 
@@ -78,7 +78,7 @@ def test_entailments_multiply_along_chains(kb: hapax.KnowledgeBase) -> None:
 def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
     """Together, two facts of one reply hold with the smaller probability; apart, with the product."""
     candidates = [Candidate("question", value, value, "call", place) for place, value in enumerate("ab")]
-    kb.add_candidates(candidates)
+    kb.add(CANDIDATES, candidates)
     for candidate, probability in zip(candidates, (0.8, 0.6), strict=True):
         store(kb, {("bad", (str(candidate.value),)): probability}, candidate_id=candidate.id)
     rules = hapax.parse_rules(RULES)
@@ -90,7 +90,7 @@ def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
 def test_statements_know_facts_of_one_run_as_one_event(kb: hapax.KnowledgeBase) -> None:
     """Together, a statement of two facts has the smaller of their probabilities, by SQL as by Prolog."""
     run = RunRecord("first", "search", {}, "run", "2026-01-01T00:00:00+00:00")
-    kb.start_run(run)
+    kb.add(RUNS, [run])
     store(kb, {("edge", ("a", "b")): 0.8, ("edge", ("b", "c")): 0.6}, run_id="first")
     store(kb, {("edge", ("c", "d")): 0.5})
     rules = hapax.parse_rules(
@@ -121,11 +121,11 @@ def test_a_limit_on_nodes_gives_bounds(kb: hapax.KnowledgeBase) -> None:
 
 def test_calibrated_scores_are_used_and_named(kb: hapax.KnowledgeBase) -> None:
     """Where the knowledge base has a calibration, facts have calibrated probabilities, and the basis names the critics."""
-    kb.start_run(RunRecord("r", "search", {"models": ["k@1", "c@1"]}, "f", "2026"))
+    kb.add(RUNS, [RunRecord("r", "search", {"models": ["k@1", "c@1"]}, "f", "2026")])
     store(kb, {("bad", ("a",)): 0.5}, run_id="r")
     before = asked("bad(X)", hapax.parse_rules(RULES), kb)
     points = {"points": [[0.0, 1.0], [0.0, 0.4]]}
-    kb.set_calibration(CalibrationRecord("c@1", "isotonic", points, (), (), {}, "2026"))
+    kb.add(CALIBRATIONS, [CalibrationRecord("c@1", "isotonic", points, (), (), {}, "2026")])
     after = asked("bad(X)", hapax.parse_rules(RULES), kb)
 
     assert "no calibration" in before.basis
