@@ -83,11 +83,9 @@ def check_rules(
     diagnostics = check_library(rules)
     if kb is None:
         return diagnostics
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.kb_checks import check_kb
 
-    with PrologSession() as session:
-        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session, entailments)))
+    return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, entailments)))
 
 
 def format_rules(text: str, name: str = "rules") -> str:
@@ -223,11 +221,10 @@ def check_files(
     # Facts are not held against a part of the rules.
     if kb is None or read.diagnostics:
         return RuleCheck(read.library, diagnostics)
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.kb_checks import check_kb
 
-    with kb() as opened, PrologSession() as session:
-        findings = check_kb(read.library, opened, session, entailments)
+    with kb() as opened:
+        findings = check_kb(read.library, opened, entailments)
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
 
 

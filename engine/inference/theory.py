@@ -20,6 +20,7 @@ from hapax.grammar.parser import parse_goal
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
+from hapax.kb.argument_index import ArgumentIndex
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
@@ -56,13 +57,18 @@ class LoadedFacts:
 class FactSource:
     """Where an evaluation finds the facts and the denials of a predicate, by indicator.
 
-    `is_stored`: they are all that the knowledge base has, so that they can be looked up there.
+    `looked_up`: true for a predicate of which stored facts are read as they are asked for, by an index. `beside`: its
+    facts that are read at once. `only_given`: stored facts count only if a user gave them. `is_stored`: the facts are
+    all that the knowledge base has.
     """
 
     kb: KnowledgeBase
     facts: Callable[[str], Iterable[FactRecord]]
     denials: Callable[[str], Iterable[DenialRecord]]
     assumed: tuple[Atom, ...] = ()
+    looked_up: Callable[[str], bool] = lambda _: False
+    beside: Callable[[str], Iterable[FactRecord]] = lambda _: ()
+    only_given: bool = False
     is_stored: bool = False
 
 
@@ -105,7 +111,8 @@ class Theory:
         """The facts, denials and assumptions for an evaluation."""
         known = self.known
         if known is None:
-            return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, is_stored=True)
+            looked_up = ArgumentIndex(self.kb).is_looked_up
+            return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, looked_up, is_stored=True)
         return FactSource(self.kb, known.of_run, known.denials, self.assumed)
 
     def atom(self, text: str) -> Atom:

@@ -260,12 +260,14 @@ class Demand:
             self._add_rows(table, map(_values, self._given.get(indicator, ())))
             return table
         stored = indicator.removeprefix(_FACTS_OF)
-        is_large = self.source.is_stored and not self._index.is_small(stored.rpartition("/")[0])
-        if self._reads_relations and (relation := self.relations.stored(stored, indexed=is_large)):
-            return relation
+        if self._reads_relations:
+            is_large = not self._index.is_small(stored.rpartition("/")[0])
+            if relation := self.relations.stored(stored, indexed=is_large):
+                return relation
         table = self._new_table(columns_of(indicator))
-        if is_large and self._index.is_ready(stored):
+        if self.source.looked_up(stored):
             self._looked_up.add(indicator)
+            self._add_facts(table, self.source.beside(stored))
         else:
             self._read_whole(indicator, table)
         return table
@@ -281,7 +283,10 @@ class Demand:
     def _read_whole(self, indicator: str, table: str) -> None:
         """Read all facts of a predicate."""
         self._whole.add(indicator)
-        facts = list(self.source.facts(indicator.removeprefix(_FACTS_OF)))
+        self._add_facts(table, self.source.facts(indicator.removeprefix(_FACTS_OF)))
+
+    def _add_facts(self, table: str, facts: Iterable[FactRecord]) -> None:
+        facts = list(facts)
         self._records += facts
         self._add_rows(table, (fact.arguments for fact in facts))
 
@@ -458,7 +463,7 @@ class Demand:
         places, stored = sorted(step.pattern), step.indicator.removeprefix(_FACTS_OF)
         for _, *tags in calls:
             bound = {place: values[tag] for place, tag in zip(places, tags, strict=True)}
-            found = self._index.rows(stored, bound)
+            found = self._index.rows(stored, bound, given=self.source.only_given)
             self._refs.update(ref for ref, _ in found)
             self._add_rows(table, (cells for _, cells in found))
 

@@ -112,7 +112,6 @@ def search(job: SearchJob) -> SearchReport:
     oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
         with _watched(job, journal, run) as watched, PrologSession() as session, _rare_garbage_collection():
-            oracle.consistency.session = session
             report = SearchRun(watched, oracle, session).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
@@ -396,7 +395,6 @@ class SearchRun:
             known = self.oracle
             oracle = Oracle(scratch, known.library, known.models, known.settings, known.run_id, journal=known.journal)
             oracle.finished, oracle.takes_parts = known.finished, True
-            oracle.consistency.session = self.session
             SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
 
     def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:

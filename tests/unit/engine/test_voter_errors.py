@@ -10,7 +10,7 @@ import pytest
 from hapax.engine.judgements import SOUNDNESS_QUESTION, judgements
 from hapax.engine.search.scored_facts import AUDIT_QUESTION, voted_truths
 from hapax.engine.voter_errors import Vote, weigh
-from hapax.kb.records import VoteRecord
+from hapax.kb.records import VOTES, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
 RATES = {"ann": (0.97, 0.95), "bob": (0.75, 0.7), "cem": (0.97, 0.25), "dee": (0.7, 0.75), "eve": (0.9, 0.5)}
@@ -82,7 +82,7 @@ def test_what_all_deny_is_no_label_of_a_true_fact() -> None:
             votes.append(Vote(f"item {number}", voter, is_true if draw.random() < 0.92 else not is_true))
     with KnowledgeBase() as kb:
         said = [(vote.item, vote.voter, "yes" if vote.is_yes else "no") for vote in votes]
-        kb.add_votes(VoteRecord(item, AUDIT_QUESTION, voter, answer) for item, voter, answer in said)
+        kb.add(VOTES, (VoteRecord(item, AUDIT_QUESTION, voter, answer) for item, voter, answer in said))
         found = voted_truths(kb)
 
     assert weigh(votes).probabilities["lone"] > 0.5
