@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from hapax.engine.inference.known_facts import atom_values, stated_fact
-from hapax.engine.inference.program import join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologTerm, QueryLimits
 from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import statement_text
@@ -128,71 +126,6 @@ def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
     return atom.predicate, atom_values(atom)
 
 
-class StatementJoin:
-    """Program and goal of a derivation in Prolog: kept substitutions are facts, the rule's constraints a clause.
-
-    `reorder`: join the constraints in an order that begins with the variables that a substitution binds.
-    """
-
-    def __init__(self, rule: Rule, kept: Sequence[Substitution], *, reorder: bool = False) -> None:
-        self.rule = rule
-        self.kept = kept
-        self.reorder = reorder
-        self.searched = rule.searched
-        self.constraints = tuple(item for item in rule.premise if not rule.is_information(item))
-        self.variables = (_KEPT.name, *(variable.name for variable in self.searched))
-        self.goal = f"hapax_statement({', '.join(self.variables)})"
-
-    def program(self, library: Library) -> str:
-        """The program's text. Substitutions that bind the same variables share a predicate, which has one clause."""
-        shapes: dict[tuple[Variable, ...], list[tuple[int, Substitution]]] = {}
-        for number, substitution in enumerate(self.kept):
-            bound = tuple(variable for variable in self.searched if variable.name in substitution)
-            shapes.setdefault(bound, []).append((number, substitution))
-        quoted: dict[tuple[type, Value], str] = {}  # by type as well, because 1 == 1.0 == True in Python
-        lines: list[str] = []
-        heads: list[str] = []
-        for shape, (bound, rows) in enumerate(shapes.items()):
-            name = f"hapax_kept_{shape}"
-            heads.append(self._clause(name, bound, library))
-            lines.extend(f"{name}({', '.join([str(number), *_cells(bound, row, quoted)])})." for number, row in rows)
-        return "\n".join((*lines, *heads)) + "\n"
-
-    def _clause(self, name: str, bound: tuple[Variable, ...], library: Library) -> str:
-        row = Literal(Atom(name, (_KEPT, *bound)))
-        statement = Literal(Atom("hapax_statement", (_KEPT, *self.searched)))
-        premise = self.constraints
-        if self.reorder:
-            premise = join_order(replace(self.rule, premise=premise), {variable.name for variable in bound}).premise
-        return clause_text(replace(self.rule, premise=(row, *premise), conclusion=statement), library)
-
-    def derived_goals(self, library: Library) -> str:
-        """A Prolog goal that binds Roots to the derived atoms in the statements' premises; empty if there are none."""
-        atoms = [
-            f"{prolog_atom(literal.atom.predicate)}({', '.join(map(_argument, literal.atom.arguments))})"
-            for literal in self.constraints
-            if isinstance(literal, Literal) and not literal.negated and literal.atom.indicator in library.derived
-        ]
-        if not atoms:
-            return ""
-        return f"findall(Root, ({self.goal}, lists:member(Root, [{', '.join(atoms)}])), Roots)"
-
-
-def _argument(term: Variable | Constant) -> str:
-    return term.name if isinstance(term, Variable) else prolog_value(term.value)
-
-
-def _cells(
-    bound: tuple[Variable, ...], substitution: Substitution, quoted: dict[tuple[type, Value], str]
-) -> Iterator[str]:
-    for variable in bound:
-        value = substitution[variable.name].value
-        key = (type(value), value)
-        if key not in quoted:
-            quoted[key] = prolog_value(value)
-        yield quoted[key]
-
-
 # --- proofs ---------------------------------------------------------------------------------------------------------
 
 
@@ -206,20 +139,6 @@ class RuleInstance:
     rule: Rule
     substitution: Substitution
     others: tuple[Substitution, ...] = ()
-
-
-def derivations(
-    session: PrologSession, library: Library, roots: str, limits: QueryLimits = BULK_LIMITS
-) -> dict[Atom, list[RuleInstance]]:
-    """Every rule instance that takes part in deriving some ground atoms, by conclusion.
-
-    `roots` is a Prolog goal that binds Roots to the list of these atoms. Terminates on cyclic data, because each atom
-    is visited once.
-    """
-    goal = f"{roots}, hapax_host:derivation(Roots, Head, Rule, Values)"
-    return instances_by_conclusion(
-        library, session.solutions(goal, ("Head", "Rule", "Values"), limits, trusted=True).rows
-    )
 
 
 def instances_by_conclusion(library: Library, rows: Iterable[AnswerRow]) -> dict[Atom, list[RuleInstance]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.entailment.lookup import strongest
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.fact_supply import FactSupply, index_facts, supplied_predicates
+from hapax.engine.inference.fact_supply import index_facts
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.inference.program import Supply, build_program
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm, QueryLimits
 from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.grammar.errors import HapaxError
@@ -39,18 +38,6 @@ class QueryResult:
     @property
     def holds(self) -> bool:
         return bool(self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedFacts:
-    """The facts of a loaded theory: those in its program, and the supply of the others, if it leaves some out."""
-
-    in_program: Sequence[FactRecord]
-    supply: FactSupply | None = None
-
-    def read(self) -> list[FactRecord]:
-        """The facts that the program has, and those that goals have called for since it was loaded."""
-        return [*self.in_program, *(self.supply.facts() if self.supply else ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,29 +177,6 @@ class Theory:
         """Index large predicates for calls with these patterns. Call it outside `one_state`."""
         if self.known is None:
             index_facts(self.kb, patterns)
-
-    def load(
-        self,
-        session: PrologSession,
-        patterns: CallPatterns,
-        clauses: str = "",
-    ) -> LoadedFacts:
-        """Load the theory, and further clauses, for goals that call predicates with these patterns.
-
-        The facts of a large predicate that is always called with an argument bound are read when it is called.
-        """
-        library, assumed = patterns.library, self.assumed
-        supplied = supplied_predicates(self.kb, patterns) if self.known is None else frozenset()
-        facts = list(self.facts(supplied))
-        # Only where facts are fetched does the order of a premise depend on the call.
-        bound = (
-            {number: patterns.bound_variables(rule) for number, rule in enumerate(library.rules)} if supplied else {}
-        )
-        supply = Supply(supplied, bound)
-        program = build_program(library, facts, assumed=assumed, denied=self.denied(), supply=supply)
-        feed = FactSupply(self.kb, supplied, (*library.facts, *assumed)) if supplied else None
-        session.load(program + clauses, feed)
-        return LoadedFacts(facts, feed)
 
 
 def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None = None) -> QueryResult:

@@ -24,7 +24,14 @@ def run_query(
     theory: Theory, text: str, limits: QueryLimits | None = None, *, session: PrologSession | None = None
 ) -> QueryResult:
     """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
-    goal, limits = theory.goal(text), limits or QueryLimits()
+    return answer(theory, theory.goal(text), limits, session=session)
+
+
+def answer(
+    theory: Theory, goal: Goal, limits: QueryLimits | None = None, *, session: PrologSession | None = None
+) -> QueryResult:
+    """Answer a goal that was read."""
+    limits = limits or QueryLimits()
     whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
     whole.index(whole.called_by(goal))
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
