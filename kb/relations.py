@@ -210,6 +210,10 @@ class Relations:
             return None
         return f"_relation_{found[0]}"
 
+    def are_indexed(self, indicators: Iterable[str]) -> bool:
+        """True if the relations of these predicates are up to date, and indexed by each argument."""
+        return self.is_up_to_date and all(self.stored(name, indexed=True) for name in indicators)
+
     def is_empty(self, table: str) -> bool:
         return self._conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608  our table
 
