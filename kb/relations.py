@@ -179,9 +179,7 @@ class Relations:
         """Table of a predicate's facts, created empty if there is none."""
         found = self._relation(indicator)
         if found is None:
-            sql = (
-                "INSERT INTO relations SELECT ?, coalesce(max(number), 0) + 1, 0, 0, 0 FROM relations RETURNING number"
-            )
+            sql = "INSERT INTO relations SELECT ?, coalesce(max(number), 0) + 1, 0 FROM relations RETURNING number"
             found = self._conn.execute(sql, (indicator,)).fetchone()
             self._conn.execute(schema.relation_table(found[0], columns_of(indicator)))
         return f"_relation_{found[0]}"
@@ -341,9 +339,9 @@ class Relations:
             self._conn.execute(f"DROP TABLE IF EXISTS {old.table}")
             self._conn.execute("DELETE FROM derivations WHERE rule = ?", (rule,))
         sql = (
-            "INSERT INTO derivations (rule, number, engine, fingerprint, statements, stale) "
+            "INSERT INTO derivations (rule, number, fingerprint, statements, stale) "
             # A rule keeps its number; a new rule gets the next one, the first rule 1.
-            "SELECT ?, coalesce(?, max(number) + 1, 1), 'sql', ?, 0, 0 FROM derivations RETURNING number"
+            "SELECT ?, coalesce(?, max(number) + 1, 1), ?, 0, 0 FROM derivations RETURNING number"
         )
         kept = old.number if old is not None else None
         (number,) = self._conn.execute(sql, (rule, kept, fingerprint)).fetchone()
