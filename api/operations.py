@@ -240,26 +240,38 @@ def _other_names(library: Library, names: str | None) -> Iterator[Diagnostic]:
     yield from other_names(library, open_names(names, library).canonical, names)
 
 
-FORMS = ("prolog", "rules", "link-json")
+TEXT_FORMS = ("prolog", "rules", "link-json")
+SQL_FORMS = ("duckdb", "postgres", "spark")
+FORMS = (*TEXT_FORMS, *SQL_FORMS)
 """Forms in which `compile_rules` writes rules."""
 
 
 def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[str] = ()) -> str:
-    """Rules as a Prolog program (`prolog`), as rule text (`rules`) or as LINK's rules.json (`link-json`)."""
+    """Rules as a Prolog program (`prolog`), as rule text (`rules`), as LINK's rules.json (`link-json`), or as SQL.
+
+    The SQL of `duckdb`, `postgres` and `spark` has a table for the facts of each predicate and views of what follows.
+    It needs the extra `sql`. Raises HapaxError, with every reason, for rules that the database cannot run.
+    """
     from hapax.engine.inference.derive import relevant_library
     from hapax.grammar.link_json import to_link_json
     from hapax.grammar.printing import format_library
     from hapax.grammar.prolog_text import program_text
 
-    writers = dict(zip(FORMS, (program_text, format_library, to_link_json), strict=True))
-    if form not in writers:
+    if form not in FORMS:
         raise HapaxError(f"There is no form {form!r}. Choose {' or '.join(FORMS)}.")
+    if form in SQL_FORMS:
+        rules = sound_rules(rules)
+        concluded = chosen_rules(rules, only)
     if only:
         chosen = chosen_rules(rules, only)
         part = relevant_library(rules, *chosen)
         # A chosen rule stays even if the part needed to derive its conclusion leaves it out.
         rules = replace(part, rules=tuple(dict.fromkeys((*part.rules, *chosen))))
-    return writers[form](rules)
+    if form in SQL_FORMS:
+        with extras_named():
+            from hapax.engine.logic.dialects import sql_text
+        return sql_text(rules, concluded, form)
+    return dict(zip(TEXT_FORMS, (program_text, format_library, to_link_json), strict=True))[form](rules)
 
 
 def sound_rules(rules: Library) -> Library:
