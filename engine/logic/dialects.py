@@ -97,11 +97,11 @@ _COMPARISONS: Mapping[str, type[exp.Binary]] = {
 class _Cell:
     """SQL of a value, and whether it is a number or a text."""
 
-    expression: exp.Expression
+    expression: exp.Expr
     is_number: bool
 
     @property
-    def sql(self) -> exp.Expression:
+    def sql(self) -> exp.Expr:
         """A copy, because a part of one statement cannot be a part of another."""
         return self.expression.copy()
 
@@ -122,14 +122,14 @@ def _table(name: str, alias: str = "") -> exp.Table:
     return exp.Table(this=_identifier(name), alias=_alias(alias) if alias else None)
 
 
-def _named(cells: Iterable[exp.Expression], names: Iterable[str]) -> list[exp.Alias]:
+def _named(cells: Iterable[exp.Expr], names: Iterable[str]) -> list[exp.Alias]:
     return [exp.Alias(this=cell, alias=_identifier(name)) for cell, name in zip(cells, names, strict=True)]
 
 
 def _select(
-    columns: Sequence[exp.Expression],
-    sources: Sequence[exp.Expression] = (),
-    conditions: Sequence[exp.Expression] = (),
+    columns: Sequence[exp.Expr],
+    sources: Sequence[exp.Expr] = (),
+    conditions: Sequence[exp.Expr] = (),
 ) -> exp.Select:
     query = exp.select(*columns)
     for place, source in enumerate(sources):
@@ -137,7 +137,7 @@ def _select(
     return query.where(*conditions)
 
 
-def _digits(number: int | Decimal) -> exp.Expression:
+def _digits(number: int | Decimal) -> exp.Expr:
     """A number as a literal."""
     size = abs(number)
     digits = exp.Literal.number(size if isinstance(size, int) else f"{size:f}")
@@ -210,14 +210,14 @@ class _Writer:
         stored = [name for name, item in signatures.items() if item.definition is None or name in library.derived]
         # Before all other names, so that those of predicates do not depend on the rest.
         for indicator in stored:
-            self.tables[indicator] = self._free(indicator)
+            self.tables[indicator] = self._free_of(indicator)
         for indicator in stored:
             is_derived = indicator in library.derived
-            self._facts[indicator] = self._free(indicator, "_facts") if is_derived else self.tables[indicator]
+            self._facts[indicator] = self._free_of(indicator, "_facts") if is_derived else self.tables[indicator]
             self._create_table(self._facts[indicator], indicator, f"facts of {indicator}")
             self._insert_facts(indicator)
         for indicator in sorted(library.open_negations & set(stored)):
-            self.denials[indicator] = self._free(indicator, "_denied")
+            self.denials[indicator] = self._free_of(indicator, "_denied")
             self._create_table(self.denials[indicator], indicator, f"facts of {indicator} that are known to be false")
         for layer in evaluation_layers(library):
             self._create_views(sorted(layer & library.derived))
@@ -238,21 +238,21 @@ class _Writer:
             self.refused.append(f"{subject}: {reason}")
 
     def _free(self, name: str, ending: str = "") -> str:
-        """A table's name that is not taken: of a predicate its name and arity, as in `road_2`.
+        """A table's name that is not taken, of the letters that each database allows."""
+        plain = re.sub(r"\W+", "_", name, flags=re.ASCII)[:_LONGEST_NAME]
+        return _unique(plain + ending, self._taken)
 
-        Databases ignore case, and some allow ASCII alone. None has a table of its own that ends with a number.
-        """
-        stem, _, arity = name.rpartition("/")
-        plain = re.sub(r"\W+", "_", stem or name, flags=re.ASCII)[:_LONGEST_NAME]
-        wanted = f"{plain}_{arity}{ending}" if stem else plain
-        return _unique(wanted, self._taken)
+    def _free_of(self, indicator: str, ending: str = "") -> str:
+        """A table's name for a predicate, as `road_2`: no database has one like it."""
+        name, _, arity = indicator.rpartition("/")
+        return self._free(name, f"_{arity}{ending}")
 
     # -- statements
 
-    def _create(self, kind: str, name: str, query: exp.Expression, comment: str) -> None:
+    def _create(self, kind: str, name: str, query: exp.Expr, comment: str) -> None:
         self._add(exp.Create(this=_table(name), kind=kind, expression=query), comment)
 
-    def _add(self, statement: exp.Expression, comment: str = "") -> None:
+    def _add(self, statement: exp.Expr, comment: str = "") -> None:
         lines = ["", _comment(comment)] if comment else []
         self.lines += [*lines, statement.sql(self._dialect, pretty=True) + ";"]
 
@@ -270,9 +270,8 @@ class _Writer:
         for fact in self.library.facts:
             if fact.indicator == indicator:
                 with self._refusals(f"{fact.place or ''} fact {fact}".strip()):
-                    rows.append(
-                        exp.Tuple(expressions=self._values(_Premise(self, self.library, {}).cells(fact), indicator))
-                    )
+                    cells = _Premise(self, self.library, {}).cells(fact)
+                    rows.append(exp.Tuple(expressions=self._values(cells, indicator)))
         if rows:
             self._add(exp.Insert(this=_table(self._facts[indicator]), expression=exp.Values(expressions=rows)))
 
@@ -327,9 +326,9 @@ class _Writer:
                     f"rule {rule.name} has it {len(own)} times in its premise, and a step of WITH RECURSIVE joins only "
                     "the rows that the last step added. Write the rule with one."
                 )
-            premise = _Premise(self, self.library, tables, [] if len(rules) > 1 else [_table(_KNOWN)])
-            premise.bind(own[0].atom, _KNOWN)
-            branches.append(self._conclusions(rule, premise.read(item for item in rule.premise if item is not own[0])))
+            sources: list[exp.Expr] = [] if len(rules) > 1 else [_table(_KNOWN)]
+            premise = _Premise(self, self.library, tables, sources, own[0]).read(rule.premise)
+            branches.append(self._conclusions(rule, premise))
         step = branches[0]
         if len(branches) > 1:
             steps = exp.Lateral(this=exp.Subquery(this=_union(branches, False)), alias=_alias("new"))
@@ -361,7 +360,7 @@ class _Writer:
         rows = premise.select(_named([cell.sql for cell in cells.values()], places.values())).distinct()
         groups = [_column(_ROWS, places[variable.name]) for variable in aggregate.group]
         count = exp.Count(this=exp.Star())
-        result: exp.Expression = count
+        result: exp.Expr = count
         if aggregate.function != "count":
             column = _column(_ROWS, places[first])
             total = exp.Sum(this=column)
@@ -380,7 +379,7 @@ class _Writer:
         """Cells as the columns of a predicate's table."""
         return _named(self._values(cells, indicator), columns_of(indicator))
 
-    def _values(self, cells: Iterable[_Cell], indicator: str) -> list[exp.Expression]:
+    def _values(self, cells: Iterable[_Cell], indicator: str) -> list[exp.Expr]:
         """Cells in the types of a predicate's columns. Raises HapaxError for a text among numbers."""
         values = []
         for cell, is_number in zip(cells, self.kinds(indicator), strict=True):
@@ -399,7 +398,7 @@ class _Writer:
         """For each argument of a predicate, whether its column holds numbers."""
         return tuple(map(self.library.is_numeric, self.library.signature(indicator).argument_types))
 
-    def _typed(self, value: exp.Expression, is_number: bool) -> exp.Expression:
+    def _typed(self, value: exp.Expr, is_number: bool) -> exp.Expr:
         """A value in the type of a column."""
         if isinstance(value, exp.Column | exp.Cast):
             return value
@@ -421,7 +420,7 @@ class _Writer:
             raise HapaxError(f"{constant} has more digits than DECIMAL({self._sql.digits}, {_PLACES}).")
         return _Cell(_digits(value), True)
 
-    def compared(self, sign: str, one: _Cell, other: _Cell) -> exp.Expression:
+    def compared(self, sign: str, one: _Cell, other: _Cell) -> exp.Expr:
         """The condition that two values compare so. A text that does not state a number has no order."""
         if one.is_number == other.is_number and (one.is_number or sign in ("=", "\\=")):
             return _COMPARISONS[sign](this=one.sql, expression=other.sql)
@@ -429,7 +428,7 @@ class _Writer:
             return _denied([self.compared("=", one, other)])
         return _COMPARISONS[sign](this=self.number(one), expression=self.number(other))
 
-    def number(self, cell: _Cell) -> exp.Expression:
+    def number(self, cell: _Cell) -> exp.Expr:
         """The number of a cell, or that which a text states; NULL for another text."""
         if cell.is_number:
             return cell.sql
@@ -437,7 +436,7 @@ class _Writer:
         states = exp.RegexpLike(this=cell.sql, expression=exp.Literal.string(digits))
         return exp.Case(ifs=[exp.If(this=states, true=exp.TryCast(this=cell.sql, to=self._type(True)))])
 
-    def calculated(self, operator: str, left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    def calculated(self, operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
         """A calculation on two numbers, rounded as a column is; NULL where the divisor is zero."""
         one, other = (self._typed(side, True) for side in (left, right))
         if operator != "/":
@@ -452,8 +451,8 @@ class _Writer:
             for side in (one, other)
         ]
         divisor = exp.Nullif(this=wholes[1], expression=_digits(0))
-        quotient = exp.IntDiv(this=exp.Paren(this=exp.Mul(this=wholes[0], expression=power)), expression=divisor)
-        whole = exp.Cast(this=quotient, to=exp.DataType.build("DECIMAL(38, 0)"))
+        product = exp.Paren(this=exp.Mul(this=wholes[0], expression=power))
+        whole = exp.Cast(this=exp.IntDiv(this=product, expression=divisor), to=exp.DataType.build("DECIMAL(38, 0)"))
         return self._typed(exp.Mul(this=whole, expression=_digits(Decimal(1).scaleb(-_PLACES))), True)
 
 
@@ -464,10 +463,11 @@ class _Premise:
     writer: _Writer
     library: Library
     tables: Mapping[str, str]
-    sources: list[exp.Expression] = field(default_factory=list)
-    conditions: list[exp.Expression] = field(default_factory=list)
+    sources: list[exp.Expr] = field(default_factory=list)
+    known: Literal | None = None
+    """The literal that a row of the recursive view matches."""
+    conditions: list[exp.Expr] = field(default_factory=list)
     values: dict[str, _Cell] = field(default_factory=dict)
-    literals: int = 0
 
     def read(self, premise: Iterable[BodyLiteral]) -> _Premise:
         """Read the items in an order in which each finds its variables bound; returns this premise."""
@@ -481,14 +481,15 @@ class _Premise:
                 self.conditions += [_denied(conditions)] if item.negated else conditions
             elif item.negated:
                 self._deny(item.atom)
+            elif item is self.known:
+                self.bind(item.atom, _KNOWN)
             else:
-                self.literals += 1
-                alias = f"t{self.literals}"
+                alias = f"t{len(self.sources)}"
                 self.sources.append(_table(self.tables[item.atom.indicator], alias))
                 self.bind(item.atom, alias)
         return self
 
-    def select(self, columns: Sequence[exp.Expression]) -> exp.Select:
+    def select(self, columns: Sequence[exp.Expr]) -> exp.Select:
         """The SELECT of these columns."""
         return _select(columns, self.sources, self.conditions)
 
@@ -536,7 +537,7 @@ class _Premise:
         if value.expression.find(exp.Nullif, exp.Case):
             self.conditions.append(_not_null(value.sql))
 
-    def _computed(self, atom: Atom, signature: PredicateSignature) -> list[exp.Expression]:
+    def _computed(self, atom: Atom, signature: PredicateSignature) -> list[exp.Expr]:
         """The conditions of a computed predicate, whose equation gives an argument without a value one."""
         definition = signature.definition
         assert definition is not None  # noqa: S101  of a computed predicate
@@ -577,10 +578,10 @@ class _Premise:
         return exp.Exists(this=_select([_digits(1)], [_table(table, "n")], same))
 
 
-def _not_null(value: exp.Expression) -> exp.Expression:
+def _not_null(value: exp.Expr) -> exp.Expr:
     return exp.not_(exp.Is(this=value, expression=exp.null()))
 
 
-def _denied(conditions: Sequence[exp.Expression]) -> exp.Expression:
+def _denied(conditions: Sequence[exp.Expr]) -> exp.Expr:
     """The condition that others do not hold together; one with a quotient by zero does not."""
     return exp.not_(exp.Coalesce(this=exp.and_(*conditions), expressions=[exp.false()]))
