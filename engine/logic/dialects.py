@@ -437,7 +437,7 @@ class _Writer:
         return exp.Case(ifs=[exp.If(this=states, true=exp.TryCast(this=cell.sql, to=self._type(True)))])
 
     def calculated(self, operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-        """A calculation on two numbers, rounded as a column is; NULL where the divisor is zero."""
+        """A calculation on two numbers, with the decimal places of a column; NULL where the divisor is zero."""
         one, other = (self._typed(side, True) for side in (left, right))
         if operator != "/":
             return self._typed(_CALCULATIONS[operator](this=one, expression=other), True)
