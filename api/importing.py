@@ -75,7 +75,7 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
         if read is None:
             return RulesForFacts()
         library = read.library
-    from hapax.engine.inference.conflicts import constrained_predicates
+    from hapax.engine.logic.conflicts import constrained_predicates
 
     constrained = constrained_predicates(library)
 
@@ -87,7 +87,7 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
 
 
 def _conflicts(kb: KnowledgeBase, library: Library, facts: list[FactRecord]) -> list[FactsInConflict]:
-    from hapax.engine.inference.conflicts import new_conflicts
+    from hapax.engine.logic.conflicts import new_conflicts
 
     identities = {fact.id for fact in facts}
     found = []

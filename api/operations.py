@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.api.tabular import ArrowStream
     from hapax.engine.entailment.checks import EntailmentLimits
-    from hapax.engine.inference.statement_export import StatementExportReport
-    from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
+    from hapax.engine.logic.statement_export import StatementExportReport
+    from hapax.engine.logic.statement_lines import LineWriter
     from hapax.engine.probability.answers import Probability, ProbabilityOptions
     from hapax.engine.query_options import QueryOptions
     from hapax.engine.search.estimate import RunEstimate
@@ -237,26 +237,38 @@ def _other_names(library: Library, names: str | None) -> Iterator[Diagnostic]:
     yield from other_names(library, open_names(names, library).canonical, names)
 
 
-FORMS = ("prolog", "rules", "link-json")
+TEXT_FORMS = ("prolog", "rules", "link-json")
+SQL_FORMS = ("duckdb", "postgres", "spark")
+FORMS = (*TEXT_FORMS, *SQL_FORMS)
 """Forms in which `compile_rules` writes rules."""
 
 
 def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[str] = ()) -> str:
-    """Rules as a Prolog program (`prolog`), as rule text (`rules`) or as LINK's rules.json (`link-json`)."""
+    """Rules as a Prolog program (`prolog`), as rule text (`rules`), as LINK's rules.json (`link-json`), or as SQL.
+
+    The SQL of `duckdb`, `postgres` and `spark` has a table for the facts of each predicate and views of what follows.
+    It needs the extra `sql`. Raises HapaxError, with every reason, for rules that the database cannot run.
+    """
     from hapax.engine.inference.derive import relevant_library
     from hapax.grammar.link_json import to_link_json
     from hapax.grammar.printing import format_library
     from hapax.grammar.prolog_text import program_text
 
-    writers = dict(zip(FORMS, (program_text, format_library, to_link_json), strict=True))
-    if form not in writers:
+    if form not in FORMS:
         raise HapaxError(f"There is no form {form!r}. Choose {' or '.join(FORMS)}.")
+    if form in SQL_FORMS:
+        rules = sound_rules(rules)
+        concluded = chosen_rules(rules, only)
     if only:
         chosen = chosen_rules(rules, only)
         part = relevant_library(rules, *chosen)
         # A chosen rule stays even if the part needed to derive its conclusion leaves it out.
         rules = replace(part, rules=tuple(dict.fromkeys((*part.rules, *chosen))))
-    return writers[form](rules)
+    if form in SQL_FORMS:
+        with extras_named():
+            from hapax.engine.logic.dialects import sql_text
+        return sql_text(rules, concluded, form)
+    return dict(zip(TEXT_FORMS, (program_text, format_library, to_link_json), strict=True))[form](rules)
 
 
 def sound_rules(rules: Library) -> Library:
@@ -381,7 +393,7 @@ def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> Sta
 
     `rules`: those of `derive`, whose statements are left out where facts or rules have changed since.
     """
-    from hapax.engine.inference.statement_export import export_statements as export
+    from hapax.engine.logic.statement_export import export_statements as export
 
     return export(kb, rules, stream)
 
@@ -656,8 +668,8 @@ def derive(
     """
     from hapax.api.results import Derivation, StatementChances
     from hapax.engine.inference.derive import relevant_library
-    from hapax.engine.inference.statement_lines import statement_lines
     from hapax.engine.logic.derive import derive_all, read_statements
+    from hapax.engine.logic.statement_lines import statement_lines
     from hapax.engine.probability.answers import ProbabilityOptions, basis_of
     from hapax.engine.probability.statements import statement_probabilities
 

@@ -190,25 +190,8 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
 
 
 @extras_named()
-def check_derivation_outputs(output: Path | None, tables: Path | None) -> None:
-    """Raises HapaxError if statements or tables of a derivation could not be written to these places."""
-    from hapax.evaluation.dataset.derived import check_output, check_parquet
+def check_derivation_output(output: Path) -> None:
+    """Raises HapaxError if statements of a derivation could not be written to this file."""
+    from hapax.evaluation.dataset.derived import check_output
 
-    if output is not None:
-        check_output(output)
-    if tables is not None:
-        check_parquet()
-
-
-@extras_named()
-def write_tables(rules: Library, kb: KnowledgeBase, folder: str | Path, *, only: str | Sequence[str] = ()) -> int:
-    """Write the relations of derived rules as Parquet files and their joins as SQL, and return the number of tables.
-
-    DuckDB runs the SQL. Needs the extra `evaluation`.
-    """
-    from hapax.api.operations import chosen_rules
-    from hapax.engine.inference.derive import relevant_library
-    from hapax.evaluation.dataset.derived import write_tables as write_relations
-
-    chosen = chosen_rules(rules, only)
-    return write_relations(Path(folder), kb, relevant_library(rules, *chosen) if only else rules, chosen)
+    check_output(output)

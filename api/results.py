@@ -23,9 +23,9 @@ from hapax.kb.records import Distribution
 from hapax.kb.values import encode_decimal
 
 if TYPE_CHECKING:
-    from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.inference.theory import QueryResult
     from hapax.engine.logic.derive import DerivationReport
+    from hapax.engine.logic.statement_lines import LineWriter
     from hapax.engine.probability.answers import Probability, ProbableAnswers
     from hapax.engine.search.account import StepAccount
     from hapax.engine.search.report import SearchReport

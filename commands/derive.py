@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from hapax.api import operations, outputs
-from hapax.api.whole_files import atomic_folder, atomic_path
+from hapax.api.whole_files import atomic_path
 from hapax.commands.console import Left, err, leaving, print_table
 from hapax.commands.options import (
     MOST_SECONDS,
@@ -45,11 +45,6 @@ if TYPE_CHECKING:
     help="File for statements and proofs: .jsonl or .parquet.",
 )
 @click.option(
-    "--tables",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the relations as Parquet files and the joins as SQL, for DuckDB.",
-)
-@click.option(
     "--seconds",
     # The default is that of `BULK_LIMITS` in engine/inference/derive.py.
     type=Finite(0, MOST_SECONDS, min_open=True),
@@ -64,7 +59,6 @@ def derive(  # noqa: PLR0917  one parameter an option
     database: str,
     chosen: tuple[str, ...],
     output: Path | None,
-    tables: Path | None,
     seconds: float | None,
     as_json: bool,
     **options: Any,
@@ -77,14 +71,14 @@ def derive(  # noqa: PLR0917  one parameter an option
     \b
     hapax derive --db hapax.db
     hapax derive my.rules --rule allergy -o statements.jsonl
-    hapax derive --tables bulk
     hapax derive --probability --at-least 0.9 -o statements.jsonl
     """
     library, probability = sound_library(paths, database), probability_options(options)
     if not chosen:
         print_idle(library)
     # Before the derivation, which can take long.
-    outputs.check_derivation_outputs(output, tables)
+    if output is not None:
+        outputs.check_derivation_output(output)
     with open_kb(database, existing=True) as kb:
         with kb.transaction():
             # The rules of the stored statements, by which later commands prove them.
@@ -96,10 +90,6 @@ def derive(  # noqa: PLR0917  one parameter an option
                 with atomic_path(output) as path:
                     count = derivation.write(path)
                 err.print(f"{counted(count, 'statement')} in {escape(str(output))}")
-            if tables is not None:
-                with atomic_folder(tables) as folder:
-                    count = outputs.write_tables(library, kb, folder, only=chosen)
-                err.print(f"{counted(count, 'table')} and rules.sql in {escape(str(tables))}")
 
 
 def _print_report(derivation: Derivation, as_json: bool) -> None:

@@ -169,15 +169,17 @@ def explanation_json(entry: FaultExplanation) -> dict[str, Any]:
 @click.command()
 @with_paths
 @with_chosen
-@click.option("--format", "form", type=click.Choice(operations.FORMS), default="prolog", show_default=True)
+@click.option("--to", "form", type=click.Choice(operations.FORMS), default="prolog", show_default=True)
 def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None:  # noqa: A001  # the verb users type
-    """Print rules as a Prolog program, as rule text or as LINK's rules.json.
+    """Print rules as a Prolog program, as rule text, as LINK's rules.json or as the SQL of a database.
 
-    rules.json is the file of LINK's released code.
+    rules.json is the file of LINK's released code. The SQL has a table for the facts of each predicate, and views of
+    what follows from them.
 
     \b
     hapax compile > program.pl && swipl program.pl
-    hapax compile rules.json --format rules
+    hapax compile rules.json --to rules
+    hapax compile my.rules --to duckdb > rules.sql
     """
     # `echo` ends the text with a line break.
     click.echo(operations.compile_rules(read_library(paths), form, only=chosen).rstrip())

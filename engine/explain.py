@@ -11,7 +11,6 @@ from itertools import chain, product
 from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
-from hapax.engine.inference.conflicts import fact_text
 from hapax.engine.inference.derive import (
     KeptSubstitutions,
     fact_key,
@@ -20,6 +19,7 @@ from hapax.engine.inference.derive import (
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.conflicts import fact_text
 from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
 from hapax.engine.logic.proofs import derive_statements, holding_prefixes, prove
 from hapax.engine.probability.answers import (

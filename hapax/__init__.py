@@ -100,7 +100,7 @@ if TYPE_CHECKING:
         with_entailments,
         withdrawn_facts,
     )
-    from hapax.api.outputs import Contents, ReportPage, load_dataset, report, stats, write_dataset, write_tables
+    from hapax.api.outputs import Contents, ReportPage, load_dataset, report, stats, write_dataset
     from hapax.api.questions import (
         AnsweredQuestions,
         QuestionWords,
@@ -299,7 +299,6 @@ _HOMES = {
         "report",
         "stats",
         "write_dataset",
-        "write_tables",
     ),
     "hapax.api.spending": ("Reconciliation", "SpendingLedger", "ledger", "reconcile"),
     "hapax.api.browsing": ("datasette_metadata",),
@@ -576,7 +575,6 @@ __all__ = [
     "write_question_pairs",
     "write_rewordings",
     "write_schemas",
-    "write_tables",
 ]
 
 # In a checkout the rooms are links in this folder. A zip archive, or git with core.symlinks=false, turns links into

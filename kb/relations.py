@@ -452,12 +452,6 @@ class Relations:
             yield from self._conn.execute(select)
         self.symbols.store_made()
 
-    def table(self, name: str) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
-        """Column names of one of these tables, and its rows in batches."""
-        cursor = self._conn.execute(f"SELECT * FROM {name}")  # noqa: S608  our table
-        # `iter` calls the function until a batch is empty.
-        return [column[0] for column in cursor.description], iter(lambda: cursor.fetchmany(BATCH), [])
-
     def wanted(self, name: str, refs: Iterable[int]) -> str:
         """Create a temporary table of refs for a join; returns its name."""
         self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} (ref INTEGER PRIMARY KEY)")

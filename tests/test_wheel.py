@@ -141,10 +141,7 @@ def test_shipped_rules_stand_beside_own_ones(installed: Path, tmp_path: Path) ->
     ):
         done = hapax(installed, tmp_path, *arguments)
         assert done.returncode == 0, (arguments, done.stderr)
-    assert (
-        "is an ingredient in"
-        in hapax(installed, tmp_path, "compile", "my.rules", "shipped", "--format", "rules").stdout
-    )
+    assert "is an ingredient in" in hapax(installed, tmp_path, "compile", "my.rules", "shipped", "--to", "rules").stdout
 
     (tmp_path / "shipped").mkdir()
     assert "0 rules" in hapax(installed, tmp_path, "check", "shipped").stderr
@@ -221,7 +218,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("search", "thin.rules", "-m", "smollm2", "--no-progress"), "smollm2"),
         (("search", "thin.rules", "-m", "simulated", "--evaluator", "gguf:any.gguf", "--no-progress"), "gguf"),
         (("derive", "thin.rules", "-o", "out.parquet"), "evaluation"),
-        (("derive", "thin.rules", "--tables", "tables"), "evaluation"),
+        (("compile", "thin.rules", "--to", "duckdb"), "sql"),
         (("dataset", "out"), "evaluation"),
         (("report", "-o", "report.html"), "evaluation"),
         (("search", "thin.rules", "-m", "simulated", "--executor", "ray"), "ray"),

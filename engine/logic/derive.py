@@ -6,7 +6,6 @@ Where statements are stored and few facts have changed, only what the change aff
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,12 +27,12 @@ from hapax.engine.inference.derive import (
 from hapax.engine.inference.session import LimitExceeded, PrologTerm
 from hapax.engine.inference.stored_atoms import rule_fingerprint
 from hapax.engine.logic.compile import CompiledPremise
-from hapax.engine.logic.evaluate import Clause, CompiledLibrary, constraints, values_of
+from hapax.engine.logic.evaluate import Clause, CompiledLibrary, constraints, left_out, open_variables, values_of
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
 from hapax.grammar.dependencies import strata
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Substitution, Value, variable_names
+from hapax.grammar.terms import Atom, Constant, Substitution, Value
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.derived_ids import DerivedIds
@@ -326,50 +325,11 @@ def _add_rows(joined: JoinedRows, compiled: CompiledLibrary, table: str, indicat
             joined.stated.extend((table, row[0]) for row in stated)
 
 
-_NOT_WHOLE = "error('a number here is not whole, or too large')"
-"""SQL of DuckDB."""
-
-WriteTable: TypeAlias = Callable[[str, Sequence[str], Iterator[RowBatch]], None]
-"""A function that writes a table; it takes the name, the columns and the rows in batches."""
-
-
-def export_tables(kb: KnowledgeBase, library: Library, rules: Sequence[Rule], write: WriteTable) -> str:
-    """Write the tables that these rules' joins read, and return the joins as SQL that DuckDB runs as well.
-
-    The SQL makes each table a view of the Parquet file of its name, and creates for each rule the table `instances_N`
-    that `derive_all` made. A rule that compares or calculates with anything but whole numbers becomes a comment. Raises
-    HapaxError as `read_statements` does.
-    """
-    relations = Relations(kb)
-    with relations.snapshot():
-        derivations = [(rule, _current(kb, relations, library, rule)) for rule in rules]
-        compiled = CompiledLibrary(relations, relevant_library(library, *rules))
-        compiled.materialise()
-        # Every relation holds tags, whose values are in `symbols`.
-        used, lines = {"symbols"}, []
-        for rule, derivation in derivations:
-            name = " ".join(rule.name.split())
-            select = _instances_of(rule, compiled.body(rule), "0")
-            # What is left of our functions is the case of a number that is not whole.
-            select = re.sub(r"ELSE (?:calculated|compared|is_number)\([^()]*\) END", f"ELSE {_NOT_WHOLE} END", select)
-            if re.search(r"\b(?:calculated|compared)\(", select):
-                lines.append(f"-- {name} calculates, which only Hapax's own SQL does exactly")
-                continue
-            # All names in the SQL are generated, so a pattern finds the tables. Their underscore stays behind.
-            select = re.sub(r"\b_((?:relation|atoms)_\d+)\b", r"\1", select)
-            used.update(re.findall(r"\b(?:relation|atoms)_\d+", select))
-            lines.append(f"-- {name}\nCREATE TABLE {derivation.table.removeprefix('_')} AS {select};")
-        for table in sorted(used):
-            write(table, *relations.table(f"_{table}" if table.startswith(("relation_", "atoms_")) else table))
-    views = [f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{name}.parquet');" for name in sorted(used)]  # noqa: S608
-    return "\n".join([*views, *lines]) + "\n"
-
-
-def _instances_of(rule: Rule, body: CompiledPremise, identity: str) -> str:
-    """The SELECT of a rule's instances: `identity`, the variables, and the row that each positive literal matched."""
+def _instances_of(rule: Rule, body: CompiledPremise) -> str:
+    """The SELECT of a rule's instances: NULL, the variables, and the row that each positive literal matched."""
     names, cells = (*_columns(rule), *_premises(body)), (*_cells(rule, body), *body.references)
     columns = [f"{cell} AS {name}" for name, cell in zip(names, cells, strict=True)]
-    return body.select([f"{identity} AS id", *columns])
+    return body.select(["NULL AS id", *columns])
 
 
 def _cells(rule: Rule, body: CompiledPremise) -> list[str]:
@@ -415,7 +375,12 @@ class _RuleDeriver:
         """Bring the stored statements of a rule up to date with changes of facts, where that is possible."""
         self.deadline.begin(f"rule {rule.name}")
         stored = self.relations.derivations().get(rule.name)
-        if stored is None or stored.stale or _open_variables(rule) or stored.fingerprint != self._fingerprint(rule):
+        if (
+            stored is None
+            or stored.stale
+            or open_variables(rule, self.library)
+            or stored.fingerprint != self._fingerprint(rule)
+        ):
             return
         began = time.perf_counter()
         try:
@@ -446,30 +411,16 @@ class _RuleDeriver:
             return self.maintained[rule.name]
         self.deadline.begin(f"rule {rule.name}")
         began = time.perf_counter()
-        if names := _open_variables(rule):
-            self.relations.new_instances(rule.name, self._fingerprint(rule), _columns(rule))
-            return DerivedRule(rule.name, 0, 0.0, left_out=_left_out(rule, names))
         body = self.compiled.body(rule)
-        self.compiled.prepare(rule)
         columns = [*_columns(rule), *_premises(body)]
         derivation = self.relations.new_instances(rule.name, self._fingerprint(rule), columns)
+        if names := open_variables(rule, self.library):
+            return DerivedRule(rule.name, 0, 0.0, left_out=left_out(rule, names))
+        self.compiled.prepare(rule)
         # SQLite numbers the instances where the id is NULL.
-        count = self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
+        count = self.relations.fill(derivation, _instances_of(rule, body))
         self.relations.index_premises(derivation, len(body.tables))
         return DerivedRule(rule.name, count, time.perf_counter() - began, self.anew.get(rule.name, ""))
-
-
-def _open_variables(rule: Rule) -> list[str]:
-    """Names of the searched variables that only hypotheses mention: no fact gives them a value."""
-    constrained = variable_names(constraints(rule))
-    return [variable.name for variable in rule.searched if variable.name not in constrained]
-
-
-def _left_out(rule: Rule, names: Sequence[str]) -> str:
-    return (
-        f"no fact gives {' or '.join(names)} a value, because only what is assumed about {rule.generic_names} mentions "
-        f"{'it' if len(names) == 1 else 'them'}. Search the rule, or write `@generic none` before it"
-    )
 
 
 # --- reading --------------------------------------------------------------------------------------------------------

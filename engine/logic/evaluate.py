@@ -28,10 +28,10 @@ from hapax.engine.logic.maintenance import (
     Maintainer,
     NotMaintained,
 )
-from hapax.grammar.dependencies import evaluation_layers
+from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
 from hapax.kb.changes import TableChanges
 from hapax.kb.loading import MOST_ARGUMENTS, columns_of
 from hapax.kb.relations import Relations
@@ -287,8 +287,10 @@ class CompiledLibrary:
             self.relations.index(table, indicators[table])
 
     def body(self, rule: Rule) -> CompiledPremise:
-        """Compile what must hold for a rule's statements."""
-        return compile_premise(constraints(rule), self.setting())
+        """Compile what must hold for a rule's statements, but for tests of open variables: such a rule has none."""
+        names = set(open_variables(rule, self.library))
+        items = [item for item in constraints(rule) if names.isdisjoint(variable_names([item]))]
+        return compile_premise(items, self.setting())
 
     def prepare(self, rule: Rule) -> None:
         """Index the tables that the rule's statements and their proofs read."""
@@ -299,6 +301,22 @@ class CompiledLibrary:
 def constraints(rule: Rule) -> list[BodyLiteral]:
     """The premise without its hypotheses, the literals about a generic variable, which are assumed."""
     return [item for item in rule.premise if not rule.is_information(item)]
+
+
+def open_variables(rule: Rule, library: Library) -> list[str]:
+    """Names of the searched variables to which only hypotheses could give a value, and no fact does."""
+    part = replace(rule, premise=tuple(constraints(rule)))
+    unreachable = {variable.name for variable in unreachable_variables(part, library)}
+    constrained = variable_names(part.premise) - unreachable
+    return [variable.name for variable in rule.searched if variable.name not in constrained]
+
+
+def left_out(rule: Rule, names: Sequence[str]) -> str:
+    """The reason why a rule with such open variables has no statements."""
+    return (
+        f"no fact gives {' or '.join(names)} a value, because only what is assumed about {rule.generic_names} could. "
+        "Search the rule, or write `@generic none` before it"
+    )
 
 
 def _because(reason: str) -> str:

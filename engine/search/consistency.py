@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from hapax.engine.inference.conflicts import (
+from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.logic.conflicts import (
     FactConflict,
     Settlement,
     conflicts,
@@ -16,7 +17,6 @@ from hapax.engine.inference.conflicts import (
     fact_text,
     settlement,
 )
-from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.gates import CONSISTENCY
 from hapax.engine.search.inquiry import AskedQuestion
 from hapax.grammar.rules import Library

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hapax.engine.judgements import UNJUDGED, Judgements
 from hapax.evaluation.dataset.columns import Column, DatasetTable, Row, json_line
@@ -15,7 +15,7 @@ from hapax.kb.records import StatementRecord
 if TYPE_CHECKING:
     from hapax.engine.probability.answers import Probability
     from hapax.evaluation.dataset.selection import SelectionOptions
-    from hapax.grammar.rules import Library, Rule
+    from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
 
 DERIVED = DatasetTable(
@@ -120,8 +120,8 @@ def write_current(
     path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions, found: Judgements
 ) -> DerivedCounts:
     """Write the statements that `derive` stored to a `.jsonl` file, unless there are none, each with its judgement."""
-    from hapax.engine.inference.statement_lines import statement_lines
     from hapax.engine.logic.derive import current_rules, read_statements
+    from hapax.engine.logic.statement_lines import statement_lines
     from hapax.evaluation.votes.derived import judged_derived
 
     stored = {name: count for name, count in kb.derived_counts().items() if count}
@@ -156,33 +156,13 @@ def _unjudged_line(record: StatementRecord) -> str:
 
 
 def check_output(path: Path) -> None:
-    """Raises HapaxError unless the file is named .jsonl or .parquet and its folder exists, and as `check_parquet`."""
+    """Raises HapaxError unless the file is named .jsonl or .parquet and its folder exists.
+
+    Raises ModuleNotFoundError where the library that writes Parquet files is missing.
+    """
     if path.suffix not in (".jsonl", ".parquet"):
         raise HapaxError(f"{path}: statements are written as .jsonl or .parquet. Give the file one of these suffixes.")
     if not path.resolve().parent.is_dir():
         raise HapaxError(f"{path}: its folder does not exist. Create {path.parent} first, or name another file.")
     if path.suffix == ".parquet":
-        check_parquet()
-
-
-def check_parquet() -> None:
-    """Raises ModuleNotFoundError where the library that writes Parquet files is missing."""
-    import_module("pyarrow")
-
-
-def write_tables(folder: Path, kb: KnowledgeBase, library: Library, rules: Sequence[Rule]) -> int:
-    """Write the rules' joins as `rules.sql` and their input tables as Parquet; return the number of tables."""
-    from hapax.engine.logic.derive import export_tables
-    from hapax.evaluation.dataset.parquet import write_columns
-
-    folder.mkdir(parents=True, exist_ok=True)
-    written: list[str] = []
-
-    def write(name: str, columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]) -> None:
-        # Only the table of symbols holds texts; all other columns refer to these by number.
-        kinds = {column: "string" if column == "symbol" else "int64" for column in columns}
-        write_columns(folder / f"{name}.parquet", kinds, batches)
-        written.append(name)
-
-    (folder / "rules.sql").write_text(export_tables(kb, library, rules, write), encoding="utf-8")
-    return len(written)
+        import_module("pyarrow")

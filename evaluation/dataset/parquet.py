@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,19 +88,6 @@ def write_parquet(path: Path, table: DatasetTable, rows: Iterable[Row]) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
-
-
-def write_columns(path: Path, columns: Mapping[str, str], batches: Iterable[Sequence[Sequence[object]]]) -> None:
-    """Write batches of rows into one file; `columns` are Arrow types by name."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()])
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in batches:
-            # Arrow stores columns.
-            by_column = [list(cells) for cells in zip(*batch, strict=True)]
-            writer.write_table(pa.table(by_column, schema=schema))
 
 
 def _schema(table: DatasetTable) -> Any:

@@ -15,7 +15,7 @@ from cli_fixture import invoke
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-FOR_TESTS = {"browser", "harness", "servers", "fuzz"}
+FOR_TESTS = {"browser", "databases", "harness", "servers", "fuzz"}
 
 
 def distribution(requirement: str) -> str:

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
-from hapax.engine.inference.conflicts import FactConflict, conflicts, conflicts_around
 from hapax.engine.inference.known_facts import KnownFacts, StoredFacts
+from hapax.engine.logic.conflicts import FactConflict, conflicts, conflicts_around
 from hapax.grammar.parser import parse_library
 from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.kb import argument_index

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from hapax.engine.inference.statement_lines import statement_lines
 from hapax.engine.logic.derive import current_rules
+from hapax.engine.logic.statement_lines import statement_lines
 from hapax.grammar.rules import Library
 from hapax.kb.records import StatementRecord
 from hapax.kb.store import KnowledgeBase
