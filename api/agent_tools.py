@@ -18,6 +18,7 @@ from hapax.engine.inference.session import QueryLimits
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -206,7 +207,7 @@ class AgentTools:
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:
-            raise HapaxError("This server asks no model. Start it with --ask and a budget.")
+            raise HapaxError("This server asks no model.", Remedy("Start it with {} and a budget.", Setting("models")))
         return self._asking
 
     def _open(self) -> KnowledgeBase:

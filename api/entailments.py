@@ -13,6 +13,7 @@ from hapax.api.schemas import with_journal
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 
 if TYPE_CHECKING:
     from hapax.engine.entailment.closure import EntailmentGraph
@@ -292,8 +293,8 @@ def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "")
         return EntailmentChains(EntailmentGraph(found), of, at_least)
     if (count := StoredEdges(kb).count()) > MOST_CLOSED:
         raise HapaxError(
-            f"{kb.place} has {count:,} entailments, too many for all their chains. Name a predicate with --of, or "
-            "count them with --summary."
+            f"{kb.place} has {count:,} entailments, too many for all their chains.",
+            Remedy("Name a predicate with {}, or count them with {}.", Setting("predicate"), Setting("summary")),
         )
     return EntailmentChains(EntailmentGraph(edges(kb, at_least)))
 

@@ -7,11 +7,10 @@ command line calls the latter directly, so its messages name its own options.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, TypeVar
 
 from hapax.grammar.arguments import (
     ArgumentRejected,
@@ -25,25 +24,15 @@ from hapax.grammar.arguments import (
     remedy_of,
     with_article,
 )
-from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@runtime_checkable
-class Worded(Protocol):
-    """A result with messages, which may name options of the command line."""
-
-    def reworded(self, reword: Callable[[str], str]) -> Self:
-        """The same result with reworded messages."""
-        ...
-
-
 def python_call(operation: Callable[P, R]) -> Callable[P, R]:
     """The operation for callers in Python.
 
-    It raises ArgumentRejected for an argument of the wrong type, and its errors name arguments in their remedies.
+    It raises ArgumentRejected for an argument of the wrong type.
     """
     signature = inspect.signature(operation)
 
@@ -52,13 +41,7 @@ def python_call(operation: Callable[P, R]) -> Callable[P, R]:
         # Bound before the operation is called, so that a missing argument is an error of the caller and not of Hapax.
         given = bound_arguments(operation.__name__, signature, arguments, named)
         _check_arguments(operation, signature, given)
-        try:
-            result = operation(*arguments, **named)
-        except HapaxError as error:
-            _reword(error)
-            raise
-        # Results have messages, too: `stopped` of answers says what to do.
-        return result.reworded(in_python) if isinstance(result, Worded) else result
+        return operation(*arguments, **named)
 
     return call
 
@@ -184,121 +167,3 @@ def _check_argument(operation: Callable[..., Any], parameter: inspect.Parameter,
     if not is_fit:
         problem = f"{operation.__name__}: {parameter.name} is {described(value)}, not {kind}"
         raise ArgumentRejected(f"{problem}. {remedy}.")
-
-
-# --- remedies ---------------------------------------------------------------------------------------------------------
-
-ARGUMENT_OF_OPTION = {
-    "aliases": "aliases",
-    "answer-tokens": "settings.answer_tokens",
-    "answers": "limits.answers",
-    "assume": "assume",
-    "beam": "settings.beam",
-    "calibrated": "settings.calibrated",
-    "calls": "settings.calls_per_question",
-    "certify-by": "settings.certify_by",
-    "columns": "mapping",
-    "confidence": "settings.promise",
-    "compat": "settings.compat",
-    "critic": "critic",
-    "db": "kb",
-    "device": "device",
-    "dtype": "dtype",
-    "engine": "engine",
-    "entail": "hapax.with_entailments",
-    "evaluator": "evaluator",
-    "fact-threshold": "settings.fact_threshold",
-    "force": "force",
-    "in-both": "selection.shared",
-    "inferences": "limits.inferences",
-    "knowledge": "knowledge",
-    "labels": "options.labels",
-    "list": "hapax.withdrawn_facts",
-    "names": "rules.names",
-    "offline": "offline",
-    "likelihood": "likelihood",
-    "map": "mapping",
-    "precision": "settings.promise",
-    "predicate": "mapping",
-    "price": "prices",
-    "no-critic": "settings.critic",
-    "out": "options.out",
-    "plan": "settings.plan",
-    "probe-again": "probe_again",
-    "profile": "settings.profile",
-    "proxy": "proxy",
-    "reason": "reason",
-    "retry-unusable": "retry_unusable",
-    "queue": "queue",
-    "rule": "only",
-    "rules": "rules",
-    "run": "runs",
-    "seconds": "limits.seconds",
-    "skip-faulty": "skip_faulty",
-    "skip-leaked": "skip_leaked",
-    "statement-precision": "settings.statement_promise",
-    "table": "mapping.table",
-    "undo": "hapax.restore",
-    "temperature": "settings.temperature",
-    "type-threshold": "settings.type_threshold",
-    "values": "settings.values_per_call",
-}
-"""Argument, or field of an argument, by the option of the command line that sets the same."""
-
-OPERATION_OF_COMMAND = {
-    "calibrate": "calibrate",
-    "check": "check_rules",
-    "derive": "derive",
-    "export": "export_facts",
-    "import": "import_facts",
-    "ledger": "ledger",
-    "merge": "merge",
-    "models": "list_models",
-    "plan": "plan",
-    "query": "query",
-    "report": "report",
-    "retract": "retract",
-    "search": "search",
-    "stats": "stats",
-    "verify": "verify",
-    "why": "why",
-    "why-not": "why_not",
-}
-"""Functions of the package by command. Other commands, such as `hapax doctor`, have none and stay shell commands."""
-
-# `hapax import FILE --db my.db`, between backticks: the command's name.
-_COMMAND = re.compile(r"`hapax ([a-z-]+)[^`]*`")
-# `--skip-faulty`, and `-m` alone; not the middle of a word such as `a-m`.
-_OPTION = re.compile(r"(?<![\w-])(?:--([a-z][a-z-]*)|-(m)\b)")
-
-
-def in_python(message: str) -> str:
-    """A message whose remedies name operations and arguments in place of commands and options."""
-    # Commands first, which takes their own options away with them.
-    text = _COMMAND.sub(_operation, message)
-    text = _OPTION.sub(_argument, text)
-    return text.replace("the same command", "the same call").replace("the command with", "the call with")
-
-
-def _operation(match: re.Match[str]) -> str:
-    name = OPERATION_OF_COMMAND.get(match[1])
-    return f"`hapax.{name}`" if name else match[0]
-
-
-def _argument(match: re.Match[str]) -> str:
-    # `-m` is short for --knowledge.
-    name = "knowledge" if match[2] else ARGUMENT_OF_OPTION.get(match[1])
-    return f"`{name}`" if name else match[0]
-
-
-def _reword(error: HapaxError) -> None:
-    """Reword an error in place, so that it keeps its class, fields and traceback."""
-    error.args = tuple(in_python(part) if isinstance(part, str) else part for part in error.args)
-    if isinstance(error, RulesRejected):
-        error.diagnostics = tuple(_reworded(diagnostic) for diagnostic in error.diagnostics)
-
-
-def _reworded(diagnostic: Diagnostic) -> Diagnostic:
-    from dataclasses import replace
-
-    return replace(diagnostic, message=in_python(diagnostic.message), remedy=in_python(diagnostic.remedy))

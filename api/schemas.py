@@ -11,6 +11,7 @@ from hapax.api.evaluations import Evaluation
 from hapax.api.whole_files import atomic_folder, atomic_text_file
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Operation, Remedy
 
 if TYPE_CHECKING:
     from hapax.evaluation.votes.importing import VotesReport
@@ -298,8 +299,8 @@ def combine_proofs(
             runs.append(run)
     if not runs:
         raise HapaxError(
-            "No finished answers of a model to these sentences are stored. "
-            "Ask with: hapax evaluate winograd ask FILE -m MODEL --method likelihood"
+            "No finished answers of a model to these sentences are stored.",
+            Remedy("Ask with {}.", Operation("ask_schemas", "FILE", knowledge="MODEL", method="likelihood")),
         )
     # Sentences that no model was asked about cannot be compared, and are not proved.
     asked: set[str] = set()

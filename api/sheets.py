@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 
 if TYPE_CHECKING:
     from hapax.engine.judging_draw import DrawKind
@@ -63,7 +64,10 @@ def next_options(kind: str, count: int, precision: float, anew: bool, derived: b
     from hapax.grammar.errors import HapaxError
 
     if derived and kind == "facts":
-        raise HapaxError("`derive` concludes statements. Draw `statements --derived`, or facts without --derived.")
+        raise HapaxError(
+            "`derive` concludes statements.",
+            Remedy("Draw statements, or omit {}.", Setting("options.sample.derived")),
+        )
     statements: DrawKind = "derived" if derived else "soundness"
     return NextOptions("predicates" if kind == "facts" else statements, count, Promise(precision), anew)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.api.tabular import Tabular
 from hapax.grammar.arguments import checked
+from hapax.grammar.remedies import Operation, Remedy
 
 if TYPE_CHECKING:
     from hapax.kb.roots import Roots
@@ -133,7 +134,8 @@ def seal(kb: KnowledgeBase, key: str | Path) -> Verification:
         first = damaged[0]
         raise HapaxError(
             f"{kb.place}: it is damaged and was not sealed; the first damage: {first.table} {first.row}: "
-            f"{first.reason.rstrip('.')}. See all with `hapax verify`."
+            f"{first.reason.rstrip('.')}.",
+            Remedy("See all with {}.", Operation("verify")),
         )
     return replace(verified, damages=[], seal=sign(verified.roots, seal_path(kb.path), Path(key)))
 

@@ -12,6 +12,7 @@ from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
 from hapax.kb.records import USER, FactRecord, Source, StatementRecord
@@ -53,7 +54,7 @@ def withdraw_facts(
     """
     kb = theory.kb
     if not reason.strip():
-        raise HapaxError("A withdrawal needs a reason. Add --reason TEXT.")
+        raise HapaxError("A withdrawal needs a reason.", Remedy("Add {}.", Setting("reason", "TEXT")))
     by_id = {}
     for text in named:
         fact = _stored_fact(theory, text)
@@ -75,7 +76,10 @@ def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
     for text in named:
         fact = withdrawn.get(_fact_id(theory, text))
         if fact is None:
-            raise HapaxError(f"{kb.place}: {text} is not withdrawn. Run `hapax stats` to see whether any fact is.")
+            raise HapaxError(
+                f"{kb.place}: {text} is not withdrawn.",
+                Remedy("Run {} to see whether any fact is.", Operation("stats")),
+            )
         facts[fact.id] = fact
     with open_session(None) as prolog, kb.transaction():
         before, followed = _fallen(kb), followed_rules(kb, theory.library)
@@ -194,7 +198,7 @@ def _stored_fact(theory: Theory, text: str) -> FactRecord:
         if gone:
             raise HapaxError(f"{text} is withdrawn already: {gone[-1].text}.")
         stated = any(fact_id == FactRecord(*fact_key(atom), (), Source.GIVEN).id for atom in theory.library.facts)
-        listed = "Run `hapax export` to see the facts."
+        listed = f"Run {Operation('export_facts')} to see the facts."
         remedy = "A rule file states it: delete it there." if stated else listed
         raise HapaxError(f"{kb.place}: there is no fact {text}. {remedy}")
     if _atom(fact) in theory.library.facts:

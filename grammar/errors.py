@@ -6,9 +6,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hapax.grammar.remedies import Remedy
+
 
 class HapaxError(Exception):
-    """Base of every error that a user can cause. The message names the place, the fact and the remedy."""
+    """Base of every error that a user can cause.
+
+    `message` names the place and the fact, and perhaps what to do. `remedy`: what to do, in the words of the door at
+    which the error is shown; "" if there is none beside the message.
+    """
+
+    def __init__(self, message: str = "", remedy: Remedy | str = "") -> None:
+        super().__init__(message, remedy)
+        self.message, self.remedy = message, remedy
+
+    def __str__(self) -> str:
+        between = "" if self.message.endswith("\n") else " "
+        return f"{self.message}{between}{self.remedy}" if self.remedy else self.message
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.words import counted
 from hapax.kb import own_files
 from hapax.kb.asking import asking
@@ -106,8 +107,8 @@ def _verified(path: Path, source: Path) -> int:
         if found:
             first = " ".join(filter(None, (found[0].table, found[0].row, found[0].reason.rstrip("."))))
             raise HapaxError(
-                f"{source}: {counted(len(found), 'damage')}, the first: {first}. "
-                f"See all with `hapax verify --db {source}`; nothing was written."
+                f"{source}: {counted(len(found), 'damage')}, the first: {first}.",
+                Remedy("See all with {}; nothing was written.", Operation("verify", kb=source)),
             )
         return sum(kb.row_counts().values())
 

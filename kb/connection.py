@@ -19,6 +19,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb import objects, own_files, schema, system
 from hapax.kb.unfinished import publish, unfinished
 
@@ -270,8 +271,8 @@ def _check_logs(path: Path) -> None:
         return  # shorter than the sign, or unreadable for SQLite, too
     if names_another:
         raise HapaxError(
-            f"{journal}: this journal names a further file, which SQLite would delete. Hapax writes no such journal: "
-            f"move it away, and check {path.name} with `hapax verify`."
+            f"{journal}: this journal names a further file, which SQLite would delete. Hapax writes no such journal.",
+            Remedy("Move it away, and check {} with {}.", path.name, Operation("verify")),
         )
 
 
@@ -368,7 +369,7 @@ def _refuse_strange_objects(database: Database, path: Path) -> None:
 def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxError:
     # Quoted, since a stranger chose the name and the user may paste the line into a shell.
     file = shlex.quote(str(path))
-    remedy = f"Take its rows into a new file: `hapax merge {file} --db NEW.db`"
+    remedy = f"Take its rows into a new file: {Operation('merge', path, kb='NEW.db')}"
     if entry.kind in ("trigger", "index"):
         name = entry.name.replace('"', '""')
         drop = shlex.quote(f'DROP {entry.kind.upper()} "{name}"')

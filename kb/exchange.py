@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import values
@@ -84,8 +85,11 @@ def import_facts(
         added = added_reader(form) if isinstance(source, str | Path) else None
         if added is None:
             raise HapaxError(
-                f"{file}: facts are imported from csv or jsonl, not from {form!r}. Give the file one of these endings, "
-                "or say which columns of a table are the arguments: --predicate NAME --columns FIRST,SECOND."
+                f"{file}: facts are imported from csv or jsonl, not from {form!r}.",
+                Remedy(
+                    "Give the file one of these endings, or say which columns of a table are the arguments: {}.",
+                    Setting("mapping.columns"),
+                ),
             )
     reading = FactIntake(kb, file, rules)
     if added is not None:

@@ -18,6 +18,7 @@ from itertools import compress, groupby, repeat
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
@@ -46,11 +47,13 @@ _STAGED = ("id", "predicate", "arguments", "types", "basis")
 # A goal reads a word that begins like this as a variable.
 _VARIABLE = re.compile("[A-Z_]")
 
-_REMEDY = "Fix these rows, or skip them with --skip-faulty."
-_TABLE_REMEDY = (
-    "Say which columns are the arguments: --predicate NAME --columns FIRST,SECOND, or --map FILE. If the first column "
-    "is the predicate, begin the file with a header such as predicate,argument1,argument2, or name the rules that have "
-    "it by --rules FILE."
+_REMEDY = Remedy("Fix these rows, or skip them with {}.", Setting("skip_faulty"))
+_TABLE_REMEDY = Remedy(
+    "Say which columns are the arguments: {}. If the first column is the predicate, "
+    "begin the file with a header such as predicate,argument1,argument2, or name the rules that have it "
+    "by {}.",
+    Setting("mapping"),
+    Setting("rules", "FILE"),
 )
 
 
@@ -78,14 +81,14 @@ class RowRefused(ValueError):  # noqa: N818  named after the situation, as all o
 class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
     """A file of facts was refused and nothing imported. `faults` has every fault, the message the first ones."""
 
-    def __init__(self, faults: Iterable[FactFault], remedy: str = _REMEDY) -> None:
+    def __init__(self, faults: Iterable[FactFault], remedy: Remedy | str = _REMEDY) -> None:
         self.faults = tuple(faults)
         shown = [str(fault) for fault in self.faults[:_FAULTS_SHOWN]]
         if more := len(self.faults) - len(shown):
             shown.append(f"... and {counted(more, 'more fault')}")
             shown.append(f"In all: {kinds_text(self.faults)}.")
-        shown.append(f"Nothing was imported. {remedy}")
-        super().__init__("\n".join(shown))
+        shown.append("Nothing was imported.")
+        super().__init__("\n".join(shown), remedy)
 
 
 def kinds_text(faults: Iterable[FactFault]) -> str:
@@ -172,7 +175,7 @@ class FactIntake:
     def __init__(self, kb: KnowledgeBase, file: str, rules: RulesForFacts | None = None) -> None:
         self.file = file
         self._rules = rules or RulesForFacts()
-        self.remedy = _REMEDY
+        self.remedy: Remedy | str = _REMEDY
         self.faults: list[FactFault] = []
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
@@ -331,7 +334,10 @@ class FactIntake:
         refused = False
         for conflict in found:
             if conflict.claimed:
-                warning = f"{self.file}: {conflict.text}, by facts of a model. Run `hapax check --db` to list them."
+                warning = (
+                    f"{self.file}: {conflict.text}, by facts of a model. Run {Operation('check_rules', kb=True)} "
+                    "to list them."
+                )
                 warned[warning] = None
                 continue
             for line, indicator in self._table.withdraw(conflict.arriving):
@@ -370,9 +376,9 @@ class FactIntake:
         self._checks.refuse(predicate, arguments)
         if _VARIABLE.match(predicate) and not self.names_predicates and predicate not in self._checks.names:
             raise RowRefused(
-                f"{predicate} begins with a capital letter, and no rule has a predicate of this name. "
-                "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
-                "are the arguments: --predicate NAME --columns FIRST,SECOND",
+                f"{predicate} begins with a capital letter, and no rule has a predicate of this name. Write "
+                "the predicate first, such as is_allergic_to, followed by its arguments, or say which "
+                f"columns are the arguments: {Setting('mapping.columns')}",
                 NO_PREDICATE,
             )
         types = self._types(indicator) if types is None else types

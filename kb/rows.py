@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb import values
 from hapax.kb.records import (
     Assessment,
@@ -50,7 +51,7 @@ from hapax.kb.records import (
 
 OTHER_CONTENT = "the identity belongs to other content"
 
-RESTORE = "Restore the file from a copy, or delete the row; `hapax verify` lists all such rows."
+RESTORE = Remedy("Restore the file from a copy, or delete the row; {} lists all such rows.", Operation("verify"))
 
 SqlValue: TypeAlias = str | int | float | None
 R = TypeVar("R")

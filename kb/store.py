@@ -16,6 +16,7 @@ from typing import Any
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import html_table
+from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
@@ -697,8 +698,8 @@ class KnowledgeBase(RecordStore):
         if "m019_derived_words" not in self.migrated.names or not self.derived_counts():
             return ""
         return (
-            f"{self.place}: run `hapax derive` again, so that pages, reports and exports list the statements that it "
-            "stored with an earlier version of Hapax."
+            f"{self.place}: run {Operation('derive')} again, so that pages, reports and exports list the "
+            "statements that it stored with an earlier version of Hapax."
         )
 
     def _fallen_notice(self) -> str:
@@ -709,9 +710,8 @@ class KnowledgeBase(RecordStore):
             return ""
         clause = "1 statement rests" if fallen == 1 else f"{fallen} statements rest"
         return (
-            f"{self.place}: {clause} on facts that an earlier version of Hapax deleted. "
-            "Counts and exports leave them out. "
-            "`hapax retract --list` names the facts."
+            f"{self.place}: {clause} on facts that an earlier version of Hapax deleted. Counts and exports "
+            f"leave them out. {Operation('withdrawn_facts')} names the facts."
         )
 
     def standing_count(self) -> int:

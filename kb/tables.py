@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hapax.grammar.arguments import ARROW, checked, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Setting
 from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.foreign_files import (
     LONGEST_CELL,
@@ -98,7 +99,8 @@ class TableMapping(BaseModel):
     def of(cls, predicate: str, columns: Sequence[str], table: str | None = None) -> TableMapping:
         """The mapping of one predicate. Raises HapaxError if the name cannot be a predicate's."""
         return _validated(
-            {"facts": [{"predicate": predicate, "columns": [*columns]}], "table": table}, "--predicate and --columns"
+            {"facts": [{"predicate": predicate, "columns": [*columns]}], "table": table},
+            str(Setting("mapping.columns")),
         )
 
     @classmethod

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import AttemptRecord, Outcome
@@ -164,7 +165,7 @@ class BudgetReached(HapaxError):  # noqa: N818  # an expected outcome, with its 
         return (
             f"Budget reached: the next request would exceed the limit of {self.allowed:g} on {self.limit}; so far "
             f"{counted(self.used.calls, 'call')}, {counted(self.used.tokens, 'token')}, cost {cost}. "
-            "Raise the limit and run the same command: nothing is asked twice."
+            f"Raise the limit and run the same {CALL}: nothing is asked twice."
         )
 
 

@@ -196,7 +196,7 @@ def test_sources_are_found() -> None:
     assert seen == set(ROOMS)
 
 
-PURE_HELPERS = {"hapax.grammar.errors", "hapax.grammar.extras", "hapax.grammar.words"}
+PURE_HELPERS = {"hapax.grammar.errors", "hapax.grammar.extras", "hapax.grammar.remedies", "hapax.grammar.words"}
 """Modules without state or operations, which commands use for messages."""
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from hapax.grammar.attributes import default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parser import parse_rule
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Value, Variable
 from hapax.grammar.words import counted
@@ -57,7 +58,7 @@ class Edge:
             rule = parse_rule(f"{premise} -> {hypothesis}", library)
         except RulesRejected as rejected:
             first = rejected.diagnostics[0]
-            remedy = f"{first.remedy.rstrip('.')}, or name the file that declares the predicate by --rules."
+            remedy = f"{first.remedy.rstrip('.')}, or name the file that declares the predicate by {Setting('rules')}."
             raise HapaxError(
                 f"{premise} -> {hypothesis} is not an entailment: {first.message}. "
                 f"{remedy if first.code == UNTYPED else first.remedy}"

@@ -59,6 +59,7 @@ from hapax.engine.inference.stored_atoms import atoms_fingerprint, rule_fingerpr
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.grammar.dependencies import evaluation_layers, strata
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import (
     Atom,
@@ -198,10 +199,13 @@ class _Deadline:
         """The error of a time limit: of this one, or without it of Prolog's."""
         seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
         return LimitExceeded(
-            f"{subject} needs more than {counted(seconds, 'second')}; nothing of it is stored. Allow more with the "
-            "option or argument `seconds`, or derive fewer rules at once. `hapax check` names rules that may count for "
-            "ever.",
+            f"{subject} needs more than {counted(seconds, 'second')}; nothing of it is stored.",
             "seconds",
+            Remedy(
+                "Allow more with {}, or derive fewer rules at once. {} names rules that may count for ever.",
+                Setting("seconds"),
+                Operation("check_rules"),
+            ),
         )
 
     def limits(self) -> QueryLimits:
@@ -475,10 +479,13 @@ def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Ru
     """The stored derivation of a rule. Raises HapaxError where there is none, or an outdated one."""
     found = relations.derivations().get(rule.name)
     if found is None:
-        raise HapaxError(f"{kb.place}: no statements of rule {rule.name} are stored. Run `hapax derive` first.")
+        raise HapaxError(
+            f"{kb.place}: no statements of rule {rule.name} are stored.", Remedy("Run {} first.", Operation("derive"))
+        )
     if found.stale or not relations.is_up_to_date or found.fingerprint != rule_fingerprint(kb, library, rule):
         raise HapaxError(
-            f"{kb.place}: facts or rules have changed since rule {rule.name} was derived. Run `hapax derive` again."
+            f"{kb.place}: facts or rules have changed since rule {rule.name} was derived.",
+            Remedy("Run {} again.", Operation("derive")),
         )
     return found
 
@@ -977,7 +984,8 @@ class _RuleDeriver:
             except NotCompiled as refusal:
                 if sql_only:
                     raise HapaxError(
-                        f"{rule.place}: rule {rule.name} cannot be compiled to SQL: {refusal}. Omit --engine."
+                        f"{rule.place}: rule {rule.name} cannot be compiled to SQL: {refusal}.",
+                        Remedy("Omit {}.", Setting("engine")),
                     ) from None
                 reason = str(refusal)
                 # None of the facts that it depends on has changed.
@@ -1014,7 +1022,7 @@ class _RuleDeriver:
             subject = f"{rule.place}: rule {rule.name}"
             if exceeded.limit == "seconds":
                 raise self.deadline.exceeded(subject) from None
-            raise LimitExceeded(f"{subject}: {exceeded}", exceeded.limit) from None
+            raise LimitExceeded(f"{subject}: {exceeded.message}", exceeded.limit) from None
         # Without the substitution's number, in an order that does not depend on the process.
         rows = sorted((row[1:] for row in answers.rows), key=repr)
         values = [tuple(map(_stored, row)) for row in rows]

@@ -19,6 +19,7 @@ from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession,
 from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import literal_text, statement_text
@@ -304,8 +305,8 @@ class Prover:
             return Proof(item, By.COMPUTED)
         if proof is None:
             raise HapaxError(
-                f"{item.atom} holds but has no proof, because a rule leaves one of its variables open. "
-                "Run `hapax check`: it names the rule."
+                f"{item.atom} holds but has no proof, because a rule leaves one of its variables open.",
+                Remedy("Run {}: it names the rule.", Operation("check_rules")),
             )
         return proof
 

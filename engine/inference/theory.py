@@ -17,6 +17,7 @@ from hapax.engine.inference.stored_atoms import AtomRow, StoredAtoms
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text
 from hapax.grammar.parser import parse_goal
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
@@ -101,20 +102,23 @@ class Theory:
         score = strongest(self.kb, indicator)
         if score is not None:
             entailments = f"{self.kb.place} holds entailments of it, the strongest of score {score:g}"
-            return f"{entailments}: use --entail {score:g} to include that one."
+            return f"{entailments}: use {Setting('hapax.with_entailments')} {score:g} to include that one."
         count = self.kb.fact_counts().get(indicator, 0)
         facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
         if any(predicate.indicator == indicator for predicate in self.kb.predicates()):
-            return f"{facts}, from a search with other rule files: name them with --rules."
+            return f"{facts}, from a search with other rule files: name them with {Setting('rules')}."
         if not count:
             return self._derived(indicator)
         name, _, arity = indicator.rpartition("/")
         line = f"given {name}({', '.join(['Object'] * int(arity))})"
-        return f"{facts}, and no loaded rule file declares it: name one with --rules. The line `{line}` is enough."
+        return (
+            f"{facts}, and no loaded rule file declares it: name one with {Setting('rules')}. The line `{line}` "
+            "is enough."
+        )
 
     def _derived(self, indicator: str) -> str:
         """The same hint for a predicate of which only `hapax derive` may have stored something."""
-        remedy = "name its rule file with --rules."
+        remedy = f"name its rule file with {Setting('rules')}."
         if indicator in self.kb.derived_predicates():
             return f"{self.kb.place} holds derived atoms of {indicator.rpartition('/')[0]}: {remedy}"
         # Statements are stored by rule; only the rule's file says which predicate it concludes.

@@ -16,6 +16,7 @@ from hapax.engine.probability.ground import GroundProgram
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import atom_goal
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable
 from hapax.kb.argument_index import one_state
@@ -141,8 +142,9 @@ class _Builder:
                 continue
             if not atom.is_ground:
                 raise HapaxError(
-                    f"{literal} in rule {rule.name} has no probability: nothing gives {atom.variables[0].name} "
-                    "a value. Run `hapax check`: it names the rule."
+                    f"{literal} in rule {rule.name} has no probability: nothing gives "
+                    f"{atom.variables[0].name} a value.",
+                    Remedy("Run {}: it names the rule.", Operation("check_rules")),
                 )
             # A critic's sure no is an event, and the literal needs that it happens.
             if literal.negated and self.library.is_open(atom.indicator):

@@ -17,6 +17,7 @@ from hapax.evaluation.entailment.graph_files import NEIGHBOURS, GraphScorer, Nei
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession
 from hapax.grammar.arguments import ArgumentRejected, checked
+from hapax.grammar.remedies import Remedy, Setting
 
 
 @checked
@@ -44,7 +45,9 @@ def question_sets(
     """The questions with their premises by set; the corpus is read once for all of them."""
     sets = {name: questions for name, questions in read_set(folder).items() if options.chosen in (name, "both")}
     if not sets:
-        raise ArgumentRejected(f"{folder} contains no set {options.chosen}. Choose another with --set.")
+        raise ArgumentRejected(
+            f"{folder} contains no set {options.chosen}.", Remedy("Choose another with {}.", Setting("options.chosen"))
+        )
     for name, questions in sets.items():  # before the corpus is read and any model is asked
         refuse_one_label([question.label for question in questions], f"{folder}, set {name}")
     settings = PremiseSettings(options.language, Context(options.context), options.premises, seed=seed)
@@ -64,7 +67,10 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
     scorer = session.scorer(name)
     if isinstance(scorer, GraphScorer):
         if options.context != "triple":
-            raise ArgumentRejected("Entailment graphs contain predicates, not sentences: use --context triple.")
+            raise ArgumentRejected(
+                "Entailment graphs contain predicates, not sentences.",
+                Remedy("Use {} triple.", Setting("options.context")),
+            )
         premise = _neighbours(options.smooth_premise, options)
         hypothesis = _neighbours(options.smooth_hypothesis, options)
         scorer = replace(scorer, smoothing=Smoothing(premise, hypothesis))

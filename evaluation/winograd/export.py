@@ -17,6 +17,7 @@ from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.unfinished import replace_file
 
 VERSION = 1.0
@@ -79,7 +80,10 @@ def export(paths: Sequence[Path], options: SchemaExportOptions, folder: Path) ->
             slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
             by_slug.setdefault(slug, []).append(pair)
     if not by_slug:
-        raise HapaxError(f"{', '.join(map(str, paths))}: no pairs to export. Name another file, or another --source.")
+        raise HapaxError(
+            f"{', '.join(map(str, paths))}: no pairs to export.",
+            Remedy("Name another file, or another {}.", Setting("options.sources")),
+        )
     written = []
     if "lm-eval" in options.formats:
         written += _write(folder / "lm_eval", _harness_files(by_slug, options))

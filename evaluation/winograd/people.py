@@ -23,6 +23,7 @@ from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 
@@ -171,7 +172,10 @@ def export_sheets(kb: KnowledgeBase, path: Path, options: SchemaSheetOptions, fo
     if options.disputed:
         pairs = [schema.pair for schema in annotated(kb, path).judged if schema.disputed]
     if not pairs:
-        raise HapaxError(f"{path}: annotators agree on all schemas. Omit --disputed to have every schema judged.")
+        raise HapaxError(
+            f"{path}: annotators agree on all schemas.",
+            Remedy("Omit {} to have every schema judged.", Setting("options.disputed")),
+        )
     items = [item_of(pair) for pair in pairs]
     schema_sheets = sheets(SheetKind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
     return write_sheets(schema_sheets, options.forms, folder)
