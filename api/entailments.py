@@ -37,6 +37,7 @@ STRONG = 0.5
 """Entailments with a lower score are not used by default."""
 
 
+@checked
 @extras_named()
 def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = False) -> Evaluation[DataReport]:
     """Split the pairs of files again, so that each is with its converse, and count the sub-groups of each split.
@@ -52,6 +53,7 @@ def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = Fal
     return Evaluation(report, report.result)
 
 
+@checked
 @extras_named()
 def write_entailment_splits(evaluation: Evaluation[DataReport], folder: str | Path) -> int:
     """Write the new splits, all pairings of sub-groups and hypothesis-only twins; return the number of files."""
@@ -60,6 +62,7 @@ def write_entailment_splits(evaluation: Evaluation[DataReport], folder: str | Pa
     return write_subsets(evaluation.value.splits, Path(folder))
 
 
+@checked
 @extras_named()
 def score_entailments(
     kb: KnowledgeBase,
@@ -87,6 +90,7 @@ def score_entailments(
     return Evaluation(results, experiment_result(results, notes))
 
 
+@checked
 @extras_named()
 def draw_entailments(evaluation: Evaluation[list[SubsetResult]], folder: str | Path) -> list[Path]:
     """Write the precision-recall curves of each subset (PNG, SVG, CSV, TSV), and return the paths."""
@@ -95,6 +99,7 @@ def draw_entailments(evaluation: Evaluation[list[SubsetResult]], folder: str | P
     return write_curves(evaluation.value, Path(folder))
 
 
+@checked
 @extras_named()
 def audit_entailments(
     kb: KnowledgeBase,
@@ -122,6 +127,7 @@ def audit_entailments(
     return Evaluation(audits, audit_result(audits))
 
 
+@checked
 @extras_named()
 def draw_audit(evaluation: Evaluation[list[BiasAudit]], folder: str | Path) -> list[Path]:
     """Write a figure for each scorer of an audit (PNG, SVG, CSV), and return the paths."""
@@ -130,6 +136,7 @@ def draw_audit(evaluation: Evaluation[list[BiasAudit]], folder: str | Path) -> l
     return write_audit(evaluation.value, Path(folder))
 
 
+@checked
 @extras_named()
 def audit_consistency(
     kb: KnowledgeBase,
@@ -156,6 +163,7 @@ def audit_consistency(
     return Evaluation(audits, consistency_result(audits, notes))
 
 
+@checked
 def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_least: float = STRONG) -> int:
     """Store the audited pairs as facts `entails(P, Q, Probability)`, and the lead as margin of directions in checks.
 
@@ -174,6 +182,7 @@ def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_lea
 # --- graphs -----------------------------------------------------------------------------------------------------------
 
 
+@checked
 def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
     """The entailments of files with lines of `premise TAB hypothesis TAB score`.
 
@@ -185,6 +194,7 @@ def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
     return list(chain.from_iterable(read_edges(Path(path), rules) for path in paths))
 
 
+@checked
 def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
     """Store entailments as facts `entails(P, Q, Score)`, for `with_entailments` and `check_rules`; return their number.
 
@@ -199,6 +209,7 @@ def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
     return stored
 
 
+@checked
 def import_entailment_graphs(
     kb: KnowledgeBase, *paths: str | Path, options: GraphImportOptions | None = None
 ) -> GraphImport:
@@ -212,6 +223,7 @@ def import_entailment_graphs(
     return import_graphs(kb, paths, options)
 
 
+@checked
 @extras_named()
 def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> EntailmentSummary:
     """Count the stored entailments of at least this score, their strongly connected components, and paraphrases.
@@ -223,6 +235,7 @@ def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> Entail
     return summarised(kb, at_least)
 
 
+@checked
 @extras_named()
 def link_predicates(
     kb: KnowledgeBase, rules: Library, sheet: str | Path, options: LinkOptions | None = None
@@ -276,6 +289,7 @@ MOST_CLOSED = 20_000
 """Entailments whose whole closure is computed; that of a larger graph would not fit on any screen, nor in memory."""
 
 
+@checked
 def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "") -> EntailmentChains:
     """The transitive closure of the stored entailments with at least this score, and its paraphrases.
 
@@ -315,6 +329,7 @@ class EntailmentsJudged:
         return {"pairs": self.pairs, "entailments": entailments}
 
 
+@checked
 def count_entailment_candidates(rules: Library) -> int:
     """Number of pairs of predicates that `judge_entailments` asks about, with up to 8 sentences each."""
     from hapax.evaluation.entailment.predicates import candidates
@@ -322,6 +337,7 @@ def count_entailment_candidates(rules: Library) -> int:
     return sum(1 for _ in candidates(rules))
 
 
+@checked
 @extras_named()
 def judge_entailments(
     kb: KnowledgeBase,
@@ -372,6 +388,7 @@ class TrainingOptions:
     seed: int = 0
 
 
+@checked
 @extras_named()
 def train_entailment(
     train: str | Path,
@@ -414,6 +431,7 @@ def train_entailment(
     return training.results
 
 
+@checked
 @extras_named()
 def evaluate_training(folder: str | Path, path: str | Path, *, device: str = "auto") -> dict[str, Any]:
     """Measure the best draw of a training on a test set, once, and return its figures. Needs the extra `local`."""

@@ -57,6 +57,7 @@ class ProposedRules:
     left_out: tuple[UnusableReply, ...]
 
 
+@checked
 def expand_rules(
     files: ExpansionFiles,
     kb: KnowledgeBase,
@@ -80,6 +81,7 @@ def expand_rules(
     return ProposedRules(review, review.propose())
 
 
+@checked
 def lint_rules(
     rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
 ) -> tuple[int, tuple[Diagnostic, ...]]:
@@ -92,6 +94,7 @@ def lint_rules(
     return lint_predicates(rules, JournaledCritic(critic, journal, role="rules"))
 
 
+@checked
 def verbalise_rules(
     rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -105,6 +108,7 @@ def verbalise_rules(
         yield signature.name, signature_text(signature), notes
 
 
+@checked
 def suggest_rules(rules: Library, kb: KnowledgeBase, at_least: float = 0.8, margin: float = 0.3) -> list[Suggestion]:
     """Rules from strong stored entailments that hold in one direction only, the strongest first.
 

@@ -56,6 +56,7 @@ def _texts(texts: str | Sequence[str]) -> tuple[str, ...]:
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
+@checked
 def load_rules(*paths: str | Path) -> Library:
     """The rules of files and folders; without any, the shipped rules, which are also called `shipped`.
 
@@ -66,6 +67,7 @@ def load_rules(*paths: str | Path) -> Library:
     return load_library(rule_paths(paths))
 
 
+@checked
 def parse_rules(text: str, name: str = "rules") -> Library:
     """The rules of a text. `name` stands in error messages for a file's name. Raises RulesRejected."""
     from hapax.grammar.parser import parse_library
@@ -73,6 +75,7 @@ def parse_rules(text: str, name: str = "rules") -> Library:
     return parse_library([(name, text)])
 
 
+@checked
 def check_rules(
     rules: Library, kb: KnowledgeBase | None = None, *, entailments: EntailmentLimits | None = None
 ) -> tuple[Diagnostic, ...]:
@@ -92,6 +95,7 @@ def check_rules(
         return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session, entailments)))
 
 
+@checked
 def format_rules(text: str, name: str = "rules") -> str:
     """The text of a rule file in the one layout of `hapax fmt`: the same rules and comments.
 
@@ -166,6 +170,7 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
     return made
 
 
+@checked
 def explain_fault(code: str) -> FaultExplanation:
     """The meaning of a fault's code such as HPX113, an example and the corrected example. Raises HapaxError."""
     from hapax.grammar.explanations import explanation
@@ -246,6 +251,7 @@ FORMS = ("prolog", "rules", "link-json")
 """Forms in which `compile_rules` writes rules."""
 
 
+@checked
 def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[str] = ()) -> str:
     """Rules as a Prolog program (`prolog`), as rule text (`rules`) or as LINK's rules.json (`link-json`)."""
     from hapax.engine.inference.derive import relevant_library
@@ -296,6 +302,7 @@ def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
 # --- facts ------------------------------------------------------------------------------------------------------------
 
 
+@checked
 def add_facts(
     kb: KnowledgeBase,
     predicate: str,
@@ -326,6 +333,7 @@ def add_facts(
     return report.added + report.promoted
 
 
+@checked
 def import_facts(
     kb: KnowledgeBase,
     source: str | Path | IO[str] | pd.DataFrame | ArrowStream,
@@ -379,6 +387,7 @@ def _revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str
     return tuple(fallen.values()), tuple(risen.values())
 
 
+@checked
 def export_facts(
     kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
 ) -> FactExportReport:
@@ -388,6 +397,7 @@ def export_facts(
     return exchange.export_facts(kb, form, stream, predicate)
 
 
+@checked
 def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:
     """Write the statements of searches and of `derive`, with their proofs, to a text stream as JSON Lines.
 
@@ -398,6 +408,7 @@ def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> Sta
     return export(kb, rules, stream)
 
 
+@checked
 def merge(kb: KnowledgeBase, source: str | Path) -> MergeReport:
     """Copy everything that another knowledge base holds into this one.
 
@@ -427,6 +438,7 @@ class BudgetedModels(Models):
     retry_unusable: bool = False
 
 
+@checked
 @extras_named()
 def open_models(
     knowledge: str = "embedded",
@@ -498,6 +510,7 @@ class Progress(ProgressCounter):
         self._callback(self)
 
 
+@checked
 @extras_named()
 def search(
     rules: Library,
@@ -537,6 +550,7 @@ def run_search(job: SearchJob) -> SearchResult:
     return result
 
 
+@checked
 @extras_named()
 def plan(
     rules: Library,
@@ -564,6 +578,7 @@ def plan(
     return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
 
 
+@checked
 def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: str | None = None) -> Library:
     """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high.
 
@@ -584,6 +599,7 @@ def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: s
 # --- inference --------------------------------------------------------------------------------------------------------
 
 
+@checked
 @extras_named()
 def query(
     goal: str,
@@ -634,6 +650,7 @@ def query(
     return Answers(result.result, complete=result.complete, stopped=stopped)
 
 
+@checked
 def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> list[str]:
     """Reasons why a goal may have no answer: names like those of the facts, and predicates without facts."""
     from hapax.engine.inference.theory import Theory
@@ -642,6 +659,7 @@ def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | S
     return find(Theory(rules, kb, _texts(assume)), goal)
 
 
+@checked
 @extras_named()
 def derive(
     rules: Library,
@@ -693,6 +711,7 @@ def derive(
     return Derivation(report, stored, lines, StatementChances(chances, probability.at_least, basis_of(kb)))
 
 
+@checked
 def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:
     """Withdraw facts, named as atoms or by id, and with them the statements that rest on them alone.
 
@@ -705,6 +724,7 @@ def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, re
     return withdraw_facts(Theory(rules, kb), _texts(facts), reason)
 
 
+@checked
 def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> FactChange:
     """Bring withdrawn facts back, named as atoms or by id, with the statements that rest on them."""
     from hapax.engine.inference.theory import Theory
@@ -713,11 +733,13 @@ def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> Fa
     return restore_facts(Theory(rules, kb), _texts(facts))
 
 
+@checked
 def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
     """The facts that are withdrawn, with the reasons, in the order in which they were."""
     return kb.withdrawals()
 
 
+@checked
 @extras_named()
 def why(
     text: str | Statement,
@@ -744,6 +766,7 @@ def why(
         return Explanation(explain(Theory(rules, kb, _texts(assume)), named, session, probability=probability))
 
 
+@checked
 def why_not(
     atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = (), seconds: float = 60
 ) -> Explanation:

@@ -12,6 +12,7 @@ from hapax.api.evaluations import Evaluation
 from hapax.api.tabular import Tabular
 from hapax.api.whole_files import atomic_path
 from hapax.evaluation.dataset.formats import FORMATS
+from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
 from hapax.grammar.words import counted
 from hapax.kb.records import NO_USABLE_REPLY, Outcome
@@ -90,6 +91,7 @@ class Contents(Tabular):
         }
 
 
+@checked
 def stats(kb: KnowledgeBase) -> Contents:
     """Count the contents of a knowledge base."""
     from hapax.engine.inference.bulk_derivation import outdated_rules
@@ -129,6 +131,7 @@ class ReportPage:
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
 
 
+@checked
 @extras_named()
 def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptions | None = None) -> ReportPage:
     """The HTML page about a run: statements with their proofs, gates, rejected values with the reasons, and cost.
@@ -143,6 +146,7 @@ def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptio
     return ReportPage(content, page(content))
 
 
+@checked
 @extras_named()
 def write_dataset(
     kb: KnowledgeBase,
@@ -181,6 +185,7 @@ def write_dataset(
     )
 
 
+@checked
 @extras_named()
 def load_dataset(folder: str | Path) -> FrozenDataset:
     """Read a dataset that `write_dataset` wrote, and verify its checksum. See `evaluation.dataset.frozen`."""
@@ -200,6 +205,7 @@ def check_derivation_outputs(output: Path | None, tables: Path | None) -> None:
         check_parquet()
 
 
+@checked
 @extras_named()
 def write_tables(rules: Library, kb: KnowledgeBase, folder: str | Path, *, only: str | Sequence[str] = ()) -> int:
     """Write the relations of derived rules as Parquet files and their joins as SQL, and return the number of tables.

@@ -36,6 +36,7 @@ class QuestionWords:
     model: str = "embedded"
 
 
+@checked
 @extras_named()
 def build_questions(
     kb: KnowledgeBase,
@@ -84,6 +85,7 @@ class AnsweredQuestions:
     sets: Mapping[str, Sequence[QuestionWithPremises]]
 
 
+@checked
 @extras_named()
 def read_questions(
     folder: str | Path, corpus: Sequence[str | Path], options: AnswerOptions | None = None, *, seed: int = 0
@@ -94,6 +96,7 @@ def read_questions(
     return question_sets(Path(folder), [Path(path) for path in corpus], options or AnswerOptions(), seed)
 
 
+@checked
 @extras_named()
 def answer_questions(
     kb: KnowledgeBase,
@@ -117,6 +120,7 @@ def answer_questions(
     return Evaluation(AnsweredQuestions(answers, sets), scoring.experiment_result(answers, sets))
 
 
+@checked
 @extras_named()
 def write_answers(evaluation: Evaluation[AnsweredQuestions], folder: str | Path) -> list[Path]:
     """Write curves, and each method's scores as lines of `truth score`; return the paths."""
@@ -125,6 +129,7 @@ def write_answers(evaluation: Evaluation[AnsweredQuestions], folder: str | Path)
     return write(evaluation.value.answers, Path(folder))
 
 
+@checked
 @extras_named()
 def write_question_pairs(sets: Mapping[str, Sequence[QuestionWithPremises]], folder: str | Path) -> int:
     """Write each premise with its question in LevyHolt's format, a file for each set; return the number of pairs."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hapax.api.evaluations import Evaluation
 from hapax.api.whole_files import atomic_folder, atomic_text_file
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy
@@ -38,6 +39,7 @@ CASES = 10
 """Most cases of each source that `compare_cases` lists."""
 
 
+@checked
 @extras_named()
 def count_schemas(
     *paths: str | Path, published: bool = False, rows: int | None = None, skip_faulty: bool = False
@@ -60,6 +62,7 @@ class AskedSchemas:
     stopped: str = ""
 
 
+@checked
 @extras_named()
 def ask_schemas(
     kb: KnowledgeBase,
@@ -85,6 +88,7 @@ def ask_schemas(
     return Evaluation(AskedSchemas(runs, str(session.stopped or "")), run_result(runs))
 
 
+@checked
 @extras_named()
 def tabulate_schemas(kb: KnowledgeBase, *, released: bool = False) -> Evaluation[list[StoredRun]]:
     """Tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
@@ -98,6 +102,7 @@ def tabulate_schemas(kb: KnowledgeBase, *, released: bool = False) -> Evaluation
     return Evaluation(runs, stored_result(runs, released))
 
 
+@checked
 @extras_named()
 def compare_cases(
     kb: KnowledgeBase,
@@ -119,6 +124,7 @@ def compare_cases(
     return Evaluation(cases_by_run, case_result(cases_by_run, most))
 
 
+@checked
 @extras_named()
 def generate_schemas(
     kb: KnowledgeBase,
@@ -141,6 +147,7 @@ def generate_schemas(
     return Evaluation(generated, generated.result())
 
 
+@checked
 @extras_named()
 def write_schemas(evaluation: Evaluation[Generated] | Evaluation[Annotated], target: str | Path) -> None:
     """Write the accepted pairs of a generation, or the schemas that people keep, to a JSONL file."""
@@ -152,6 +159,7 @@ def write_schemas(evaluation: Evaluation[Generated] | Evaluation[Annotated], tar
         stream.writelines(value.kept_lines() if isinstance(value, Annotated) else value.accepted_lines())
 
 
+@checked
 @extras_named()
 def export_schema_sheets(
     kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
@@ -162,6 +170,7 @@ def export_schema_sheets(
     return export_sheets(kb, Path(path), options, Path(folder))
 
 
+@checked
 @extras_named()
 def import_schema_sheets(
     kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
@@ -175,6 +184,7 @@ def import_schema_sheets(
     return import_votes(kb, Path(path), [Path(file) for file in files], skip_faulty)
 
 
+@checked
 @extras_named()
 def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
     """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
@@ -184,6 +194,7 @@ def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
     return Evaluation(annotations, annotations.result())
 
 
+@checked
 @extras_named()
 def export_schemas(
     paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
@@ -195,6 +206,7 @@ def export_schemas(
     return export.export([Path(path) for path in paths], chosen, Path(folder))
 
 
+@checked
 @extras_named()
 def measure_association(
     kb: KnowledgeBase, path: str | Path, model: str = "embedded", opening: OpeningOptions | None = None
@@ -211,6 +223,7 @@ def measure_association(
     return Evaluation(split, association_result(split))
 
 
+@checked
 @extras_named()
 def reword_schemas(
     paths: Sequence[str | Path],
@@ -234,6 +247,7 @@ def reword_schemas(
     return Evaluation(rewordings, rewordings.result())
 
 
+@checked
 @extras_named()
 def write_rewordings(evaluation: Evaluation[Rewordings], target: str | Path) -> None:
     """Write originals and rewordings to a JSONL file, which all commands on schemas read."""
@@ -244,6 +258,7 @@ def write_rewordings(evaluation: Evaluation[Rewordings], target: str | Path) -> 
         stream.writelines(json_line(item.to_json()) for item in evaluation.value.items)
 
 
+@checked
 @extras_named()
 def measure_robustness(
     items: Sequence[WinogradItem], methods: Sequence[str] = ("patterns",), *, kb: KnowledgeBase | None = None
@@ -271,6 +286,7 @@ def measure_robustness(
     return Evaluation(rows, measures.robustness_result(rows))
 
 
+@checked
 @extras_named()
 def combine_proofs(
     kb: KnowledgeBase,

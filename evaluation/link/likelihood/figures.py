@@ -348,7 +348,7 @@ _FIGURES: Mapping[int, Callable[[LikelihoodReport, int, Sequence[str]], Plot]] =
     12: _evaluators,
     13: _instructions,
 }
-NUMBERS = tuple(_FIGURES)
+NUMBERS: tuple[int, ...] = tuple(_FIGURES)
 
 
 def _varied(report: LikelihoodReport, traits: Sequence[str]) -> list[SearchMethod]:

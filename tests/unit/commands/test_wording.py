@@ -41,7 +41,7 @@ def test_every_setting_has_an_option() -> None:
     options = {
         option
         for _, command in commands(main)
-        for parameter in command.params
+        for parameter in command.get_params(click.Context(command))
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
     worded = {name: CommandLine().setting(Setting(name)).split()[0] for name in named("Setting")}
