@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.kept_rules import kept_rules
-from hapax.api.operations import BudgetedModels, check_rules, load_rules, parse_rules, query, why, why_not
+from hapax.api.operations import BudgetedModels, check_rules, load_rules, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
+from hapax.grammar.parser import parse_rules
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution

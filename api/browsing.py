@@ -6,9 +6,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named, missing_of
 from hapax.grammar.remedies import Remedy, Setting, worded_for
@@ -110,12 +109,3 @@ def browser_server(
     # Where other machines can ask, any name may lead here.
     access = Access(listening.getsockname()[1], is_this_machine(host))
     return BrowserServer(browser_app(browser, access), listening, host, access.token)
-
-
-@checked
-def datasette_metadata(database: str | Path) -> dict[str, Any]:
-    """Metadata with which Datasette opens a knowledge base: facets, hidden inner tables, queries with sentences."""
-    from hapax.kb.metadata import datasette_metadata as described
-
-    with KnowledgeBase(database, read_only=True) as kb:
-        return described(kb, Path(database).stem)

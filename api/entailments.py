@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.evaluations import Evaluation
 from hapax.api.schemas import with_journal
+from hapax.engine.entailment import STRONG
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from hapax.evaluation.entailment.bias import BiasAudit
     from hapax.evaluation.entailment.consistency import ConsistencyAudit
     from hapax.evaluation.entailment.datasets import DataReport
-    from hapax.evaluation.entailment.graph_import import GraphImport, GraphImportOptions
-    from hapax.evaluation.entailment.graph_summary import EntailmentSummary
-    from hapax.evaluation.entailment.linking import LinkOptions, PredicateLinks
     from hapax.evaluation.entailment.measuring import ConsistencyOptions, EntailmentOptions
     from hapax.evaluation.entailment.opening import Patterns, ScorerOptions
     from hapax.evaluation.entailment.report import SubsetResult
@@ -32,9 +29,6 @@ if TYPE_CHECKING:
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget
-
-STRONG = 0.5
-"""Entailments with a lower score are not used by default."""
 
 
 @checked
@@ -170,6 +164,7 @@ def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_lea
     Returns the number of entailments, which have at least this probability.
     """
     from hapax.engine.entailment.audited import keep_margin
+    from hapax.engine.entailment.lookup import store_entailments
     from hapax.evaluation.entailment.probabilities import probable_edges
 
     edges = [edge for edge in probable_edges(audit.pairs, audit.probabilities.values) if edge.score >= at_least]
@@ -180,74 +175,6 @@ def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_lea
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
-
-
-@checked
-def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
-    """The entailments of files with lines of `premise TAB hypothesis TAB score`.
-
-    Types that the rules declare may be left out. Raises HapaxError with every faulty line of a file.
-    """
-    from hapax.engine.entailment.graph import read_edges
-
-    # A list, so that a faulty file raises before anything of another is stored.
-    return list(chain.from_iterable(read_edges(Path(path), rules) for path in paths))
-
-
-@checked
-def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
-    """Store entailments as facts `entails(P, Q, Score)`, for `with_entailments` and `check_rules`; return their number.
-
-    Entailments of an atom by itself are skipped.
-    """
-    from hapax.engine.entailment.graph import store_edges
-    from hapax.engine.entailment.lookup import StoredEdges
-
-    stored = store_edges(kb, entailments)
-    # Made while the file is open for writing: without indexes each look-up reads all entailments.
-    StoredEdges(kb).prepare()
-    return stored
-
-
-@checked
-def import_entailment_graphs(
-    kb: KnowledgeBase, *paths: str | Path, options: GraphImportOptions | None = None
-) -> GraphImport:
-    """Store the entailments of typed graphs, as entGraph, CNCE and EGT2 write them, as facts `entails(P, Q, Score)`.
-
-    A path is a file, a folder of `.txt` files, or a pattern such as `graphs/*_sim.txt`. Files are streamed. Raises
-    HapaxError for a file without a graph, and FactsRejected with every faulty line unless these are to be skipped.
-    """
-    from hapax.evaluation.entailment.graph_import import import_graphs
-
-    return import_graphs(kb, paths, options)
-
-
-@checked
-@extras_named()
-def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> EntailmentSummary:
-    """Count the stored entailments of at least this score, their strongly connected components, and paraphrases.
-
-    Linear in their number, so that it also fits graphs whose closure does not. Needs the extra `evaluation`.
-    """
-    from hapax.evaluation.entailment.graph_summary import summarised
-
-    return summarised(kb, at_least)
-
-
-@checked
-@extras_named()
-def link_predicates(
-    kb: KnowledgeBase, rules: Library, sheet: str | Path, options: LinkOptions | None = None
-) -> PredicateLinks:
-    """Link predicates of the rules to those of stored entailments, by a sheet (CSV or JSONL) in which people decide.
-
-    Each call adds the links that the sheet lacks, stores the accepted ones as entailments both ways, and withdraws
-    those that were accepted before and are rejected now. Lemmas need the extra `english`, an encoder the extra `local`.
-    """
-    from hapax.evaluation.entailment.linking import LinkOptions, link_in_sheet
-
-    return link_in_sheet(kb, rules, Path(sheet), options or LinkOptions())
 
 
 @dataclass(frozen=True)
@@ -327,14 +254,6 @@ class EntailmentsJudged:
             atoms = {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis)}
             entailments.append({**atoms, "score": edge.score})
         return {"pairs": self.pairs, "entailments": entailments}
-
-
-@checked
-def count_entailment_candidates(rules: Library) -> int:
-    """Number of pairs of predicates that `judge_entailments` asks about, with up to 8 sentences each."""
-    from hapax.evaluation.entailment.predicates import candidates
-
-    return sum(1 for _ in candidates(rules))
 
 
 @checked

@@ -361,15 +361,6 @@ def evaluate_instruction(
 
 @checked
 @extras_named()
-def read_grid(path: str | Path) -> GridConfig:
-    """Read the YAML file of a grid. `load_rules(*grid.files)` reads the rules that it names."""
-    from hapax.evaluation.link.baselines.config import read_config
-
-    return read_config(Path(path))
-
-
-@checked
-@extras_named()
 def evaluate_grid(
     rules: Library,
     kb: KnowledgeBase,

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
-from hapax.grammar.arguments import checked, is_table
+from hapax.grammar.arguments import checked, is_table, texts
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hapax.api.tabular import ArrowStream
     from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.inference.bulk_derivation import Engine
-    from hapax.engine.inference.statement_export import StatementExportReport
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.probability.answers import Probability, ProbabilityOptions
@@ -31,12 +30,10 @@ if TYPE_CHECKING:
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
-    from hapax.engine.withdrawal import FactChange
     from hapax.grammar.explanations import FaultExplanation
-    from hapax.kb.exchange import FactExportReport
     from hapax.kb.intake import ImportReport
     from hapax.kb.merge import MergeReport
-    from hapax.kb.records import StatementRecord, Withdrawal
+    from hapax.kb.records import StatementRecord
     from hapax.kb.store import KnowledgeBase
     from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.budget import Budget
@@ -47,10 +44,6 @@ if TYPE_CHECKING:
 
 ENGINES = ("auto", "sql", "prolog")
 """The engines of `derive`."""
-
-
-def _texts(texts: str | Sequence[str]) -> tuple[str, ...]:
-    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -65,14 +58,6 @@ def load_rules(*paths: str | Path) -> Library:
     from hapax.grammar.parser import load_library
 
     return load_library(rule_paths(paths))
-
-
-@checked
-def parse_rules(text: str, name: str = "rules") -> Library:
-    """The rules of a text. `name` stands in error messages for a file's name. Raises RulesRejected."""
-    from hapax.grammar.parser import parse_library
-
-    return parse_library([(name, text)])
 
 
 @checked
@@ -95,23 +80,12 @@ def check_rules(
         return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session, entailments)))
 
 
-@checked
-def format_rules(text: str, name: str = "rules") -> str:
-    """The text of a rule file in the one layout of `hapax fmt`: the same rules and comments.
-
-    `name` stands in error messages for a file's name. Raises RulesRejected for a text that cannot be parsed.
-    """
-    from hapax.grammar.formatting import formatted_rules
-
-    return formatted_rules(text, name)
-
-
 def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, str]]:
     """Each rule file of the files and folders, with its text and that text in the one layout. LINK's JSON is skipped.
 
     Raises RulesRejected with the faults of all files, before the first is given.
     """
-    from hapax.grammar.formatting import formatted_rules
+    from hapax.grammar.formatting import format_rules
     from hapax.grammar.imports import UnreadableFile
     from hapax.grammar.parser import file_content, read_rules, rule_files
 
@@ -122,7 +96,7 @@ def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, st
             continue
         try:
             text = file_content(path).decode("utf-8")
-            formatted.append((path, text, formatted_rules(text, str(path))))
+            formatted.append((path, text, format_rules(text, str(path))))
         except RulesRejected as rejected:
             diagnostics += rejected.diagnostics
         except (OSError, UnicodeDecodeError, UnreadableFile):
@@ -168,14 +142,6 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
         if len(made) == before:
             break
     return made
-
-
-@checked
-def explain_fault(code: str) -> FaultExplanation:
-    """The meaning of a fault's code such as HPX113, an example and the corrected example. Raises HapaxError."""
-    from hapax.grammar.explanations import explanation
-
-    return explanation(code)
 
 
 def explained_codes() -> tuple[FaultExplanation, ...]:
@@ -290,7 +256,7 @@ def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
     """
     from hapax.grammar.rule_checks import adds_nothing
 
-    names = _texts(names)
+    names = texts(names)
     if names:
         return [rules.rule(name) for name in names]
     if not rules.rules:
@@ -385,27 +351,6 @@ def _revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str
     fallen = {statement.id: statement.text for statement in change.fallen}
     risen = {statement.id: statement.text for statement in change.risen}
     return tuple(fallen.values()), tuple(risen.values())
-
-
-@checked
-def export_facts(
-    kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
-) -> FactExportReport:
-    """Write facts to a text stream as `prolog`, `csv` or `jsonl`."""
-    from hapax.kb import exchange
-
-    return exchange.export_facts(kb, form, stream, predicate)
-
-
-@checked
-def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:
-    """Write the statements of searches and of `derive`, with their proofs, to a text stream as JSON Lines.
-
-    `rules`: those of `derive`, whose statements are left out where facts or rules have changed since.
-    """
-    from hapax.engine.inference.statement_export import export_statements as export
-
-    return export(kb, rules, stream)
 
 
 @checked
@@ -621,7 +566,7 @@ def query(
     from hapax.engine.query_options import QueryOptions
 
     rules = sound_rules(rules)
-    theory = Theory(rules, kb, _texts(assume))
+    theory = Theory(rules, kb, texts(assume))
     options = options or QueryOptions()
     limits, probability = options.limits, options.probability
     if models is None:
@@ -648,15 +593,6 @@ def query(
     if probability is not None:
         return Answers.probable(probable_answers(theory, goal, probability, limits), result.complete, stopped)
     return Answers(result.result, complete=result.complete, stopped=stopped)
-
-
-@checked
-def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> list[str]:
-    """Reasons why a goal may have no answer: names like those of the facts, and predicates without facts."""
-    from hapax.engine.inference.theory import Theory
-    from hapax.engine.near_misses import near_misses as find
-
-    return find(Theory(rules, kb, _texts(assume)), goal)
 
 
 @checked
@@ -712,34 +648,6 @@ def derive(
 
 
 @checked
-def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:
-    """Withdraw facts, named as atoms or by id, and with them the statements that rest on them alone.
-
-    Statements with another proof stay, with that proof. A search never brings back what was withdrawn here; `restore`
-    does, and giving the fact again. Raises HapaxError, and withdraws nothing, for a fact that is not stored.
-    """
-    from hapax.engine.inference.theory import Theory
-    from hapax.engine.withdrawal import withdraw_facts
-
-    return withdraw_facts(Theory(rules, kb), _texts(facts), reason)
-
-
-@checked
-def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> FactChange:
-    """Bring withdrawn facts back, named as atoms or by id, with the statements that rest on them."""
-    from hapax.engine.inference.theory import Theory
-    from hapax.engine.withdrawal import restore_facts
-
-    return restore_facts(Theory(rules, kb), _texts(facts))
-
-
-@checked
-def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
-    """The facts that are withdrawn, with the reasons, in the order in which they were."""
-    return kb.withdrawals()
-
-
-@checked
 @extras_named()
 def why(
     text: str | Statement,
@@ -763,7 +671,7 @@ def why(
     rules = sound_rules(rules)
     named = text if isinstance(text, str) else text.id
     with PrologSession(seconds) as session:
-        return Explanation(explain(Theory(rules, kb, _texts(assume)), named, session, probability=probability))
+        return Explanation(explain(Theory(rules, kb, texts(assume)), named, session, probability=probability))
 
 
 @checked
@@ -781,4 +689,4 @@ def why_not(
 
     rules = sound_rules(rules)
     with PrologSession(seconds) as session:
-        return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom, session))
+        return Explanation(explain_failure(Theory(rules, kb, texts(assume)), atom, session))

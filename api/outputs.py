@@ -19,7 +19,6 @@ from hapax.kb.records import NO_USABLE_REPLY, Outcome
 
 if TYPE_CHECKING:
     from hapax.evaluation.dataset.formats import Target
-    from hapax.evaluation.dataset.frozen import FrozenDataset
     from hapax.evaluation.dataset.selection import JudgedChoice, SelectionOptions
     from hapax.evaluation.dataset.summary import DatasetSummary
     from hapax.evaluation.report.build import Report, ReportOptions
@@ -183,15 +182,6 @@ def write_dataset(
     return Evaluation(
         summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)
     )
-
-
-@checked
-@extras_named()
-def load_dataset(folder: str | Path) -> FrozenDataset:
-    """Read a dataset that `write_dataset` wrote, and verify its checksum. See `evaluation.dataset.frozen`."""
-    from hapax.evaluation.dataset.frozen import load_dataset as load
-
-    return load(folder)
 
 
 @extras_named()

@@ -15,14 +15,12 @@ from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy
 
 if TYPE_CHECKING:
-    from hapax.evaluation.votes.importing import VotesReport
     from hapax.evaluation.winograd.cases import CaseComparison
     from hapax.evaluation.winograd.data import WinogradItem
-    from hapax.evaluation.winograd.export import SchemaExportOptions
     from hapax.evaluation.winograd.gating import AssociationSplit
     from hapax.evaluation.winograd.generation import Generated, SchemaGenerationOptions
     from hapax.evaluation.winograd.hybrid import RiskCurve
-    from hapax.evaluation.winograd.people import Annotated, SchemaSheetOptions
+    from hapax.evaluation.winograd.people import Annotated
     from hapax.evaluation.winograd.reasoner.lessons import Lesson
     from hapax.evaluation.winograd.rewordings.making import Rewordings
     from hapax.evaluation.winograd.rewordings.robustness import RobustnessRow
@@ -161,49 +159,12 @@ def write_schemas(evaluation: Evaluation[Generated] | Evaluation[Annotated], tar
 
 @checked
 @extras_named()
-def export_schema_sheets(
-    kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
-) -> list[Path]:
-    """Write a sheet about the schemas of a file for each annotator, and return the paths of the sheets."""
-    from hapax.evaluation.winograd.people import export_sheets
-
-    return export_sheets(kb, Path(path), options, Path(folder))
-
-
-@checked
-@extras_named()
-def import_schema_sheets(
-    kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
-) -> VotesReport:
-    """Store the votes of filled-in sheets about the schemas of a file.
-
-    Raises FactsRejected with every fault unless `skip_faulty`.
-    """
-    from hapax.evaluation.winograd.people import import_votes
-
-    return import_votes(kb, Path(path), [Path(file) for file in files], skip_faulty)
-
-
-@checked
-@extras_named()
 def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
     """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
     from hapax.evaluation.winograd.people import annotated
 
     annotations = annotated(kb, Path(path))
     return Evaluation(annotations, annotations.result())
-
-
-@checked
-@extras_named()
-def export_schemas(
-    paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
-) -> list[Path]:
-    """Write the pairs of files as tasks for lm-evaluation-harness and Inspect, and return the paths of the tasks."""
-    from hapax.evaluation.winograd import export
-
-    chosen = options or export.SchemaExportOptions()
-    return export.export([Path(path) for path in paths], chosen, Path(folder))
 
 
 @checked

@@ -138,26 +138,3 @@ def seal(kb: KnowledgeBase, key: str | Path) -> Verification:
             Remedy("See all with {}.", Operation("verify")),
         )
     return replace(verified, damages=[], seal=sign(verified.roots, seal_path(kb.path), Path(key)))
-
-
-@checked
-def backup(database: str | Path, target: str | Path) -> int:
-    """Copy a knowledge base, also while others write to it, into a new file; return the number of its rows.
-
-    The copy is verified as by `verify` before it takes its name. Raises HapaxError if the target exists or a row is
-    damaged.
-    """
-    from hapax.kb.backups import copy_verified
-
-    return copy_verified(Path(database), Path(target))
-
-
-@checked
-def restore_backup(copy: str | Path, database: str | Path) -> Path | None:
-    """Replace a knowledge base by a backup; return the file that keeps the replaced one, None if there was none.
-
-    The backup is verified first and stays. Raises HapaxError if it is damaged.
-    """
-    from hapax.kb.backups import put_back
-
-    return put_back(Path(copy), Path(database))

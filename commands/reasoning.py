@@ -93,7 +93,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             answers = operations.query(goal, rules, kb, assume=assume, options=asked)
             # Hints are for people.
             has_none = not answers.rows and not answers.holds and not options["as_json"]
-            near = operations.near_misses(goal, rules, kb, assume=assume) if has_none else []
+            near = hapax.near_misses(goal, rules, kb, assume=assume) if has_none else []
         _print_answers(answers, options)
         for line in near:
             err.print(escape(line), soft_wrap=True)

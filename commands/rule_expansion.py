@@ -294,7 +294,7 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
     """
     with open_kb(database, read_only=True) as kb:
-        found = expansion.suggest_rules(read_library(paths, database), kb, at_least, margin)
+        found = hapax.suggest_rules(read_library(paths, database), kb, at_least, margin)
     if as_json:
         rows = []
         for suggestion in found:

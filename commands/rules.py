@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
+import hapax
 from hapax.api import operations
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import (
@@ -147,7 +148,7 @@ def explain(code: str | None, as_json: bool) -> None:
         else:
             print_table(("code", "severity", "fault"), [(entry.code, entry.severity, entry.name) for entry in entries])
         return
-    entry = operations.explain_fault(code)
+    entry = hapax.explain_fault(code)
     if as_json:
         click.echo(json.dumps(explanation_json(entry), ensure_ascii=False))
         return

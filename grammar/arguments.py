@@ -207,6 +207,11 @@ def is_table(value: object) -> bool:
     return any(hasattr(value, name) for name in (ARROW, "itertuples", "columns"))
 
 
+def texts(value: str | Iterable[str]) -> tuple[str, ...]:
+    """One text or several as a tuple, for arguments that may be either."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 def is_named(value: Any, name: str) -> bool:
     """Tell if a value is of a class of this name, without importing the class."""
     return any(kind.__name__ == name for kind in type(value).__mro__)

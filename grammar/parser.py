@@ -19,6 +19,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedToken
 
 from hapax.grammar import syntax
+from hapax.grammar.arguments import checked
 from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, TextRepair
 from hapax.grammar.goals import (
@@ -104,6 +105,12 @@ class _TooLarge(HapaxError):  # noqa: N818 - never leaves this module
         super().__init__(label)
         self.label = label
         self.limit = limit
+
+
+@checked
+def parse_rules(text: str, name: str = "rules") -> Library:
+    """The rules of a text. `name` stands in error messages for a file's name. Raises RulesRejected."""
+    return parse_library([(name, text)])
 
 
 def parse_library(sources: Iterable[tuple[str, str]]) -> Library:

@@ -20,6 +20,7 @@ from io import StringIO
 from pathlib import Path
 from typing import IO, Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
 from hapax.grammar.remedies import Remedy, Setting
@@ -277,8 +278,11 @@ def _read_jsonl(stream: IO[str], reading: FactIntake) -> None:
 _READERS: Mapping[str, Callable[[IO[str], FactIntake], None]] = {"csv": _read_csv, "jsonl": _read_jsonl}
 
 
-def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str | None = None) -> FactExportReport:
-    """Write facts, ordered by predicate, as `prolog` (loads in SWI-Prolog), `csv` or `jsonl`.
+@checked
+def export_facts(
+    kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
+) -> FactExportReport:
+    """Write facts to a text stream, ordered by predicate, as `prolog` (loads in SWI-Prolog), `csv` or `jsonl`.
 
     A fact that the format cannot represent is left out and reported.
     """

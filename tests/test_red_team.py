@@ -179,7 +179,7 @@ def test_values(arena: Arena, case: Case) -> None:
             arena.load()
         for form in ("csv", "jsonl"):
             file = io.StringIO(newline="")
-            export_facts(kb, form, file)
+            export_facts(kb, file, form=form)
             file.seek(0)
             with KnowledgeBase() as copy:
                 import_facts(copy, file, form=form)

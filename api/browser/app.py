@@ -34,8 +34,9 @@ from hapax.api.browser.pages import NotStored
 from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.kept_rules import read_kept
-from hapax.api.operations import load_rules, near_misses, query, why, why_not
+from hapax.api.operations import load_rules, query, why, why_not
 from hapax.engine.inference.session import QueryLimits
+from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.progress import duration
 from hapax.evaluation.report.page import page_environment, plot_script, report_style

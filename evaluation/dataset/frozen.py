@@ -17,8 +17,10 @@ from typing import Any
 from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
 from hapax.evaluation.link.probing.items import ProbeItem
 from hapax.evaluation.shared.judged import JudgedCounts
+from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.terms import Value
 from hapax.kb.foreign_files import parquet_table
@@ -123,8 +125,10 @@ class FrozenDataset:
         return place.id in self._ids or place.text_id in self._text_ids
 
 
+@checked
+@extras_named()
 def load_dataset(folder: str | Path) -> FrozenDataset:
-    """Read a dataset that `hapax dataset` wrote in the format jsonl, parquet or hf, and verify its checksum.
+    """Read a dataset that `write_dataset` wrote in the format jsonl, parquet or hf, and verify its checksum.
 
     Raises HapaxError for a folder without a dataset, for one of an older version, which has no checksum, and for one
     whose statements, questions or metadata have changed since it was written.

@@ -17,6 +17,7 @@ from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.unfinished import replace_file
 
@@ -63,17 +64,22 @@ class SchemaExportOptions:
         return cls(**{**options, "variant": PromptWording(options["variant"])})
 
 
-def export(paths: Sequence[Path], options: SchemaExportOptions, folder: Path) -> list[Path]:
-    """Write the tasks; returns their paths. Raises HapaxError if there are no pairs.
+@checked
+@extras_named()
+def export_schemas(
+    paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
+) -> list[Path]:
+    """Write the pairs of files as tasks for lm-evaluation-harness and Inspect, and return the paths of the tasks.
 
-    The same files and options give the same bytes.
+    The same files and options give the same bytes. Raises HapaxError if there are no pairs.
     """
+    folder, options = Path(folder), options or SchemaExportOptions()
     if not re.fullmatch(r"[a-z][a-z0-9_]*", options.name):
         raise HapaxError(f"{options.name!r} is not a valid task name. Use lower-case letters, digits and underscores.")
     by_slug: dict[str, list[Pair]] = {}
     pairs: list[Pair] = []
     for path in paths:
-        pairs += pairs_of(read_file(path, skip_faulty=options.skip_faulty).items)
+        pairs += pairs_of(read_file(Path(path), skip_faulty=options.skip_faulty).items)
     for pair in without_leaks(pairs) if options.skip_leaked else pairs:
         if not options.sources or pair[0].source in options.sources:
             # The harness takes lower-case letters, digits and underscores in the names of tasks.
