@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.api.kept_rules import kept_rules
 from hapax.api.operations import BudgetedModels, check_rules, load_rules, query, why, why_not
-from hapax.engine.inference.session import QueryLimits
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected

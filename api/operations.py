@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
-    from hapax.engine.probability.answers import Probability, ProbabilityOptions
+    from hapax.engine.probability.answers import Probability
+    from hapax.engine.probability.options import ProbabilityOptions
     from hapax.engine.query_options import QueryOptions
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.plan import RunEstimate
@@ -573,7 +574,7 @@ def query(
         if probability is not None:
             return Answers.probable(probable_answers(theory, goal, probability, limits))
         return Answers(run_query(theory, goal, limits))
-    from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.inference.limits import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
     from hapax.engine.search.profile_choice import ProfileChooser, settled
@@ -617,7 +618,8 @@ def derive(
     from hapax.engine.inference.bulk_derivation import derive_all, read_statements
     from hapax.engine.inference.derive import relevant_library
     from hapax.engine.inference.statement_lines import statement_lines
-    from hapax.engine.probability.answers import ProbabilityOptions, basis_of
+    from hapax.engine.probability.answers import basis_of
+    from hapax.engine.probability.options import ProbabilityOptions
     from hapax.engine.probability.statements import statement_probabilities
 
     if engine not in ENGINES:

@@ -32,8 +32,9 @@ import hapax
 from benchmarks.common import SHIPPED, machine, write_figures
 from benchmarks.questions import questions
 from hapax.engine.inference.bulk_derivation import DerivationReport, derive_all
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import build_program
-from hapax.engine.inference.session import PrologSession, QueryLimits
+from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.grammar.parser import load_library, parse_library
 from hapax.grammar.rules import Library, PredicateKind

@@ -12,8 +12,8 @@ from rich.markup import escape
 import hapax
 from hapax.api import evaluations, operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, out, print_result
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     open_journal,
     open_kb,
     opening_options,

@@ -11,6 +11,7 @@ import click
 import hapax
 from hapax.api import questions
 from hapax.commands.console import Left, err, leaving, print_result
+from hapax.commands.declared import Finite
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
     FILE,
@@ -20,7 +21,7 @@ from hapax.commands.entailment import (
     with_scorers,
     with_training_pairs,
 )
-from hapax.commands.options import F, Finite, open_journal, open_kb, opening_options, together, with_json, with_queue
+from hapax.commands.options import F, open_journal, open_kb, opening_options, together, with_json, with_queue
 from hapax.grammar.words import counted
 
 with_corpus_options = together(

@@ -15,9 +15,9 @@ import click
 import hapax
 from hapax.api import entailments
 from hapax.commands.console import Left, err, leaving, out, print_json, print_result, print_table
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
     F,
-    Finite,
     dry_run,
     open_journal,
     open_kb,

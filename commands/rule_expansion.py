@@ -16,8 +16,8 @@ import hapax
 from hapax.api import expansion, mining
 from hapax.api.expansion import ACCEPT, REJECT, WAITING
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     open_journal,
     open_kb,
     opening_options,

@@ -26,8 +26,9 @@ from hapax.commands.console import (
     print_diagnostics,
     print_table,
 )
+from hapax.commands.declared import Finite
 from hapax.commands.diagnostic_formats import github_annotation, sarif_text
-from hapax.commands.options import Finite, open_kb, read_library, with_chosen, with_json, with_paths
+from hapax.commands.options import open_kb, read_library, with_chosen, with_json, with_paths
 from hapax.grammar.errors import Severity
 from hapax.grammar.words import counted
 

@@ -13,8 +13,8 @@ from rich.markup import escape
 import hapax
 from hapax.api import schemas
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json, print_result
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     dry_run,
     open_journal,
     open_kb,

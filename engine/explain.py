@@ -29,12 +29,12 @@ from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, open_session, sort_key
 from hapax.engine.probability.answers import (
     Probability,
-    ProbabilityOptions,
     ProofSupport,
     basis_of,
     probable_atom,
     probable_premise,
 )
+from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject

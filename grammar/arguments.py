@@ -53,11 +53,13 @@ def checked(target: C) -> C:
     """Decorator: the class or function raises ArgumentRejected for arguments that do not fit its annotations."""
     # The signature of a class leaves out the `self` of its __init__, and so do the arguments that are compared with it.
     called: Callable[..., Any] = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
-    name, signature, skipped = target.__qualname__, inspect.signature(target), int(isinstance(target, type))
+    skipped = int(isinstance(target, type))
+    # Read for the first call: a program imports many functions, and calls few of them.
+    signature = cache(lambda: inspect.signature(target))
 
     @wraps(called)
     def call(*arguments: Any, **named: Any) -> Any:
-        check_call(target, name, signature, arguments[skipped:], named)
+        check_call(target, target.__qualname__, signature(), arguments[skipped:], named)
         return called(*arguments, **named)
 
     if isinstance(target, type):

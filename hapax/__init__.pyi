@@ -108,13 +108,13 @@ from .engine.entailment.graph import read_entailments as read_entailments
 from .engine.entailment.lookup import store_entailments as store_entailments
 from .engine.entailment.suggestions import suggest_rules as suggest_rules
 from .engine.expansion.propose import ExpansionSettings as ExpansionSettings
+from .engine.inference.limits import QueryLimits as QueryLimits
 from .engine.inference.session import LimitExceeded as LimitExceeded
-from .engine.inference.session import QueryLimits as QueryLimits
 from .engine.inference.statement_export import export_statements as export_statements
 from .engine.mining.mine import MinedRule as MinedRule
 from .engine.mining.mine import MiningOptions as MiningOptions
 from .engine.near_misses import near_misses as near_misses
-from .engine.probability.answers import ProbabilityOptions as ProbabilityOptions
+from .engine.probability.options import ProbabilityOptions as ProbabilityOptions
 from .engine.query_options import QueryOptions as QueryOptions
 from .engine.search.settings import SearchSettings as SearchSettings
 from .engine.search.thresholds import CriticRule as CriticRule

@@ -214,7 +214,7 @@ def runtime_imports(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-PLUMBING = {"console", "executor", "options", "search"}
+PLUMBING = {"console", "declared", "executor", "options", "search"}
 """Modules that turn options into values of the rooms: settings, models, journals, clusters; and show progress."""
 
 

@@ -17,8 +17,9 @@ from rich.markup import escape
 
 from hapax.commands.console import Screen
 from hapax.engine.expansion.replies import read_conclusions, read_predicate, read_types
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import build_program
-from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession, QueryLimits
+from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError

@@ -21,7 +21,8 @@ from fractions import Fraction
 
 from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
 from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
-from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory, run_query
 from hapax.grammar.checks import library_errors
 from hapax.grammar.errors import HapaxError, RulesRejected

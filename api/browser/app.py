@@ -35,7 +35,7 @@ from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.kept_rules import read_kept
 from hapax.api.operations import load_rules, query, why, why_not
-from hapax.engine.inference.session import QueryLimits
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.progress import duration

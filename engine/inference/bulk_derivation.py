@@ -32,6 +32,7 @@ from hapax.engine.inference.derive import (
     rule_words,
     sentence_pieces,
 )
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.maintenance import (
     MaintainedClause,
     MaintainedLayer,
@@ -45,7 +46,6 @@ from hapax.engine.inference.session import (
     LimitExceeded,
     PrologSession,
     PrologTerm,
-    QueryLimits,
 )
 from hapax.engine.inference.sql import (
     CompileContext,

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from hapax.engine.inference.known_facts import atom_values, stated_fact
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm
 from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value

@@ -24,8 +24,8 @@ from types import TracebackType
 from typing import Any, Protocol, TypeAlias
 
 from hapax.engine.inference.isolation import child_command, child_environment
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.worker import END, REQUEST
-from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import BUILT_INS
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
@@ -57,26 +57,6 @@ ALLOWED = (
     "Goals may call the predicates of the rules, findall, aggregate_all, setof, bagof, forall, list predicates, "
     "comparisons and arithmetic."
 )
-
-
-@checked
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """Limits of a goal. `answers` truncates the answers; each of the others ends the goal with `LimitExceeded`.
-
-    `seconds` are of processor time.
-    """
-
-    seconds: float = 10.0
-    inferences: int = 50_000_000
-    answers: int = 10_000
-    memory_mb: int = 1024
-
-    def __post_init__(self) -> None:
-        for name in ("seconds", "inferences", "answers", "memory_mb"):
-            limit = getattr(self, name)
-            if not (isinstance(limit, int | float) and 0 < limit < math.inf):
-                raise HapaxError(f"{name} is {limit!r}. Set it to a number above 0.")
 
 
 ABORT_SHARE = 0.5

@@ -11,8 +11,9 @@ from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fact_supply import FactSupply, index_facts, supplied_predicates
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import Supply, build_program
-from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.stored_atoms import AtomRow, StoredAtoms
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text

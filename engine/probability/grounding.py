@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, derivations, fact_key
-from hapax.engine.inference.session import PrologSession, QueryLimits
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory, open_session
 from hapax.engine.probability.ground import GroundProgram
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from hapax.engine.inference.session import QueryLimits
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.demand import DemandBudget, Missing, run_demand
 from hapax.engine.search.expectation import FUNCTIONAL, KEYED, LARGE, LIMITED, OPEN, Experience, type_size
