@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from hapax.grammar.remedies import Operation, Setting
 
 OPTIONS = {
+    'hapax.load_rules("shipped")': "`--rules shipped`",
     "hapax.with_entailments": "--entail",
     "kb": "--db",
     "judges": "--judge",
-    "knowledge": "--knowledge",
-    "limits.answers": "--limit",
     "mapping": "--predicate NAME --columns FIRST,SECOND, or --map FILE",
     "mapping.columns": "--predicate NAME --columns FIRST,SECOND",
     "model": "-m",

@@ -19,7 +19,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.remedies import Operation, Remedy
+from hapax.grammar.remedies import CALL, Operation, Remedy
 from hapax.kb import objects, own_files, schema, system
 from hapax.kb.unfinished import publish, unfinished
 
@@ -53,11 +53,13 @@ _REMEDIES = (
     ("not a database", "the file is not an SQLite database", "Name another file, or move this one away."),
     ("readonly", "the file may not be written", "Allow writing to it, or copy it to a folder where you may write."),
     ("unable to open", "the file cannot be opened or created", "Allow writing in its folder, or name another file."),
-    ("full", "the disk is full", "Free some space and run the same command again; nothing stored is lost."),
+    ("full", "the disk is full", Remedy("Free some space and run the same {} again; nothing stored is lost.", CALL)),
     (
         "disk I/O error",
         "the disk failed to read or write",
-        "Check free space, quotas and file size limits, and run the same command again; nothing stored is lost.",
+        Remedy(
+            "Check free space, quotas and file size limits, and run the same {} again; nothing stored is lost.", CALL
+        ),
     ),
     ("malformed", "the file is damaged", "Restore it from a copy, or rescue it with `sqlite3 FILE .recover`."),
 )
@@ -180,7 +182,7 @@ def translated(place: str) -> Iterator[None]:
     except sqlite3.Error as error:
         for sign, fact, remedy in _REMEDIES:
             if sign in str(error):
-                raise HapaxError(f"{place}: {fact} ({error}). {remedy}") from error
+                raise HapaxError(f"{place}: {fact} ({error}).", remedy) from error
         raise HapaxError(f"{place}: SQLite says: {error}. Check the file with `sqlite3 FILE .schema`.") from error
 
 

@@ -139,7 +139,8 @@ class Theory:
         if not names:
             return ""
         some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-        return f"{self.kb.place} keeps the rules of {some}; `--rules shipped` names those of Hapax. "
+        shipped = Setting('hapax.load_rules("shipped")')
+        return f"{self.kb.place} keeps the rules of {some}; {shipped} names those of Hapax. "
 
     def relevant_to(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
         """The part of the theory that the rules' premises or the goals (indicators) depend on."""

@@ -148,14 +148,7 @@ class Report:
 
     def command(self, **changed: object) -> str:
         """The command that writes this page with other options, such as `statements=60, rule="allergy"`."""
-        words = [
-            "hapax",
-            "report",
-            "--db",
-            self.options.database,
-            "--run",
-            self.heading.run_id,
-        ]
+        words = ["hapax", "report", "--db", self.options.database, "--run", self.heading.run_id]
         for name, value in changed.items():
             words += [f"--{name}", str(value)]
         return shlex.join([*words, "-o", "more.html"])

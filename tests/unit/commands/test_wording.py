@@ -44,7 +44,7 @@ def test_every_setting_has_an_option() -> None:
         for parameter in command.get_params(click.Context(command))
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
-    worded = {name: CommandLine().setting(Setting(name)).split()[0] for name in named("Setting")}
+    worded = {name: CommandLine().setting(Setting(name)).strip("`").split()[0] for name in named("Setting")}
 
     assert len(worded) > 50
     assert {name: option for name, option in worded.items() if option not in options} == {}
