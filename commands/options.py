@@ -25,6 +25,7 @@ from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.profiles import PROFILE_NAMES
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
-    from hapax.llm_oracle.budget import Price
     from hapax.llm_oracle.journal import Journal, PlanningJournal
 
 DEFAULT_DATABASE = "hapax.db"
@@ -152,14 +152,13 @@ with_runs = click.option(
 # --- models: prices, opening, budget and queue ------------------------------------------------------------------------
 
 
-class PriceOf(click.ParamType[tuple[str, "Price"]]):
+class PriceOf(click.ParamType[tuple[str, Price]]):
     """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
 
     name = "price"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
         """The model and its price, or a usage error."""
-        from hapax.llm_oracle.budget import Price
 
         # At the last `=`, since the name of a model may contain one.
         model, equals, money = str(value).rpartition("=")
@@ -247,14 +246,7 @@ with_models = together(
 )
 
 with_budget = together(
-    click.option(
-        "--max-calls",
-        type=click.IntRange(0),
-        help="Stop before the number of requests, retries and votes included, exceeds this; models in this process "
-        "count, too.",
-    ),
-    click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
-    click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),
+    declared(Budget, "max_calls", "max_tokens", "max_cost"),
     # A command with a budget asks models, and their answers are stored one by one.
     leaving(Left.ANSWERS),
 )
@@ -761,11 +753,10 @@ def profile_choice(
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     """The journal of a knowledge base with the options' budget. Models opened with it register their prices."""
-    from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 
-    # In the order of the fields of `Budget`; a command without such options has no limits.
-    budget = Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost")))
+    # A command without such options has no limits.
+    budget = Budget(**values_of(Budget, options))
     journal = Journal(kb, budget, retry_unusable=bool(options.get("retry_unusable")))
     context = click.get_current_context(silent=True)  # None where no command line asked
     if context is not None:

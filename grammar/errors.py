@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from hapax.grammar.remedies import Remedy
 
@@ -23,6 +24,16 @@ class HapaxError(Exception):
     def __str__(self) -> str:
         between = "" if self.message.endswith("\n") else " "
         return f"{self.message}{between}{self.remedy}" if self.remedy else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors of other processes arrive with all fields; those of a class need not be the arguments of its __init__.
+        return _arrived, (type(self), self.args, self.__dict__)
+
+
+def _arrived(kind: type[HapaxError], arguments: tuple[Any, ...], fields: dict[str, Any]) -> HapaxError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(fields)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

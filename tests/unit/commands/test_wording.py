@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 import hapax
 from hapax.cli import main
 from hapax.commands.wording import CommandLine
+from hapax.engine.inference.session import LimitExceeded
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting, worded_for
 
@@ -68,3 +70,12 @@ def test_an_error_is_worded_where_it_is_shown() -> None:
     with worded_for(CommandLine()):
         assert str(error) == "It took too long. Raise --seconds."
     assert str(error).endswith("`limits.seconds`.")
+
+
+def test_an_error_of_another_process_arrives_whole() -> None:
+    """An error is pickled with its remedy and its fields, whatever the arguments of its class."""
+    error = LimitExceeded("The goal needs more time.", "seconds")
+
+    arrived = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own
+
+    assert (type(arrived), str(arrived), arrived.limit) == (LimitExceeded, str(error), "seconds")
