@@ -141,7 +141,7 @@ class _Namespace:
 
 @cache
 def _homes(module: str) -> dict[str, tuple[str, str]]:
-    """What each name below `if TYPE_CHECKING` is: a module and a name in it, or "" for the module itself."""
+    """The names below `if TYPE_CHECKING`: each a module and a name in it, or "" for the module itself."""
     homes: dict[str, tuple[str, str]] = {}
     for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -156,7 +156,7 @@ def _homes(module: str) -> dict[str, tuple[str, str]]:
 
 
 def _loaded(reference: ForwardRef) -> Any:
-    """What a reference stands for; itself if nothing says where it is defined, or its library is not installed."""
+    """The object of a reference; itself if nothing says where it is defined, or its library is not installed."""
     if reference.__forward_module__ is None:
         return reference
     try:

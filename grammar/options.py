@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How the command line sets a field, beside what the field's type and default say.
+    """The option of the command line that sets a field, beside what the field's type and default say.
 
     `name`: of the option, where it is not that of the field. `least`, `most`: the range of a number, `above`: what it
     must exceed. `in_any_folder`: a `hapax.toml` that nobody named may set it, since it is a setting of searches that

@@ -34,7 +34,7 @@ class Operation:
 
 
 class _Call:
-    """What the user did: a command, a call, a request. `Run the same {}` again."""
+    """The word for the user's action: a command, a call, a request. `Run the same {} again.`"""
 
     def __str__(self) -> str:
         return _open[-1].call

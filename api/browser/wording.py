@@ -5,7 +5,7 @@ from __future__ import annotations
 from hapax.grammar.remedies import Operation, Setting
 
 SERVER_OPTIONS = {"models": "--ask", "control": "--control", "judge": "--judge", "schemas": "--schemas"}
-"""What the server does not allow by itself; whoever starts it can."""
+"""Options of `hapax serve` that allow what the server refuses by itself."""
 
 
 class Pages:
