@@ -28,7 +28,7 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.registry import price_table
 
 if TYPE_CHECKING:
-    from hapax.engine.search.demand_forecast import DemandForecast
+    from hapax.engine.search.estimate import RunEstimate
 
 MOST_ROWS = 1_000
 """Most answers or statements of one call: more would fill a model's context."""
@@ -58,8 +58,8 @@ class AskForecast:
     """Forecast of the questions of a goal to models, before anything is sent.
 
     `questions`: the first ones, goals with `?` at the value that is asked for; `atoms`: the first claims to be judged;
-    `calls`: most requests to the knowledge model for these questions; `whole`: estimate of all rounds, which depends on
-    the answers; `left`: what the budget leaves.
+    `calls`: most requests to the knowledge model for these questions; `whole`: what is expected of them, and the most
+    that the goal may ask, because answers may raise further questions; `left`: what the budget leaves.
     """
 
     questions: tuple[str, ...]
@@ -67,7 +67,7 @@ class AskForecast:
     calls: int
     knowledge: str
     critic: str
-    whole: DemandForecast
+    whole: RunEstimate
     left: Budget
 
 
@@ -188,23 +188,25 @@ class AgentTools:
     def forecast(self, goal: str) -> AskForecast:
         """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
         from hapax.engine.inference.theory import Theory
-        from hapax.engine.search.demand_forecast import forecast_demand
+        from hapax.engine.search.demand import DemandBudget, run_demand
+        from hapax.engine.search.estimate import estimate_goal
 
         asking = self._models_to_ask()
-        most, calls, questions = asking.settings.calls_per_question, 0, list[str]()
-        models, prices = asking.models, price_table(asking.models)
+        models, settings, calls, needs = asking.models, asking.settings, 0, []
         with self._open() as kb:
-            theory = Theory(self._rules(kb), kb)
-            whole = forecast_demand(theory, goal, models, asking.settings, prices=prices, limits=self._limits)
-            for need in whole.first.needs:
+            library = self._rules(kb)
+            missing = run_demand(Theory(library, kb), goal, None, DemandBudget(rounds=0, limits=self._limits)).missing
+            for need in missing.needs:
                 state = kb.question_state(need.question)
                 # A question that was asked in full before is answered from the knowledge base.
-                if not state.exhausted and state.calls < most:
-                    questions.append(str(need))
-                    calls += most - state.calls
+                if not state.exhausted and state.calls < settings.calls_per_question:
+                    needs.append(need)
+                    calls += settings.calls_per_question - state.calls
+            missing = replace(missing, needs=tuple(needs))
+            whole = estimate_goal(library, missing, kb, models, settings, prices=price_table(models))
         names = (models.knowledge.identity.name, models.critic.identity.name)
         left = _rest(asking.budget, self._used)
-        return AskForecast(tuple(questions), tuple(map(str, whole.first.atoms)), calls, *names, whole, left)
+        return AskForecast(tuple(map(str, needs)), tuple(map(str, missing.atoms)), calls, *names, whole, left)
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:

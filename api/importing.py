@@ -59,8 +59,7 @@ def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
     if rules.library is None or not path.exists():
         return
     intake = FactIntake(kb, str(path), rules)
-    intake.names_predicates = True
-    intake.remedy = f"Retract these facts there ({Operation('retract')}), or correct the declarations here."
+    intake.remedy = Remedy("Retract these facts there ({}), or correct the declarations here.", Operation("retract"))
     with KnowledgeBase(path, read_only=True) as source:
         for number, fact in enumerate(source.facts(), 1):
             if fact.source is Source.GIVEN:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hapax.api.rule_paths import SHIPPED, rule_paths
+from hapax.api.rule_paths import SHIPPED, SHIPPED_RULES, rule_paths
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import RulesRejected
 
@@ -40,17 +40,19 @@ class RulesKept:
 
 
 @checked
-def keep_rules(kb: KnowledgeBase, *paths: str | Path, command: str = "keep_rules") -> RulesKept:
+def keep_rules(
+    kb: KnowledgeBase, *paths: str | Path, command: str = "keep_rules", rules: Library | None = None
+) -> RulesKept:
     """Keep rule files in the knowledge base, instead of those before. `command`: what they were used for.
 
-    `shipped` is kept by its name, since the shipped rules come with Hapax. Raises RulesRejected with every syntax
-    fault, and then keeps nothing.
+    `rules`: the library of these files, if they were read before. `shipped` is kept by its name, since the shipped
+    rules come with Hapax. Raises RulesRejected with every syntax fault, and then keeps nothing.
     """
-    texts = list(_texts_of(paths, command))
-    # Read as they would be kept, so that a later command finds no fault in them.
-    read = _read(texts)
-    if read.diagnostics:
-        raise RulesRejected(read.diagnostics)
+    if rules is None or not rules.texts:
+        from hapax.grammar.parser import load_library
+
+        rules = load_library(rule_paths(paths))
+    texts = _records(paths, rules.texts, command)
     before = {record.name: record for record in kb.rule_texts()}
     now = {record.name: record for record in texts}
     changed = [name for name in now if name in before and now[name].checksum != before[name].checksum]
@@ -102,25 +104,17 @@ def _is_shipped(path: Path) -> bool:
     return rule_paths([path]) != [path]
 
 
-def _texts_of(paths: Iterable[str | Path], command: str) -> Iterator[RuleTextRecord]:
-    """The records of files, folders and `shipped`, and of the files that these import.
-
-    Raises RulesRejected for files that cannot be read.
-    """
-    from hapax.grammar.parser import read_rules
+def _records(paths: Sequence[str | Path], texts: Mapping[str, str], command: str) -> list[RuleTextRecord]:
+    """The records of files, folders and `shipped`, and of the files that these import."""
     from hapax.kb.records import RuleTextRecord
 
-    # Read as rules first: a file that cannot be read is then reported like a faulty one.
-    if faults := read_rules(rule_paths(paths)).diagnostics:
-        raise RulesRejected(faults)
-    own = []
-    for path in map(Path, paths):
-        if _is_shipped(path):
-            yield RuleTextRecord(str(path), "", command)
-        else:
-            own.append(path)
-    for file in read_rules(own).files:
-        yield RuleTextRecord(file, _decoded(Path(file)), command)
+    shipped = [path for path in map(Path, paths) if _is_shipped(path)]
+    # What the shipped rules import is shipped, too.
+    own = [name for name in texts if paths and not (shipped and Path(name).is_relative_to(SHIPPED_RULES))]
+    return [
+        *(RuleTextRecord(str(path), "", command) for path in shipped),
+        *(RuleTextRecord(name, texts[name], command) for name in own),
+    ]
 
 
 def _decoded(path: Path) -> str:

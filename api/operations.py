@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
@@ -22,29 +22,25 @@ if TYPE_CHECKING:
     from hapax.api.results import Answers, Derivation, Explanation, SearchResult, Statement
     from hapax.api.tabular import ArrowStream
     from hapax.engine.entailment.checks import EntailmentLimits
-    from hapax.engine.inference.bulk_derivation import Engine
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.kb_checks import KbFinding
     from hapax.engine.probability.answers import Probability
     from hapax.engine.probability.options import ProbabilityOptions
     from hapax.engine.query_options import QueryOptions
+    from hapax.engine.search.estimate import RunEstimate
     from hapax.engine.search.job import SearchJob
-    from hapax.engine.search.plan import RunEstimate
     from hapax.engine.search.settings import SearchSettings
     from hapax.grammar.explanations import FaultExplanation
     from hapax.kb.intake import ImportReport
+    from hapax.kb.mappings import TableMapping
     from hapax.kb.merge import MergeReport
     from hapax.kb.records import StatementRecord
     from hapax.kb.store import KnowledgeBase
-    from hapax.kb.tables import TableMapping
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 
 # Each operation imports what it needs when it is called: a command or script that only checks rules starts without the
 # store, the models and the Prolog session.
-
-ENGINES = ("auto", "sql", "prolog")
-"""The engines of `derive`."""
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -74,11 +70,9 @@ def check_rules(
     diagnostics = check_library(rules)
     if kb is None:
         return diagnostics
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.kb_checks import check_kb
 
-    with PrologSession() as session:
-        return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, session, entailments)))
+    return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, entailments)))
 
 
 def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, str]]:
@@ -197,11 +191,10 @@ def check_files(
     # Facts are not held against a part of the rules.
     if kb is None or read.diagnostics:
         return RuleCheck(read.library, diagnostics)
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.kb_checks import check_kb
 
-    with kb() as opened, PrologSession() as session:
-        findings = check_kb(read.library, opened, session, entailments)
+    with kb() as opened:
+        findings = check_kb(read.library, opened, entailments)
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
 
 
@@ -320,19 +313,12 @@ def import_facts(
     `basis`.
     """
     from hapax.api.importing import rules_for_facts
+    from hapax.kb import tables
 
-    fitting = rules_for_facts(kb, rules)
-    if mapping is not None:
-        from hapax.kb.tables import import_table
-
-        report = import_table(kb, source, mapping, rules=fitting, skip_faulty=skip_faulty)
-    elif is_table(source):
+    if mapping is None and is_table(source):
         raise HapaxError("A table needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
-    else:
-        from hapax.kb import exchange
-
-        file = cast("str | Path | IO[str]", source)
-        report = exchange.import_facts(kb, file, form=form, skip_faulty=skip_faulty, rules=fitting)
+    fitting = rules_for_facts(kb, rules)
+    report = tables.import_facts(kb, source, mapping=mapping, form=form, skip_faulty=skip_faulty, rules=fitting)
     fallen, risen = _revised(kb, fitting.library)
     return replace(report, fallen=fallen, risen=risen)
 
@@ -507,7 +493,7 @@ def plan(
     only: str | Sequence[str] = (),
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
-    from hapax.engine.search.plan import plan_run, with_probes
+    from hapax.engine.search.estimate import estimate_run
     from hapax.engine.search.profile_choice import ProfileChooser, settled
     from hapax.engine.search.settings import SearchSettings
     from hapax.llm_oracle.journal import Journal
@@ -518,10 +504,17 @@ def plan(
     # A profile that is not chosen yet is probed by the search; the plan counts these requests.
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
     chosen = chosen_rules(rules, only)
-    prices = price_table(models)
     retry = isinstance(models, BudgetedModels) and models.retry_unusable
-    estimate = plan_run(rules, chosen, kb, models, settled(settings, choice), prices=prices, retry_unusable=retry)
-    return with_probes(estimate, choice.probes, models.knowledge, prices.get(models.knowledge.identity.name))
+    return estimate_run(
+        rules,
+        chosen,
+        kb,
+        models,
+        settled(settings, choice),
+        prices=price_table(models),
+        retry_unusable=retry,
+        probes=choice.probes,
+    )
 
 
 @checked
@@ -562,7 +555,8 @@ def query(
     within their budget, and stores these. Raises RulesRejected, GoalRejected and LimitExceeded.
     """
     from hapax.api.results import Answers
-    from hapax.engine.inference.theory import Theory, run_query
+    from hapax.engine.inference.theory import Theory
+    from hapax.engine.logic.query import run_query
     from hapax.engine.probability.answers import probable_answers
     from hapax.engine.query_options import QueryOptions
 
@@ -603,27 +597,24 @@ def derive(
     kb: KnowledgeBase,
     *,
     only: str | Sequence[str] = (),
-    engine: Engine = "auto",
     probability: ProbabilityOptions | None = None,
     seconds: float | None = None,
 ) -> Derivation:
     """Derive everything that rules conclude from the stored facts, in bulk, and store it. No model is asked.
 
-    Where statements are stored and few facts have changed since, only what the change affects is derived. `engine`:
-    `sql`, `prolog`, or `auto`: SQL, and Prolog for what SQL would not decide exactly. `probability`: the statements
-    come with the probabilities of what their rules need, the most probable first. `seconds`: a time limit, after which
-    LimitExceeded is raised and nothing is stored. The report names the rules that were left out for their errors.
+    Where statements are stored and few facts have changed since, only what the change affects is derived.
+    `probability`: the statements come with the probabilities of what their rules need, the most probable first.
+    `seconds`: a time limit, after which LimitExceeded is raised and nothing is stored. The report names the rules that
+    were left out for their errors.
     """
     from hapax.api.results import Derivation, StatementChances
-    from hapax.engine.inference.bulk_derivation import derive_all, read_statements
     from hapax.engine.inference.derive import relevant_library
     from hapax.engine.inference.statement_lines import statement_lines
+    from hapax.engine.logic.derive import derive_all, read_statements
     from hapax.engine.probability.answers import basis_of
     from hapax.engine.probability.options import ProbabilityOptions
     from hapax.engine.probability.statements import statement_probabilities
 
-    if engine not in ENGINES:
-        raise HapaxError(f"There is no engine {engine!r}. Choose {' or '.join(ENGINES)}.")
     rules = sound_rules(rules)
     chosen = chosen_rules(rules, only)
     # With the rules that derive premises of the chosen ones.
@@ -642,7 +633,7 @@ def derive(
         for rule in chosen:
             yield statement_probabilities(kb, library, rule, probability or ProbabilityOptions())
 
-    report = derive_all(kb, library, chosen, engine, seconds=seconds)
+    report = derive_all(kb, library, chosen, seconds=seconds)
     report = replace(report, left_out=tuple(map(str, rules.left_out or ())))
     if probability is None:
         return Derivation(report, stored, lines)
@@ -667,13 +658,13 @@ def why(
     """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why as explain
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
+    from hapax.engine.logic.limits import time_limit
 
     rules = sound_rules(rules)
     named = text if isinstance(text, str) else text.id
-    with PrologSession(seconds) as session:
-        return Explanation(explain(Theory(rules, kb, texts(assume)), named, session, probability=probability))
+    with time_limit(kb, seconds, "seconds"):
+        return Explanation(explain(Theory(rules, kb, texts(assume)), named, probability=probability))
 
 
 @checked
@@ -686,9 +677,9 @@ def why_not(
     """
     from hapax.api.results import Explanation
     from hapax.engine.explain import why_not as explain_failure
-    from hapax.engine.inference.session import PrologSession
     from hapax.engine.inference.theory import Theory
+    from hapax.engine.logic.limits import time_limit
 
     rules = sound_rules(rules)
-    with PrologSession(seconds) as session:
-        return Explanation(explain_failure(Theory(rules, kb, texts(assume)), atom, session))
+    with time_limit(kb, seconds, "seconds"):
+        return Explanation(explain_failure(Theory(rules, kb, texts(assume)), atom))

@@ -93,7 +93,7 @@ class Contents(Tabular):
 @checked
 def stats(kb: KnowledgeBase) -> Contents:
     """Count the contents of a knowledge base."""
-    from hapax.engine.inference.bulk_derivation import outdated_rules
+    from hapax.engine.logic.derive import outdated_rules
 
     # By id: a statement has a row for each run and end.
     fallen = len({statement.id for statement in kb.fallen_statements()})

@@ -23,9 +23,9 @@ from hapax.kb.records import Distribution
 from hapax.kb.values import encode_decimal
 
 if TYPE_CHECKING:
-    from hapax.engine.inference.bulk_derivation import DerivationReport
     from hapax.engine.inference.statement_lines import LineWriter
     from hapax.engine.inference.theory import QueryResult
+    from hapax.engine.logic.derive import DerivationReport
     from hapax.engine.probability.answers import Probability, ProbableAnswers
     from hapax.engine.search.account import StepAccount
     from hapax.engine.search.report import SearchReport
@@ -353,7 +353,7 @@ class Derivation(Tabular):
     which are the most probable first.
     """
 
-    columns: tuple[str, ...] = ("rule", "statements", "engine", "seconds", "reason")
+    columns: tuple[str, ...] = ("rule", "statements", "seconds")
 
     def __init__(
         self,
@@ -439,9 +439,7 @@ class Derivation(Tabular):
             return write_derived(Path(path), statements)
 
     def cells(self) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = [
-            (rule.rule, rule.statements, rule.engine, rule.seconds, rule.reason) for rule in self.report.rules
-        ]
+        rows: list[tuple[Any, ...]] = [(rule.rule, rule.statements, rule.seconds) for rule in self.report.rules]
         if not self.by_rule:
             return rows
         return [(*row, expected) for row, expected in zip(rows, self.expected, strict=True)]

@@ -85,7 +85,7 @@ def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verificat
     try:
         library = kept_rules(kb)
     except HapaxError:
-        library = None  # rules of an older version of the language: proofs are compared with the facts
+        library = None  # proofs are compared with the facts alone
     replay = Replay(kb, library)
     found += replay.damages()
     roots = roots_of(kb)

@@ -154,7 +154,6 @@ def _batches(
                     substitution=(("A", city), ("C", f"Country {number}"), ("B", f"coin {number}")),
                     premise=texts[0],
                     conclusion=texts[1],
-                    ranking_text=f"{texts[0]} and {texts[1]}",
                     proof=_proof(names[place], city, (located, paid)),
                     log_likelihood=numbers.gauss(-10, 2),
                 )

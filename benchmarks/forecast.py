@@ -3,7 +3,7 @@
     python -m benchmarks.forecast -o forecast.json
     python -m benchmarks.forecast --set development --worlds 1 2 3
 
-The figures of the forecast (`engine/search/expectation.py`) were measured on the development rules alone. The
+The figures of the forecast (`grammar.dependencies.Yields`) were measured on the development rules alone. The
 evaluation rules are spread evenly over the library, and none of them is a development rule.
 """
 
@@ -18,8 +18,8 @@ from random import Random
 from typing import Any
 
 from benchmarks.common import FACTS, LIBRARY, machine, simulated, write_figures
+from hapax.engine.search.estimate import estimate_run
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.plan import plan_run
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import load_library
@@ -78,7 +78,7 @@ def compared(bench: ForecastBenchmark) -> dict[str, Any]:
         models = Models(model, model, *((frequency, model) if bench.by_names else (model, frequency)))
         settings = SearchSettings(beam=bench.beam)
         with KnowledgeBase() as kb:
-            estimate = plan_run(library, rules, kb, models, settings)
+            estimate = estimate_run(library, rules, kb, models, settings)
             spent = search(SearchJob(library, rules, kb, models, settings)).statistics
         roles = {}
         for role in ROLES:

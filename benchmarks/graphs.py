@@ -23,7 +23,8 @@ import hapax
 from benchmarks.common import machine, write_figures
 from hapax.engine.entailment.lookup import edges_into
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.query import run_query
 
 T = TypeVar("T")
 

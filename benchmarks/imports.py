@@ -22,7 +22,7 @@ from pathlib import Path
 
 import hapax
 from benchmarks.common import machine, write_figures
-from hapax.kb.tables import TableMapping
+from hapax.kb.mappings import TableMapping
 
 RULES = 'type Feet < Number.\ngiven lies_at(Airport, Feet): "[1] lies at [2] feet" / "[1] does not" / "does [1]?".\n'
 COUNTRIES = 200

@@ -17,7 +17,6 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -31,11 +30,11 @@ from rich.table import Table
 import hapax
 from benchmarks.common import SHIPPED, machine, write_figures
 from benchmarks.questions import questions
-from hapax.engine.inference.bulk_derivation import DerivationReport, derive_all
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import build_program
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.derive import DerivationReport, derive_all
 from hapax.grammar.parser import load_library, parse_library
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Value
@@ -61,8 +60,6 @@ BARE = "SELECT a.x, a.y, b.y AS z, c.y AS w FROM {0}a a JOIN {0}b b ON b.x = a.y
 SOLUTIONS_A_FACT = 3.3
 """Number of facts of a relation with the same name; a fact is then in the square of it statements."""
 
-PROLOG_FACTS = 30_000
-"""Most facts for which Hapax's own Prolog path is measured: it is linear, but takes minutes."""
 
 UNLIMITED = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
 
@@ -144,8 +141,6 @@ def join(facts: int, rounds: int, sample: int, seed: int) -> dict[str, Any]:
             }
             ways = _sqlite_ways(path)
             times = _turns({"again": lambda: _derived(kb, library), **ways}, rounds)
-            if facts <= PROLOG_FACTS:
-                found["prolog_path_s"] = seconds_of(lambda: derive_all(kb, library, library.rules, "prolog"))
         found |= {"database_mb": path.stat().st_size / 1e6, "cold_s": cold}
         found |= {f"{name}_s": statistics.median(seconds) for name, seconds in times.items()}
         found |= _ratios(times, cold)
@@ -178,9 +173,9 @@ def _fill(  # noqa: PLR0917  a relation in full
 
 def _derived(kb: KnowledgeBase, library: Library) -> tuple[float, DerivationReport]:
     """Derive everything anew, the relations of facts apart."""
-    kb.database.conn.execute("UPDATE derivations SET fingerprint = ''")
+    kb.connection.execute("UPDATE derivations SET fingerprint = ''")
     began = time.perf_counter()
-    derived = derive_all(kb, library, library.rules, "sql")
+    derived = derive_all(kb, library, library.rules)
     return time.perf_counter() - began, derived
 
 
@@ -321,8 +316,8 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
         pairs: list[int] = []
 
         def ours() -> None:
-            kb.database.conn.execute("UPDATE derived_predicates SET fingerprint = ''")
-            pairs.append(derive_all(kb, library, [], "sql").atoms["reaches/2"])
+            kb.connection.execute("UPDATE derived_predicates SET fingerprint = ''")
+            pairs.append(derive_all(kb, library, []).atoms["reaches/2"])
 
         def tabled() -> None:
             # `solutions` checks a goal before it runs, which loads the library predicates in it.
@@ -330,8 +325,8 @@ def closure(edges: int, nodes: int, rounds: int, seed: int) -> dict[str, Any]:
             pairs.append(int(str(found.rows[0][0])))
 
         def recursive() -> None:
-            kb.database.conn.execute("DROP TABLE IF EXISTS beside_all")
-            kb.database.conn.execute(
+            kb.connection.execute("DROP TABLE IF EXISTS beside_all")
+            kb.connection.execute(
                 "CREATE TABLE beside_all AS WITH RECURSIVE r(x, y) AS (SELECT a1, a2 FROM _relation_1 UNION "
                 "SELECT r.x, e.a2 FROM r JOIN _relation_1 e ON e.a1 = r.y) SELECT * FROM r"
             )
@@ -382,7 +377,7 @@ def changes(facts: int, rounds: int, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, KnowledgeBase(Path(folder) / "kb.db") as kb:
         _fill(kb, ("a", "b", "c"), facts // 3, facts // 3, seed)
         _fill(kb, ("road",), facts // 100, facts // 50, seed)
-        first = seconds_of(lambda: derive_all(kb, library, rules, "sql"))
+        first = seconds_of(lambda: derive_all(kb, library, rules))
         times: dict[str, list[float]] = {"add": [], "remove": []}
         for round_ in range(rounds):
             added = []
@@ -391,12 +386,12 @@ def changes(facts: int, rounds: int, seed: int) -> dict[str, Any]:
                 pair = (f"value {rng.randrange(most)}", f"value {rng.randrange(most)}")
                 added.append(FactRecord(name, pair, ("Thing", "Thing"), Source.GIVEN))
             kb.add_facts(added)
-            times["add"].append(seconds_of(lambda: derive_all(kb, library, rules, "sql")))
-            last = kb.database.conn.execute("SELECT max(rowid) FROM facts").fetchone()[0]
+            times["add"].append(seconds_of(lambda: derive_all(kb, library, rules)))
+            last = kb.connection.execute("SELECT max(rowid) FROM facts").fetchone()[0]
             numbers = ", ".join(str(rng.randrange(1, last)) for _ in range(10))
-            gone = kb.database.conn.execute(f"SELECT id FROM facts WHERE rowid IN ({numbers})").fetchall()  # noqa: S608
+            gone = kb.connection.execute(f"SELECT id FROM facts WHERE rowid IN ({numbers})").fetchall()  # noqa: S608
             kb.withdraw([fact_id for (fact_id,) in gone], f"round {round_}", "user")
-            times["remove"].append(seconds_of(lambda: derive_all(kb, library, rules, "sql")))
+            times["remove"].append(seconds_of(lambda: derive_all(kb, library, rules)))
         counts = kb.counts()["facts"], sum(kb.derived_counts().values())
     medians = {f"{name}_s": statistics.median(seconds) for name, seconds in times.items()}
     shares = {f"{name}_to_first": medians[f"{name}_s"] / first for name in times}
@@ -426,7 +421,7 @@ def shipped(facts: int, seed: int) -> dict[str, Any]:
         fact_count = kb.counts()["facts"]
         first = seconds_of(lambda: derive_all(kb, library, rules))
         for table in ("derivations", "derived_predicates"):
-            kb.database.conn.execute(f"UPDATE {table} SET fingerprint = ''")  # noqa: S608  ours
+            kb.connection.execute(f"UPDATE {table} SET fingerprint = ''")  # noqa: S608  ours
         began = time.perf_counter()
         derived = derive_all(kb, library, rules)
         again = time.perf_counter() - began
@@ -434,8 +429,6 @@ def shipped(facts: int, seed: int) -> dict[str, Any]:
         "rules": len(rules),
         "facts": fact_count,
         "statements": sum(rule.statements for rule in derived.rules),
-        "engines": dict(Counter(rule.engine for rule in derived.rules)),
-        "left_to_prolog": dict(Counter(rule.reason.rpartition(": ")[2] for rule in derived.rules if rule.reason)),
         "cold_s": first,
         "again_s": again,
         "memory_mb": peak_mb(),

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from statistics import NormalDist, fmean, median
 
 import hapax
-from hapax.kb.records import FactLabel, Source
+from hapax.kb.records import LABELS, FactLabel, Source
 from hapax.llm_oracle.scripted import ScriptedModel
 
 RULES = """
@@ -69,7 +69,9 @@ def searched(world: World, labels: int, promise: hapax.Promise) -> list[str] | N
     settings = hapax.SearchSettings(values_per_call=len(world.truths), calls_per_question=1)
     with hapax.KnowledgeBase() as kb:
         hapax.search(rules, kb, models, settings)
-        kb.add_labels(FactLabel(PREDICATE, (gem, COUNTRY), world.truths[gem], "people") for gem in world.order[:labels])
+        kb.add(
+            LABELS, (FactLabel(PREDICATE, (gem, COUNTRY), world.truths[gem], "people") for gem in world.order[:labels])
+        )
         try:
             hapax.search(
                 rules,

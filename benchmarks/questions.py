@@ -20,10 +20,11 @@ from typing import Any
 
 import hapax
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.query import run_query
 from hapax.grammar.parser import parse_library
+from hapax.kb.mappings import TableMapping
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.tables import TableMapping
 
 RULES = """
 given road(Place, Place).

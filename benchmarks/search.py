@@ -52,8 +52,7 @@ from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
-from hapax.kb.records import CallRecord
-from hapax.kb.rows import TABLES
+from hapax.kb.records import TABLES, CallRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import Asker, Journal, PreparedCall, Send
 from hapax.llm_oracle.protocols import Models
@@ -161,7 +160,7 @@ def _written_alone(kb: KnowledgeBase, path: Path) -> float:
     """Processor seconds for writing all rows of the knowledge base into a new file, an `executemany` for each table."""
     contents = []
     for table in TABLES:
-        found = kb.database.conn.execute(f"SELECT * FROM {table.name} ORDER BY rowid")  # noqa: S608 - our names
+        found = kb.connection.execute(f"SELECT * FROM {table.name} ORDER BY rowid")  # noqa: S608 - our names
         columns = [column[0] for column in found.description]
         marks = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - the same
@@ -171,7 +170,7 @@ def _written_alone(kb: KnowledgeBase, path: Path) -> float:
         def write() -> None:
             with copy.transaction():
                 for sql, rows in contents:
-                    copy.database.conn.executemany(sql, rows)
+                    copy.connection.executemany(sql, rows)
 
         return _processor_seconds(write)
 

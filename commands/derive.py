@@ -31,20 +31,12 @@ from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
     from hapax.api.results import Derivation
-    from hapax.engine.inference.bulk_derivation import Engine
 
 
 @click.command()
 @with_paths
 @with_database
 @with_chosen
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "sql", "prolog"]),
-    default="auto",
-    show_default=True,
-    help="auto: SQL, and Prolog for rules that SQL cannot decide exactly.",
-)
 @click.option(
     "-o",
     "--output",
@@ -70,7 +62,6 @@ def derive(  # noqa: PLR0917  one parameter an option
     paths: tuple[Path, ...],
     database: str,
     chosen: tuple[str, ...],
-    engine: Engine,
     output: Path | None,
     tables: Path | None,
     seconds: float | None,
@@ -96,10 +87,8 @@ def derive(  # noqa: PLR0917  one parameter an option
     with open_kb(database, existing=True) as kb:
         with kb.transaction():
             # The rules of the stored statements, by which later commands prove them.
-            keep_rules(kb, paths, "derive")
-            derivation = operations.derive(
-                library, kb, only=chosen, engine=engine, probability=probability, seconds=seconds
-            )
+            keep_rules(kb, paths, "derive", library)
+            derivation = operations.derive(library, kb, only=chosen, probability=probability, seconds=seconds)
         with leaving(Left.STORED):
             _print_report(derivation, as_json)
             if output is not None:
@@ -121,20 +110,18 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
             row["expected"] = value
         click.echo(json.dumps(figures, ensure_ascii=False))
         return
-    # Rule, statements, engine and seconds; with probabilities the expected number of true statements.
-    rows = [(rule.rule, str(rule.statements), rule.engine, f"{rule.seconds:.2f}") for rule in report.rules]
+    # Rule, statements and seconds; with probabilities the expected number of true statements.
+    rows = [(rule.rule, str(rule.statements), f"{rule.seconds:.2f}") for rule in report.rules]
     if expected:
         likely = [f"{value:.1f}" for value in expected]
         extended = [(*row, text) for row, text in zip(rows, likely, strict=True)]
-        print_table(("rule", "statements", "engine", "seconds", "expected true"), extended)
+        print_table(("rule", "statements", "seconds", "expected true"), extended)
         err.print(escape(derivation.basis), soft_wrap=True)
     else:
-        print_table(("rule", "statements", "engine", "seconds"), rows)
+        print_table(("rule", "statements", "seconds"), rows)
     if report.atoms:
         print_table(("derived predicate", "atoms"), ((name, str(count)) for name, count in report.atoms.items()))
     for rule in report.rules:
-        if rule.reason:
-            err.print(escape(f"{rule.rule} was left to Prolog: {rule.reason}."))
         if rule.left_out:
             err.print(escape(f"{rule.rule} was left out: {rule.left_out}."))
         if rule.anew:

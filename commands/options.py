@@ -567,14 +567,14 @@ def print_idle(library: Library) -> None:
             )
 
 
-def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str) -> None:
+def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str, rules: Library) -> None:
     """Keep these rule files in the knowledge base for later commands, and say what they replace."""
     # Without paths the rules are the shipped ones, or are kept already.
     if not paths:
         return
     from hapax.api import kept_rules
 
-    if replaced := str(kept_rules.keep_rules(kb, *paths, command=command)):
+    if replaced := str(kept_rules.keep_rules(kb, *paths, command=command, rules=rules)):
         err.print(escape(replaced), soft_wrap=True)
 
 

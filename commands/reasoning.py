@@ -106,7 +106,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         models = load_models(rules, options, journal=open_journal(kb, options))
         settings = choose_profile(question_settings(options), kb, rules, models, options)
         # Only once the models answer: a start that fails leaves no file.
-        keep_rules(kb, paths, "query --ask")
+        keep_rules(kb, paths, "query --ask", library)
         asked = hapax.QueryOptions(limits, probability, settings)
         answers = operations.query(goal, rules, kb, assume=assume, models=models, options=asked)
     _print_answers(answers, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -49,9 +49,10 @@ from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from hapax.engine.search.plan import OrderEstimate, Range, RunEstimate
+    from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate
     from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
     from hapax.engine.search.settings import SearchSettings
+    from hapax.grammar.dependencies import SearchPlan
     from hapax.grammar.rules import Library, Rule
     from hapax.llm_oracle.protocols import Models
 
@@ -96,12 +97,12 @@ class GatedCommand(click.Command):
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show the order in which variables would be searched and the cost of a run. No question is asked.
 
-    A model on a server is probed with a few short requests, unless its alias states `logprobs` or the knowledge base
-    has what they found.
+    Nothing is sent, so a plan needs no network and no key. What a server can do follows from its alias or from what an
+    earlier search found; without either the plan says what it takes by default.
 
-    Expected numbers follow from the answers in the knowledge base and the requests in its ledger, and without these
-    from measurements. The most a run can need holds for models that return no more values than they are asked for, and
-    without repeated requests; it is a rough limit for rules with derived premises.
+    What the knowledge base has answers to is counted exactly. Beyond that, expected numbers follow from measurements of
+    other searches, and from the requests in the ledger. The most a run can need holds for models that return no more
+    values than they are asked for, and without repeated requests; it is a rough limit for rules with derived premises.
 
     \b
     hapax plan --rule allergy
@@ -117,7 +118,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
         click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
         return
     # All orders of all rules would fill many screens.
-    estimate, orders = estimate_run(library, rules, options, with_orders=bool(chosen))
+    estimate, orders = estimated(library, rules, options, with_orders=bool(chosen))
     for rule in rules if chosen else ():
         print_plans(rule, orders[rule.name], options["as_json"])
     print_estimate(estimate, options["as_json"])
@@ -171,7 +172,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     library = sound_library(paths)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:
-        print_estimate(estimate_run(library, rules, options)[0], options["as_json"])
+        print_estimate(estimated(library, rules, options)[0], options["as_json"])
         return
     # A withdrawn rule that is named is searched.
     if not chosen:
@@ -191,7 +192,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         # With the journal of the search, so that a probe counts against its budget.
         settings = choose_profile(settings, kb, library, models, options)
         # Only once the models answer: a start that fails leaves no file.
-        keep_rules(kb, paths, "search")
+        keep_rules(kb, paths, "search", library)
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
             report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
@@ -205,11 +206,11 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 # --- the estimate -----------------------------------------------------------------------------------------------------
 
 
-def estimate_run(
+def estimated(
     library: Library, rules: Sequence[Rule], options: dict[str, Any], with_orders: bool = False
-) -> tuple[RunEstimate, dict[str, tuple[OrderEstimate, ...]]]:
+) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
     """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
-    from hapax.engine.search.plan import plan_orders, plan_run, with_probes
+    from hapax.engine.search.estimate import estimate_orders, estimate_run
     from hapax.engine.search.profile_choice import settled
     from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
     from hapax.llm_oracle.registry import price_table
@@ -224,29 +225,33 @@ def estimate_run(
         settings = search_settings(options)
         # As in a dry run nothing is probed; the plan counts the requests of a probe.
         choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
-        prices, settings = price_table(models), settled(settings, choice)
-        estimate = plan_run(
-            library, rules, kb, models, settings, prices=prices, retry_unusable=options["retry_unusable"]
+        settings = settled(settings, choice)
+        estimate = estimate_run(
+            library,
+            rules,
+            kb,
+            models,
+            settings,
+            prices=price_table(models),
+            retry_unusable=options["retry_unusable"],
+            probes=choice.probes,
         )
-        orders = plan_orders(library, rules, kb, models, settings) if with_orders else {}
-        price = prices.get(models.knowledge.identity.name)
-        return with_probes(estimate, choice.probes, models.knowledge, price), orders
+        return estimate, estimate_orders(library, rules, kb, models, settings) if with_orders else {}
 
 
-def print_plans(rule: Rule, orders: Sequence[OrderEstimate], as_json: bool) -> None:
+def print_plans(rule: Rule, orders: Sequence[tuple[SearchPlan, RuleEstimate]], as_json: bool) -> None:
     """Print the estimates of a rule's search plans as a table or as a line of JSON."""
     if as_json:
         plans = []
-        for choice in orders:
-            counts = {"questions": choice.questions, "calls": choice.calls, "claims": choice.claims}
-            estimates = {name: asdict(count) for name, count in counts.items()}
-            plans.append({"order": choice.plan.order, "steps": list(map(str, choice.plan.steps)), **estimates})
+        for order, estimate in orders:
+            counts = {name: asdict(estimate.total(name)) for name in ("questions", "calls", "claims")}
+            plans.append({"order": order.order, "steps": list(map(str, order.steps)), **counts})
         click.echo(json.dumps({"rule": rule.name, "plans": plans}, ensure_ascii=False))
         return
     rows: list[tuple[str, ...]] = []
-    for choice in orders:
-        totals = (_total([choice.questions]), _total([choice.calls]), _total([choice.claims]))
-        rows.append((" ".join(choice.plan.order), *totals, "; ".join(map(str, choice.plan.steps))))
+    for order, estimate in orders:
+        totals = [_spread(estimate.total(name)) for name in ("questions", "calls", "claims")]
+        rows.append((" ".join(order.order), *totals, "; ".join(map(str, order.steps))))
     print_table(
         ("order", "questions", "calls", "claims judged", "steps"),
         rows,
@@ -263,11 +268,7 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     for rule in estimate.rules:
         # Skipped rules follow below the table.
         if rule.skipped is None:
-            totals = [
-                _total(step.questions for step in rule.steps),
-                _total(step.calls for step in rule.steps),
-                _total(step.claims for step in rule.steps),
-            ]
+            totals = [_spread(rule.total(name)) for name in ("questions", "calls", "claims")]
             values = ", ".join(f"{step.variable} {step.values.expected:,}" for step in rule.steps)
             rows.append((rule.rule, rule.generic, " ".join(rule.order), values, *totals))
     print_table(("rule", "generic", "order", "values by step", "questions", "calls", "claims judged"), rows)
@@ -277,13 +278,20 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     for role, need in estimate.roles.items():
         money = "price unknown" if need.cost is None else f"{need.cost[0]:.2f} to {need.cost[1]:.2f}"
         seconds = "-" if need.seconds is None else f"{_duration(need.seconds[0])}, at most {_duration(need.seconds[1])}"
-        costs.append((role, need.model, _total([need.calls]), _total([need.tokens]), money, seconds))
+        costs.append((role, need.model, _spread(need.calls), _spread(need.tokens), money, seconds))
     columns = ("role", "model", "calls", "tokens", "money", "wall time")
     print_table(columns, costs, title="The whole run, as expected and at most")
     if measured := [f"{role} {need.measured:,}" for role, need in estimate.roles.items() if need.measured]:
         err.print(
             f"[dim]Expected calls, tokens and money follow from answered requests in the ledger, repeated ones "
             f"included: {', '.join(measured)}.[/]",
+            soft_wrap=True,
+        )
+    if assumed := [role for role, need in estimate.roles.items() if need.assumed]:
+        err.print(
+            f"[dim]Nobody has asked the server of {', '.join(assumed)} what it can do. By default it is expected to "
+            "give log-probabilities; the most holds for votes. A search first probes it, once, with a few requests "
+            "that are not counted here. State `logprobs` in an alias of the model to plan by it.[/]",
             soft_wrap=True,
         )
     untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls.most]
@@ -305,10 +313,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _total(ranges: Iterable[Range]) -> str:
+def _spread(count: Range) -> str:
     """`40, at most 120`."""
-    summands = list(ranges)
-    return f"{sum(item.expected for item in summands)}, at most {sum(item.most for item in summands)}"
+    return f"{count.expected}, at most {count.most}"
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from hapax.commands.options import keep_rules, open_kb, read_library, with_datab
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from hapax.kb.tables import TableMapping
+    from hapax.kb.mappings import TableMapping
 
 FAULTS_SHOWN = 20
 """Faulty rows that `import --skip-faulty` lists."""
@@ -201,11 +201,13 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     """
     # Before the file of the knowledge base is made.
     mapping = _mapping(options)
-    rules = hapax.FactRules(operations.load_rules(*paths) if paths else None, options["names"])
+    library = operations.load_rules(*paths) if paths else None
+    rules = hapax.FactRules(library, options["names"])
     with leaving(Left.WHOLE), open_kb(database) as kb:
         report = operations.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
-        # After the import, so that rules are not kept if it fails.
-        keep_rules(kb, paths, "import")
+        if library is not None:
+            # After the import, so that rules are not kept if it fails.
+            keep_rules(kb, paths, "import", library)
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return

@@ -10,23 +10,17 @@ from itertools import chain, product
 from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
-from hapax.engine.inference.bulk_derivation import RUN_ID, find_statement, statement_by_id
 from hapax.engine.inference.conflicts import fact_text
 from hapax.engine.inference.derive import (
-    BULK_LIMITS,
-    FactIndex,
     KeptSubstitutions,
-    Prover,
-    RuleInstance,
-    derivations,
-    derive_statements,
     fact_key,
     values_in_sentence,
 )
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
-from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
-from hapax.engine.inference.theory import Theory, open_session, sort_key
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
+from hapax.engine.logic.proofs import derive_statements, holding_prefixes, prove
 from hapax.engine.probability.answers import (
     Probability,
     ProofSupport,
@@ -46,7 +40,6 @@ from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
-from hapax.grammar.prolog_text import atom_goal, clause_text, prolog_value
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
@@ -62,8 +55,9 @@ from hapax.grammar.terms import (
 )
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
+from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.records import (
+    RUNS,
     Assessment,
     AtomPattern,
     Decision,
@@ -86,9 +80,6 @@ PROMPT_CHARACTERS = 600
 
 EXAMPLES = 3
 """The number of substitutions shown for the longest part of a premise that holds."""
-
-MOST_COMPARED = 1000
-"""The number of substitutions of which these are the first in order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +116,6 @@ def story_text(story: Story) -> str:
 def why(
     theory: Theory,
     text: str,
-    session: PrologSession | None = None,
     *,
     probability: ProbabilityOptions | None = None,
 ) -> Story:
@@ -139,17 +129,17 @@ def why(
     if statement is None and not _ATOM.match(text):
         # An id is one word; a sentence is not.
         if " " in text.strip():
-            statement = find_statement(theory.kb, theory.library, _named(text), session)
+            statement = find_statement(theory.kb, theory.library, _named(text))
         else:
-            statement = statement_by_id(theory.kb, theory.library, text.strip(), session)
+            statement = statement_by_id(theory.kb, theory.library, text.strip())
     if statement is not None:
         _refuse_fallen(worded, statement)
         story = why_statement(worded, statement)
         return story if probability is None else _with_first(story, _statement_chance(worded, statement, probability))
     if not _ATOM.match(text):
-        refuse_withdrawn(theory, text, session)
+        refuse_withdrawn(theory, text)
     worded, atom = _atom(text, theory)
-    proof = prove(worded, atom, session)
+    proof = prove(worded, atom)
     if proof is None:
         unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
         raise HapaxError(
@@ -195,58 +185,6 @@ def _unknown(atom: Atom) -> str:
     return f"No loaded rule file declares {atom.indicator}. Name the files that may derive it with {Setting('rules')}."
 
 
-def prove(theory: Theory, atom: Atom, session: PrologSession | None = None) -> Proof | None:
-    """Prove a ground atom from the theory's facts, rules and assumptions. None if it does not hold."""
-    part = theory.relevant_to(goals=[atom.indicator])
-    patterns = part.patterns(proofs=True)
-    patterns.add_atom(atom)
-    part.index(patterns)
-    leaf = FactIndex(part.library, _facts_of(theory, atom), part.assumed).leaf(atom)
-    if leaf is not None:
-        return leaf
-    with one_state(theory.kb), open_session(session) as prolog:
-        loaded = part.load(prolog, patterns)
-        # Cheap, and the search for rule instances expects atoms that hold.
-        if not prolog.solutions(atom_goal(atom), (), BULK_LIMITS, trusted=True).rows:
-            return None
-        instances = derivations(prolog, part.library, f"Roots = [{atom_goal(atom)}]")
-        index = FactIndex(part.library, loaded.read(), part.assumed)
-    return Prover(part.library, index, instances).item(Literal(atom))
-
-
-@dataclass(frozen=True, slots=True)
-class EveryDerivation:
-    """Every rule instance that takes part in deriving some goals, by conclusion, over the facts it rests on."""
-
-    library: Library
-    facts: FactIndex
-    instances: Mapping[Atom, Sequence[RuleInstance]]
-
-    def proof(self, goal: Atom, kept: Callable[[RuleInstance], bool] = lambda _: True) -> Proof | None:
-        """A proof of a goal by the instances that are kept; None if these do not prove it."""
-        chosen = {}
-        for conclusion, group in self.instances.items():
-            if remaining := [instance for instance in group if kept(instance)]:
-                chosen[conclusion] = remaining
-        return Prover(self.library, self.facts, chosen).atom(goal)
-
-
-def derive_every_way(theory: Theory, goals: Sequence[Atom], session: PrologSession | None = None) -> EveryDerivation:
-    """All derivations of those ground goals that hold; none of a goal that does not."""
-    part = theory.relevant_to(goals=[goal.indicator for goal in goals])
-    patterns = part.patterns(proofs=True)
-    for goal in goals:
-        patterns.add_atom(goal)
-    part.index(patterns)
-    with one_state(theory.kb), open_session(session) as prolog:
-        loaded = part.load(prolog, patterns)
-        texts = [atom_goal(goal) for goal in goals]
-        holding = [text for text in texts if prolog.solutions(text, (), BULK_LIMITS, trusted=True).rows]
-        # The search for rule instances expects atoms that hold.
-        instances = derivations(prolog, part.library, f"Roots = [{', '.join(holding)}]") if holding else {}
-        return EveryDerivation(part.library, FactIndex(part.library, loaded.read(), part.assumed), instances)
-
-
 def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
     """Raise HapaxError for a statement whose proof rests on a withdrawn fact, with the withdrawal."""
     gone = worded.kb.fallen(statement)
@@ -268,7 +206,7 @@ def _fallen_text(statement: StatementRecord, gone: Iterable[Withdrawal]) -> str:
     )
 
 
-def refuse_withdrawn(theory: Theory, text: str, session: PrologSession | None) -> None:
+def refuse_withdrawn(theory: Theory, text: str) -> None:
     """Raise HapaxError, with the withdrawals, if a statement of `derive` would hold if withdrawn facts stood.
 
     Such statements are stored nowhere: they are derived again from the facts as they were. By id only those are found
@@ -287,8 +225,7 @@ def refuse_withdrawn(theory: Theory, text: str, session: PrologSession | None) -
         # As if the withdrawn facts still stood.
         facts = [*part.facts(), *(item.fact for item in gone.values())]
         wanted = KeptSubstitutions(rule, {Distribution.HEAD: kept}, RUN_ID)
-        with open_session(session) as prolog:
-            found = derive_statements(prolog, theory.library, facts, wanted, list(part.denied()))
+        found = derive_statements(theory.kb, theory.library, facts, wanted, list(part.denied()))
         for record in found:
             rests_on = [gone[fact_id] for fact_id in proof_from_json(record.proof).fact_ids() if fact_id in gone]
             if rests_on and is_wanted(record.id, record.text):
@@ -304,13 +241,6 @@ def _with_premises(rule: Rule, withdrawals: Iterable[Withdrawal]) -> Iterator[Su
                 values = _unified(literal.atom, atom)
                 if values is not None:
                     yield values
-
-
-def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
-    """The stored facts that may be equal to a ground atom."""
-    # By the index, since the predicate may have a million facts.
-    bound = dict(enumerate(fact_key(atom)[1]))
-    return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
 
 
 _ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
@@ -374,7 +304,7 @@ class _Explainer:
 
     def _likelihood(self, statement: StatementRecord) -> Iterator[Story]:
         if statement.log_likelihood is not None:
-            evaluator = models_of(self.kb.run(statement.run_id)).get(EVALUATOR)
+            evaluator = models_of(self.kb.first(RUNS, id=statement.run_id)).get(EVALUATOR)
             by = f" by the evaluator {short_model_name(evaluator)}" if evaluator else ""
             score = f"log-likelihood of the statement {statement.log_likelihood:.3f} nats a token{by}"
             yield Story(score, "likelihood")
@@ -392,7 +322,7 @@ class _Explainer:
 
     def _steps(self, statement: StatementRecord, rule: Rule | None) -> list[tuple[str, ...]]:
         """The variables with values after each step of the run's plan; if the plan is unknown, after the last."""
-        run = self.kb.run(statement.run_id)
+        run = self.kb.first(RUNS, id=statement.run_id)
         try:
             order = plan(rule, self.library, run.settings.get("plan", "")).order if rule and run else ()
         except HapaxError:
@@ -403,7 +333,7 @@ class _Explainer:
     def _gate(self, decision: Decision, rule: Rule | None, bound: Mapping[str, Constant]) -> Story:
         """A gate's decision; that of the likelihood gate with the model's scores of the ranked text."""
         story = _decision_story(decision)
-        run = self.kb.run(decision.run_id)
+        run = self.kb.first(RUNS, id=decision.run_id)
         model = models_of(run).get(LIKELIHOOD)
         if decision.gate != LIKELIHOOD or run is None or model is None:
             return story
@@ -588,16 +518,15 @@ def _quote(text: object) -> str:
 # --- why not ----------------------------------------------------------------------------------------------------------
 
 
-def why_not(theory: Theory, text: str, session: PrologSession | None = None) -> Story:
+def why_not(theory: Theory, text: str) -> Story:
     """Explain why a ground atom does not hold: a gate rejected it, premises of rules failed, or nobody asked.
 
     Raises HapaxError if the atom holds.
     """
     worded, atom = worded_atom(text, theory)
-    with open_session(session) as prolog:
-        if prove(worded, atom, prolog) is not None:
-            raise HapaxError(f"{atom} holds.", Remedy("Run {} to see why.", Operation("why", text.strip())))
-        reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom, prolog)]
+    if prove(worded, atom) is not None:
+        raise HapaxError(f"{atom} holds.", Remedy("Run {} to see why.", Operation("why", text.strip())))
+    reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom)]
     if not theory.library.knows(atom.indicator):
         reasons.append(Story(_unknown(atom), "rule"))
     return Story(f"{atom_text(atom, worded.library)}  {atom}  [does not hold]", "goal", tuple(reasons))
@@ -710,7 +639,7 @@ def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
         yield Story(f"{pattern.predicate}({cells}) as {question.data_type}: {calls}, {end}", "question")
 
 
-def _no_rule(theory: Theory, atom: Atom, session: PrologSession) -> Iterator[Story]:
+def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
     """For every rule that concludes the predicate, the first item of its premise that fails."""
     for rule in theory.library.rules:
         if rule.conclusion.atom.indicator != atom.indicator:
@@ -719,11 +648,11 @@ def _no_rule(theory: Theory, atom: Atom, session: PrologSession) -> Iterator[Sto
         if bound is None:
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
             continue
-        story = _Failure(theory, join_order(rule), bound).story(session)
-        yield replace(story, children=(*story.children, *_search_story(theory, rule, bound, session)))
+        story = _Failure(theory, join_order(rule), bound).story()
+        yield replace(story, children=(*story.children, *_search_story(theory, rule, bound)))
 
 
-def _search_story(theory: Theory, rule: Rule, bound: Substitution, session: PrologSession) -> Iterator[Story]:
+def _search_story(theory: Theory, rule: Rule, bound: Substitution) -> Iterator[Story]:
     """The account of the last search of a rule, with the place where its values ran out, or these values were cut."""
     searched = last_account(theory.kb, rule.name)
     if searched is None:
@@ -734,7 +663,7 @@ def _search_story(theory: Theory, rule: Rule, bound: Substitution, session: Prol
     text = f"the last search of the rule, run {run.id}"
     lines = [Story(step_text(step), "search") for step in steps]
     if any(step.cuts for step in steps):
-        lines += _Replay(theory, rule, run, steps).stories(bound, session)
+        lines += _Replay(theory, rule, run, steps).stories(bound)
     yield Story(f"{text}: {lost}" if lost else text, "search", tuple(lines))
 
 
@@ -747,26 +676,22 @@ class _Replay:
     run: RunRecord
     steps: Sequence[StepAccount]
 
-    def stories(self, bound: Substitution, session: PrologSession) -> Iterator[Story]:
+    def stories(self, bound: Substitution) -> Iterator[Story]:
         """A line for each of up to `EXAMPLES` substitutions with these values: the step that cut it, if one did."""
         searched = self.rule.searched
         constraints = tuple(item for item in self.rule.premise if not self.rule.is_information(item))
         # Nothing of such a rule is searched, so nothing was cut.
         if not searched:
             return
-        head = Atom("hapax_replayed", searched)
-        part = self.theory.relevant_to(self.rule)
-        patterns = part.patterns()
-        patterns.add_premise(constraints, bound)
-        clause = clause_text(replace(self.rule, premise=constraints, conclusion=Literal(head)), part.library)
-        part.load(session, patterns, clause + "\n")
-        arguments = [bound.get(variable.name, variable) for variable in searched]
-        cells = (term.name if isinstance(term, Variable) else prolog_value(term.value) for term in arguments)
+        if constraints:
+            *_, whole = holding_prefixes(self.theory, self.rule, constraints, bound)
+        else:
+            whole = [bound]
         names = [variable.name for variable in searched]
-        for row in _examples(session, f"hapax_replayed({', '.join(cells)})", names):
-            values = {name: cell for name, cell in zip(names, row, strict=True) if not isinstance(cell, PrologTerm)}
-            values |= {name: bound[name].value for name in names if name in bound}
-            yield Story(self._fate(values), "search")
+        for substitution in whole[:EXAMPLES]:
+            yield Story(
+                self._fate({name: found.value for name, found in substitution.bindings if name in names}), "search"
+            )
 
     def _fate(self, values: Mapping[str, Value]) -> str:
         """`A = Abadan: step 1 cut it: score -3.1; head kept 200 of 7,836, down to -2.2`."""
@@ -811,13 +736,6 @@ class _Replay:
         return (score < cut.limit if is_head else score > cut.limit), words
 
 
-def _examples(session: PrologSession, goal: str, names: Sequence[str]) -> list[AnswerRow]:
-    """The first `EXAMPLES` solutions of a goal in the order of their values, among the first `MOST_COMPARED`."""
-    limits = replace(BULK_LIMITS, answers=MOST_COMPARED)
-    # Prolog's order of tabled predicates differs from run to run.
-    return sorted(session.solutions(goal, names, limits, trusted=True, distinct=True).rows, key=sort_key)[:EXAMPLES]
-
-
 def _unified(head: Atom, atom: Atom) -> Substitution | None:
     """The substitution that makes a rule's conclusion equal to the ground atom; None if there is none."""
     bound: dict[str, Constant] = {}
@@ -839,50 +757,21 @@ class _Failure:
     rule: Rule
     bound: Substitution
 
-    def story(self, session: PrologSession) -> Story:
+    def story(self) -> Story:
         """Explain the first item of the premise that fails, for up to `EXAMPLES` solutions of the items before it."""
-        part = self.theory.relevant_to(self.rule)
         # Items that only test values come last, when all values are known.
         ordered = sorted(self.rule.premise, key=lambda item: not self._generates(item))
-        lengths = range(1, len(ordered) + 1)
-        clauses = (self._clause(length, ordered[:length], part.library) for length in lengths)
-        patterns = part.patterns()
-        patterns.add_premise(ordered, self.bound)
-        part.load(session, patterns, "".join(clauses))
         reached: list[Substitution] = [self.bound]
-        for length in lengths:
-            found = self._solutions(session, length)
+        for item, found in zip(ordered, holding_prefixes(self.theory, self.rule, ordered, self.bound), strict=False):
             if not found:
-                return self._missing(ordered[length - 1], reached, session)
-            reached = found
+                return self._missing(item, reached)
+            reached = found[:EXAMPLES]
         return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
 
-    def _clause(self, number: int, premise: Iterable[BodyLiteral], part: Library) -> str:
-        head = Literal(Atom(f"hapax_prefix_{number}", self.rule.variables))
-        return clause_text(replace(self.rule, premise=tuple(premise), conclusion=head), part) + "\n"
-
-    def _solutions(self, session: PrologSession, number: int) -> list[Substitution]:
-        """Up to `EXAMPLES` substitutions under which the first items of the premise hold."""
-        names = [variable.name for variable in self.rule.variables]
-        arguments: list[str] = []
-        for name in names:
-            constant = self.bound.get(name)
-            arguments.append(name if constant is None else prolog_value(constant.value))
-        head = f"hapax_prefix_{number}({', '.join(arguments)})"
-        return [self._extended(names, row) for row in _examples(session, head, names)]
-
-    def _extended(self, names: Sequence[str], row: Sequence[Value | PrologTerm]) -> Substitution:
-        pairs = [
-            (name, Constant(cell))
-            for name, cell in zip(names, row, strict=True)
-            if name not in self.bound and not isinstance(cell, PrologTerm)
-        ]
-        return Substitution((*self.bound.bindings, *pairs))
-
-    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution], session: PrologSession) -> Story:
+    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
         # Different solutions may lack the same goal.
         goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
-        lines = tuple(self._premise(goal, session) for goal in goals)
+        lines = tuple(self._premise(goal) for goal in goals)
         return Story(f"rule {self.rule.name}: its premise {missing} {self._lack(missing)}", "rule", lines)
 
     def _generates(self, item: BodyLiteral) -> bool:
@@ -897,7 +786,7 @@ class _Failure:
     def _is_computed(self, literal: Literal) -> bool:
         return self.theory.library.signature(literal.atom.indicator).kind is PredicateKind.COMPUTED
 
-    def _premise(self, goal: BodyLiteral, session: PrologSession) -> Story:
+    def _premise(self, goal: BodyLiteral) -> Story:
         if not isinstance(goal, Literal):
             return Story(_falsehood(goal), "premise")
         if goal.negated and not self._holds(goal.atom):
@@ -906,7 +795,7 @@ class _Failure:
             text = f"{goal.atom} holds, but the rule requires that it does not"
             if goal.atom.indicator in self.theory.library.excepted:
                 text = f"an exception applies: {atom_text(goal.atom, self.theory.library)}"
-            proof = prove(self.theory, goal.atom, session) if goal.atom.is_ground else None
+            proof = prove(self.theory, goal.atom) if goal.atom.is_ground else None
             return Story(text, "premise", (_Explainer(self.theory).proof(proof),) if proof is not None else ())
         behind: tuple[Story, ...] = ()
         if goal.atom.is_ground:

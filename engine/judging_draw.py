@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hapax.kb.records import DrawnItem, JudgingDraw, content_id
+from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, content_id
 from hapax.kb.store import KnowledgeBase
 
 DrawKind = Literal["predicates", "soundness", "derived"]
@@ -89,10 +89,10 @@ class DrawnLabels:
     @classmethod
     def stored(cls, kb: KnowledgeBase, kind: DrawKind, critic: str) -> DrawnLabels:
         """The draw of a knowledge base, for a certificate of this critic's scores."""
-        draw = kb.judging_draw(kind)
+        draw = kb.first(JUDGING_DRAWS, kind=kind)
         if draw is None:
             return cls()
-        items = {item.item_id: item for item in kb.drawn_items(draw)}
+        items = {item.item_id: item for item in kb.matching(DRAWN_ITEMS, salt=draw.salt)}
         return cls(draw.reach, items, draw.settings.get("critic") != critic)
 
     def of(self, item_id: str) -> tuple[float | None, float]:

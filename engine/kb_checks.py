@@ -13,22 +13,22 @@ from hapax.engine.entailment.audited import audited_margin
 from hapax.engine.entailment.checks import EntailmentLimits, entailment_faults
 from hapax.engine.entailment.lookup import edges_out_of
 from hapax.engine.inference.conflicts import conflicts, constrained_predicates, fact_text
-from hapax.engine.inference.derive import FactIndex, Prover, derivations, relevant_library
-from hapax.engine.inference.program import build_program
+from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.goals import rule_of
+from hapax.engine.logic.proofs import join_premise
 from hapax.engine.soundness import RULE_BAR, unsound_rules
 from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import RuleFault
 from hapax.grammar.pair_checks import can_meet
-from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.grammar.rules import PERSON, Library, PredicateKind, Rule, atoms_of, type_key
+from hapax.grammar.rules import OBJECT, PERSON, Library, PredicateKind, Rule, atoms_of, type_key
 from hapax.grammar.template_text import text_errors
-from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
+from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.words import counted
-from hapax.kb.records import FactRecord, StatementRecord
+from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 CONSTANTS_SHOWN = 3
@@ -46,19 +46,17 @@ class KbFinding:
         return "\n".join((str(self.diagnostic), *map(proof_text, self.proofs)))
 
 
-def check_kb(
-    library: Library, kb: KnowledgeBase, session: PrologSession, limits: EntailmentLimits | None = None
-) -> tuple[KbFinding, ...]:
-    """Run all checks. They load other programs into `session`. `limits`: of entailments that count against rules."""
+def check_kb(library: Library, kb: KnowledgeBase, limits: EntailmentLimits | None = None) -> tuple[KbFinding, ...]:
+    """Run all checks. `limits`: of entailments that count against rules."""
     limits = limits or EntailmentLimits()
     if limits.margin is None:
         limits = replace(limits, margin=audited_margin(kb))
     return (
         *unfit_facts(library, kb),
-        *contradictions(library, kb, session),
+        *contradictions(library, kb),
         *contrary_statements(library, kb),
         *functional_with_two_values(library, kb),
-        *broken_declarations(library, kb, session),
+        *broken_declarations(library, kb),
         *constants_under_two_types(library, kb),
         *map(KbFinding, entailment_faults(library, edges_out_of(kb, _predicates(library), limits.at_least), limits)),
         *rules_below_the_bar(kb),
@@ -71,28 +69,22 @@ def _predicates(library: Library) -> list[str]:
     return list(dict.fromkeys(atom.predicate for atom in atoms_of(library.rules)))
 
 
-def contradictions(library: Library, kb: KnowledgeBase, session: PrologSession) -> Iterator[KbFinding]:
+def contradictions(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
     """Atoms that follow from facts and rules although their opposites follow as well."""
     pairs = _opposite_predicates(library)
     if not pairs:
         return
     needed = relevant_library(library, goals=chain.from_iterable(pairs))
-    known = FactIndex(needed, kb.facts())
-    session.load(build_program(needed, known.records, denied=kb.denials()))
+    source = Theory(needed, kb).source()
     for indicator, opposite_indicator in pairs:
-        instances = derivations(session, needed, _both(indicator, opposite_indicator))
-        prover = Prover(needed, known, instances)
-        predicate, opposite = _name(indicator), _name(opposite_indicator)
-        atoms = {atom for atom in instances if atom.predicate == predicate}
-        # Facts are conclusions of no rule.
-        facts = [fact for fact in known.stated_and_stored() if fact.predicate == predicate]
-        atoms.update(Atom(predicate, _constants(fact.arguments)) for fact in facts)
-        for atom in sorted(atoms, key=str):
-            proof, contrary = prover.atom(atom), prover.atom(replace(atom, predicate=opposite))
-            if proof is not None and contrary is not None:
-                message = f"{atom} and {contrary.goal} both hold"
-                remedy = "Retract or correct the fact or rule in one of the two proofs that is wrong"
-                yield _finding(faults.BOTH_WAYS, kb, message, remedy, proof, contrary)
+        variables = tuple(Variable(f"A{place}", OBJECT) for place in range(int(indicator.rpartition("/")[2])))
+        both = [Literal(Atom(_name(name), variables)) for name in (indicator, opposite_indicator)]
+        joined = join_premise(source, needed, rule_of(both, Atom("both", variables)), [Substitution()])
+        for _, values in sorted(joined.rows, key=lambda row: str(row[1].apply(both[0].atom))):
+            proof, contrary = (joined.prover.item(instantiated(literal, values)) for literal in both)
+            message = f"{proof.goal} and {contrary.goal} both hold"
+            remedy = "Retract or correct the fact or rule in one of the two proofs that is wrong"
+            yield _finding(faults.BOTH_WAYS, kb, message, remedy, proof, contrary)
 
 
 def _opposite_predicates(library: Library) -> list[tuple[str, str]]:
@@ -109,13 +101,6 @@ def _opposite_predicates(library: Library) -> list[tuple[str, str]]:
 
 def _name(indicator: str) -> str:
     return indicator.rpartition("/")[0]
-
-
-def _both(first: str, second: str) -> str:
-    """A Prolog goal that binds Roots to the atoms of two predicates that hold for the same arguments."""
-    variables = ", ".join(f"A{number}" for number in range(int(first.rpartition("/")[2])))
-    atoms = ", ".join(f"{prolog_atom(_name(indicator))}({variables})" for indicator in (first, second))
-    return f"findall(Root, ({atoms}, lists:member(Root, [{atoms}])), Roots)"
 
 
 def _constants(values: Iterable[Value]) -> tuple[Constant, ...]:
@@ -276,10 +261,10 @@ def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[
                 yield _finding(faults.TWO_VALUES, kb, message, "Retract all but the right one")
 
 
-def broken_declarations(library: Library, kb: KnowledgeBase, session: PrologSession) -> Iterator[KbFinding]:
+def broken_declarations(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
     """Facts that a declaration or constraint forbids, alone or together, with the proofs of what is forbidden."""
     facts = list(chain.from_iterable(map(kb.facts, sorted(constrained_predicates(library)))))
-    for conflict in conflicts(session, library, facts, kb.denials()):
+    for conflict in conflicts(kb, library, facts, kb.denials()):
         verb = "breaks" if len(conflict.facts) == 1 else "break"
         message = f'{conflict.text} {verb} "{conflict.declaration}"'
         remedy = "Retract or correct a fact that is wrong, or remove the declaration"
@@ -326,7 +311,7 @@ def _types_of_constants(kb: KnowledgeBase) -> dict[Value, set[str]]:
     """The types under which texts were accepted, in one spelling. Numbers fit every numeric type and are left out."""
     spelling: dict[str, str] = {}
     types: dict[Value, set[str]] = {}
-    accepted = [(fact.constant, fact.data_type) for fact in kb.type_facts()]
+    accepted = [(fact.constant, fact.data_type) for fact in kb.select(TYPE_FACTS)]
     for fact in kb.facts():
         accepted += zip(fact.arguments, fact.types, strict=False)  # imported facts may have no types
     for constant, data_type in accepted:

@@ -13,10 +13,8 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom
-from hapax.kb.records import PredicateRecord, RunRecord
+from hapax.kb.records import PREDICATES, RULES, PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
-from hapax.llm_oracle.backends.identities import teachers_of
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
@@ -30,7 +28,7 @@ def with_stored_predicates(theory: Theory, *, thorough: bool = False) -> Theory:
     `thorough`: also those that facts alone have, under the name of another predicate with more or fewer arguments. To
     find them, all facts are read.
     """
-    stored = {record.indicator: record for record in theory.kb.predicates()}
+    stored = {record.indicator: record for record in theory.kb.select(PREDICATES)}
     signatures = []
     for signature in theory.library.completed().signatures:
         templates = _templates(stored.get(signature.indicator)) or signature.templates
@@ -80,7 +78,7 @@ def last_account(kb: KnowledgeBase, rule: str) -> tuple[RunRecord, list[StepAcco
             if stored:
                 return run, [StepAccount.from_json(step) for step in stored]
         except (KeyError, TypeError, ValueError, AttributeError):
-            continue  # another program's summary, or an older version's
+            continue  # another program's summary
     return None
 
 
@@ -89,7 +87,7 @@ def stored_rule(kb: KnowledgeBase, name: str, library: Library) -> Rule | None:
 
     None if there is no such rule, or if the library does not know all of its predicates.
     """
-    text = next((record.text for record in kb.rules() if record.name == name), None)
+    text = next((record.text for record in kb.select(RULES) if record.name == name), None)
     try:
         rule = library.rule(name) if text is None else parse_library([(f"rule {name}", text)]).rules[0]
     except (HapaxError, IndexError):
@@ -100,7 +98,7 @@ def stored_rule(kb: KnowledgeBase, name: str, library: Library) -> Rule | None:
 def models_of(run: RunRecord | None) -> dict[str, str]:
     """The names of a run's models by role, without roles that the run did not use."""
     names = run.settings.get("models") if run else None
-    # Runs of earlier versions and imports record no models.
+    # Imports record no models.
     if run is None or not isinstance(names, list) or len(names) != len(ROLES):
         return {}
     # Such a search named a likelihood model, but did not rank by it.
@@ -109,18 +107,12 @@ def models_of(run: RunRecord | None) -> dict[str, str]:
 
 
 def identities_of(run: RunRecord | None) -> dict[str, ModelIdentity]:
-    """The identities of a run's models by role, with the models that taught them.
-
-    Runs of earlier versions record no teachers; those of the embedded model are read from its folder.
-    """
+    """The identities of a run's models by role, with the models that taught them."""
     identities = {}
     taught_by = run.settings.get("taught_by", {}) if run else {}
     for role, full_name in models_of(run).items():
         name, _, revision = full_name.rpartition("@") if "@" in full_name else (full_name, "", "")
-        teachers = taught_by.get(full_name)
-        if teachers is None:
-            teachers = teachers_of(EMBEDDED_FOLDER) if name == "embedded" else ()
-        identities[role] = ModelIdentity(name, revision, taught_by=tuple(teachers))
+        identities[role] = ModelIdentity(name, revision, taught_by=tuple(taught_by.get(full_name, ())))
     return identities
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hapax.engine.inference.bulk_derivation import derive_all, followed_rules
-from hapax.engine.inference.derive import KeptSubstitutions, derive_statements, fact_key
-from hapax.engine.inference.session import PrologSession
-from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.inference.derive import KeptSubstitutions, fact_key
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.derive import current_rules, derive_all
+from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
@@ -17,7 +17,6 @@ from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
 from hapax.kb.records import USER, FactRecord, Source, StatementRecord, Withdrawal
-from hapax.kb.rows import statement_key
 from hapax.kb.store import KnowledgeBase
 
 
@@ -60,12 +59,12 @@ def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, re
     for text in texts(facts):
         fact = _stored_fact(theory, text)
         by_id[fact.id] = fact
-    with open_session(None) as prolog, kb.transaction():
+    with kb.transaction():
         # What had fallen before is no effect of this change.
-        before, followed = _fallen(kb), followed_rules(kb, theory.library)
+        before, followed = _fallen(kb), current_rules(kb, theory.library)
         kb.withdraw(list(by_id), reason.strip(), USER)
-        change = _revised(theory, before, prolog)
-        return replace(change, facts=tuple(by_id.values()), derived=_derived_again(theory, followed, prolog))
+        change = _revised(theory, before)
+        return replace(change, facts=tuple(by_id.values()), derived=_derived_again(theory, followed))
 
 
 @checked
@@ -85,11 +84,11 @@ def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> Fa
                 Remedy("Run {} to see whether any fact is.", Operation("stats")),
             )
         restored[fact.id] = fact
-    with open_session(None) as prolog, kb.transaction():
-        before, followed = _fallen(kb), followed_rules(kb, theory.library)
+    with kb.transaction():
+        before, followed = _fallen(kb), current_rules(kb, theory.library)
         kb.restore(restored)
-        change = _revised(theory, before, prolog)
-        return replace(change, facts=tuple(restored.values()), derived=_derived_again(theory, followed, prolog))
+        change = _revised(theory, before)
+        return replace(change, facts=tuple(restored.values()), derived=_derived_again(theory, followed))
 
 
 @checked
@@ -98,12 +97,12 @@ def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
     return kb.withdrawals()
 
 
-def _derived_again(theory: Theory, rules: Sequence[Rule], session: PrologSession) -> dict[str, tuple[int, int]]:
+def _derived_again(theory: Theory, rules: Sequence[Rule]) -> dict[str, tuple[int, int]]:
     """Let the statements that `derive` stored follow a change of the facts; the numbers that differ, by rule."""
     if not rules:
         return {}
     before = theory.kb.derived_counts()
-    derive_all(theory.kb, theory.library, rules, session=session)
+    derive_all(theory.kb, theory.library, rules)
     now = theory.kb.derived_counts()
     return {rule.name: (before[rule.name], now[rule.name]) for rule in rules if before[rule.name] != now[rule.name]}
 
@@ -116,19 +115,18 @@ def revise_statements(library: Library, kb: KnowledgeBase) -> FactChange:
     """
     if not kb.fallen_statements() and not kb.unrevised_statements():
         return FactChange()
-    with open_session(None) as prolog, kb.transaction():
+    with kb.transaction():
         before = _fallen(kb)
-        return _revised(Theory(library, kb), before, prolog, before.values())
+        return _revised(Theory(library, kb), before, before.values())
 
 
 def _fallen(kb: KnowledgeBase) -> dict[str, StatementRecord]:
-    return {statement_key(statement): statement for statement in kb.fallen_statements()}
+    return {statement.key: statement for statement in kb.fallen_statements()}
 
 
 def _revised(
     theory: Theory,
     before: Mapping[str, StatementRecord],
-    session: PrologSession,
     also: Iterable[StatementRecord] = (),
 ) -> FactChange:
     """Revise the statements that a change of the facts concerns. `before`: those that had fallen when it began.
@@ -138,18 +136,18 @@ def _revised(
     kb = theory.kb
     unrevised = [statement for statement in kb.unrevised_statements() if _is_of(statement, theory)]
     touched = [statement for key, statement in _fallen(kb).items() if key not in before]
-    concerned = {statement_key(statement): statement for statement in (*also, *touched, *unrevised)}
-    proved = {statement_key(item): item for item in prove_again(theory, concerned.values(), session)}
-    kb.lapse(item for item in unrevised if statement_key(item) not in proved)
+    concerned = {statement.key: statement for statement in (*also, *touched, *unrevised)}
+    proved = {item.key: item for item in prove_again(theory, concerned.values())}
+    kb.lapse(item for item in unrevised if item.key not in proved)
     now = _fallen(kb)
     return FactChange(
         fallen=tuple(item for key, item in now.items() if key not in before),
-        reproved=tuple(proved[key] for key in map(statement_key, touched) if key in proved),
+        reproved=tuple(proved[item.key] for item in touched if item.key in proved),
         risen=tuple(item for key, item in before.items() if key not in now),
     )
 
 
-def prove_again(theory: Theory, statements: Iterable[StatementRecord], session: PrologSession) -> list[StatementRecord]:
+def prove_again(theory: Theory, statements: Iterable[StatementRecord]) -> list[StatementRecord]:
     """Prove statements from the facts that stand, store the new proofs, and return the statements that have one."""
     worded = with_stored_predicates(theory)
     by_rule: dict[str, list[StatementRecord]] = {}
@@ -165,7 +163,7 @@ def prove_again(theory: Theory, statements: Iterable[StatementRecord], session: 
         # A statement of several runs or of both distributions has the same proofs in all of them.
         substitutions = {item.id: _substitution(item) for item in group}
         kept = KeptSubstitutions(rule, {group[0].distribution: list(substitutions.values())}, group[0].run_id)
-        found = derive_statements(session, worded.library, part.facts(), kept, list(part.denied()))
+        found = derive_statements(worded.kb, worded.library, part.facts(), kept, list(part.denied()))
         proofs = {record.id: record.proof for record in found}
         proved += [replace(item, proof=proofs[item.id]) for item in group if item.id in proofs]
     worded.kb.add_statements(proved)

@@ -18,8 +18,9 @@ with instrumented(__name__):
     from hapax.grammar.errors import HapaxError
     from hapax.grammar.parser import parse_library, read_texts
     from hapax.grammar.rules import Library
-    from hapax.kb.exchange import export_facts, import_facts
+    from hapax.kb.export import export_facts
     from hapax.kb.store import KnowledgeBase
+    from hapax.kb.tables import import_facts
     from hapax.llm_oracle.backends.openai_aliases import read_aliases
     from hapax.llm_oracle.backends.openai_batch import BatchQueue
 

@@ -44,6 +44,7 @@ class RuleSource:
     """Ends the names of its predicates and rules."""
     importers: tuple[str, ...] = ()
     """Keys of the files that led to it, and its own; see `file_key`."""
+    text: str = ""
 
 
 class UnreadableFile(HapaxError):  # noqa: N818 - never leaves the reading of rules
@@ -113,7 +114,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
             lines = [line for line in original.lines if first or not isinstance(line, SubtypeLine | DisjointLine)]
             lines = [_renamed(line, suffix) for line in lines] if suffix else lines
             diagnostics = original.diagnostics if first else []
-            found.append(RuleSource(original.file, lines, diagnostics, suffix, (*source.importers, key)))
+            found.append(RuleSource(original.file, lines, diagnostics, suffix, (*source.importers, key), original.text))
     return found
 
 

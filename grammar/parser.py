@@ -226,7 +226,8 @@ def _read(files: Iterable[RuleSource], opened: Opener) -> ReadRules:
     for file, diagnostics in by_file.items():
         listed += _capped(file, diagnostics)
     missing = _missing(sources, from_assembly, library)
-    return ReadRules(library.completed(), tuple(listed), missing, tuple(by_file))
+    library = replace(library.completed(), texts={source.file: source.text for source in sources})
+    return ReadRules(library, tuple(listed), missing, tuple(by_file))
 
 
 def _missing(sources: Sequence[RuleSource], diagnostics: Sequence[Diagnostic], library: Library) -> Missing:
@@ -262,9 +263,9 @@ MAXIMUM_BYTES = 100_000_000
 def _read_source(file: str, text: str) -> RuleSource:
     """The statements of the text of a file. Raises NotLinkRules for JSON of another form than LINK's."""
     if Path(file).suffix != ".json":
-        return _read_statements(file, text)
+        return replace(_read_statements(file, text), text=text)
     made = rule_text_of_link_json(text, file)
-    return _read_statements(file, made.text, made.spot)
+    return replace(_read_statements(file, made.text, made.spot), text=text)
 
 
 def _read_file(path: Path) -> RuleSource:

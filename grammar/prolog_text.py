@@ -262,14 +262,14 @@ def comparison_goal(comparison: Comparison, bound: set[str], library: Library) -
     """The comparison as Prolog goals, false instead of an error for texts in arithmetic and for division by zero."""
     left, right, operator = comparison.left, comparison.right, comparison.operator
     target = assignment(comparison, bound)
-    numeric = is_numeric(left, library) and is_numeric(right, library)
     if target is not None and target not in bound:
         source = right if isinstance(left, Variable) and left.name == target else left
         assign = f"{target} {'is' if isinstance(source, Arithmetic) else '='} {_expression_text(source)}"
         # A text in the place of a number has no value there, as in the tests below.
-        guards = _guards(source) if isinstance(source, Arithmetic) or numeric else ()
+        guards = _guards(source) if compares_numbers(comparison, library) else ()
         return ", ".join([*guards, assign])
-    if operator in ("=", "\\=") and not numeric:  # identity of terms: a text never equals a number
+    # Identity of terms: a text never equals a number.
+    if operator in ("=", "\\=") and not compares_numbers(comparison, library):
         sign = "==" if operator == "=" else "\\=="
         return f"{_expression_text(left)} {sign} {_expression_text(right)}"
     sign = {"=": "=:=", "\\=": "=\\="}.get(operator, operator)
@@ -311,6 +311,12 @@ def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
     assigned = assignment(signature.definition, bound_parameters)
     unbound = {variable for variable in test.variables if variable.name in missing}
     return assigned is not None and {arguments[assigned]} == unbound
+
+
+def compares_numbers(comparison: Comparison, library: Library) -> bool:
+    """True for a comparison of two sides that are numbers, or of anything with a calculation."""
+    sides = comparison.left, comparison.right
+    return any(isinstance(side, Arithmetic) for side in sides) or all(is_numeric(side, library) for side in sides)
 
 
 def is_numeric(expression: Expression, library: Library) -> bool:

@@ -176,12 +176,12 @@ from .grammar.rules import Library as Library
 from .grammar.rules import Rule as Rule
 from .kb.backups import backup as backup
 from .kb.backups import restore_backup as restore_backup
-from .kb.exchange import export_facts as export_facts
+from .kb.export import export_facts as export_facts
 from .kb.intake import FactsRejected as FactsRejected
+from .kb.mappings import TableMapping as TableMapping
 from .kb.metadata import datasette_metadata as datasette_metadata
 from .kb.records import Distribution as Distribution
 from .kb.store import KnowledgeBase as KnowledgeBase
-from .kb.tables import TableMapping as TableMapping
 from .llm_oracle.backend import OpeningOptions as OpeningOptions
 from .llm_oracle.budget import Budget as Budget
 from .llm_oracle.budget import BudgetReached as BudgetReached

@@ -20,7 +20,7 @@ from hapax.grammar.terms import Value
 from hapax.kb import rows
 from hapax.kb.connection import translated
 from hapax.kb.loading import cells_of, check_identity, is_sayable
-from hapax.kb.records import FactRecord, Source
+from hapax.kb.records import FACTS, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 FEW_FACTS = 2_000
@@ -61,7 +61,7 @@ class ArgumentIndex:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self._conn: sqlite3.Connection = kb.database.conn
+        self._conn: sqlite3.Connection = kb.connection
 
     def is_small(self, predicate: str) -> bool:
         """True if few facts are stored under the predicate's name."""
@@ -298,7 +298,7 @@ def facts_at(kb: KnowledgeBase, refs: Iterable[int]) -> list[FactRecord]:
     """The facts with these rowids, in the order of storage."""
     found: list[FactRecord] = []
     for numbers in _lists(refs):
-        found += kb.select(rows.FACTS, f"WHERE facts.rowid IN ({numbers})")
+        found += kb.select(FACTS, f"WHERE facts.rowid IN ({numbers})")
     return found
 
 
@@ -310,7 +310,7 @@ def scores_at(kb: KnowledgeBase, refs: Iterable[int]) -> dict[int, FactRecord]:
     found: dict[int, FactRecord] = {}
     for numbers in _lists(refs):
         columns = "rowid, predicate, json_array_length(arguments), source, probability, candidate_id, run_id, basis"
-        for row in kb.database.execute(f"SELECT {columns} FROM facts WHERE rowid IN ({numbers})"):  # noqa: S608  ours
+        for row in kb.connection.execute(f"SELECT {columns} FROM facts WHERE rowid IN ({numbers})"):  # noqa: S608  ours
             ref, predicate, width, source, probability, candidate_id, run_id, basis = row
             values = ("",) * width
             found[ref] = FactRecord(predicate, values, (), Source(source), probability, candidate_id, run_id, basis)
@@ -329,13 +329,13 @@ def _lists(refs: Iterable[int]) -> Iterator[str]:
 def one_state(kb: KnowledgeBase) -> Iterator[None]:
     """Read one state of the knowledge base inside the block, whoever writes meanwhile."""
     # A transaction that writes reads one state as it is.
-    if kb.database.conn.in_transaction:
+    if kb.connection.in_transaction:
         yield
         return
     with translated(kb.place):
         # Deferred: no writer waits for it, and the first read inside fixes the state.
-        kb.database.conn.execute("BEGIN")
+        kb.connection.execute("BEGIN")
         try:
             yield
         finally:
-            kb.database.conn.execute("ROLLBACK")
+            kb.connection.execute("ROLLBACK")

@@ -13,10 +13,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows
 from hapax.kb.record_store import RecordStore
-from hapax.kb.records import AttemptRecord
-from hapax.kb.rows import OnConflict
+from hapax.kb.records import ATTEMPTS, AttemptRecord
 
 CLOSING_SECONDS = 5.0
 
@@ -94,7 +92,7 @@ def _write_all(path: Path, queue: SimpleQueue[Entry]) -> None:
                     store = RecordStore(path)
                 attempts = [attempt for attempt, _ in entries if attempt is not None]
                 # In the order of the queue: of a request's beginning and its outcome the outcome stays.
-                store.add(rows.ATTEMPTS, attempts, OnConflict.REPLACE)
+                store.add(ATTEMPTS, attempts)
             except Exception as fault:  # noqa: BLE001  whoever waits gets it
                 for _, done in entries:
                     done.set_exception(fault)

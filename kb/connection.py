@@ -1,4 +1,4 @@
-"""Opening of database files: checks, migration, and translation of SQLite errors into HapaxError.
+"""Opening of database files: checks, creation, migration, and translation of SQLite errors into HapaxError.
 
 Readers never wait for a writer (WAL); writers wait for each other up to a minute. An acknowledged answer survives a
 power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little compared with the model call that it saves.
@@ -13,10 +13,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-
-from sqlite_utils import Database
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Operation, Remedy
@@ -65,66 +62,44 @@ _REMEDIES = (
 )
 
 
-@dataclass
-class AppliedMigrations:
-    """Names of the migrations that opening a file has applied, and the seconds that they took."""
-
-    names: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+# The first and the last migration of the versions before 0.1.0.
+_UNRELEASED = ("m001_initial", "m023_changed_types")
 
 
-def open_database(path: Path | None, read_only: bool = False, applied: AppliedMigrations | None = None) -> Database:
-    """Open the database at `path` and migrate it; None opens a new one in memory. `applied` gets the migrations.
+def open_database(path: Path | None, read_only: bool = False) -> tuple[sqlite3.Connection, bool]:
+    """Open the database at `path`; None opens a new one in memory. The flag: an earlier schema was migrated.
 
     With `read_only` no file is created, and opening works beside a writer and in a folder without write permission.
     Raises HapaxError for a file that is not a knowledge base.
     """
     if path is None:
-        return _in_memory()
+        connection = _connected(_MEMORY)
+        schema.create(connection)
+        return connection, False
     place = str(path)
     with translated(place):
         _check_path(path, read_only)
-        database = _connected(reading_uri(path) if read_only else _writing_uri(path))
+        connection = _connected(reading_uri(path) if read_only else _writing_uri(path))
+        is_migrated = False
         try:
-            is_old = _needs_migration(database, place)
-            if not read_only:
-                _refuse_foreign_triggers(database, path)
-            if is_old:
+            if schema.VERSION not in (applied := _applied(connection, place)):
                 if read_only:
-                    database.close()
-                    _bring_up_to_date(path, applied)
-                    return _connected(reading_uri(path))
-                began = system.monotonic()
-                names = _migrate(database, place)
-                if applied is not None:
-                    applied.names += names
-                    applied.seconds += system.monotonic() - began
+                    connection.close()
+                    try:
+                        open_database(path)[0].close()
+                    except HapaxError as fault:
+                        raise HapaxError(f"{fault} This file must be converted before it is read.") from fault
+                    return _connected(reading_uri(path)), bool(applied)
+                is_migrated = bool(applied)
+                _bring_up_to_date(connection, path)
             if not read_only:
-                _refuse_strange_objects(database, path)
+                for strange in objects.strange_objects(connection):
+                    if strange.changes_writes:
+                        raise _not_written(path, strange.object, strange.reason)
         except BaseException:
-            database.close()
+            connection.close()
             raise
-        return database
-
-
-def _in_memory() -> Database:
-    """A new database in memory, copied from an empty one: 60 statements of migrations would take 20 ms each time."""
-    database = _connected(_MEMORY)
-    # By way of a copy, since a database that SQLite reads from bytes cannot grow beyond 1 GB.
-    with closing(sqlite3.connect(_MEMORY, uri=True)) as empty:
-        empty.deserialize(objects.empty_contents())
-        empty.backup(database.conn)
-    return database
-
-
-def _bring_up_to_date(path: Path, applied: AppliedMigrations | None) -> None:
-    """Migrate a file that is to be opened for reading only."""
-    try:
-        open_database(path, applied=applied).close()
-    except HapaxError as fault:
-        raise HapaxError(
-            f"{path}: an earlier version of Hapax wrote this file; it must be updated before it is read. {fault}"
-        ) from fault
+        return connection, is_migrated
 
 
 class _Stop(threading.local):
@@ -278,7 +253,7 @@ def _check_logs(path: Path) -> None:
         )
 
 
-def _connected(uri: str) -> Database:
+def _connected(uri: str) -> sqlite3.Connection:
     # Without an isolation level Python begins no transactions of its own, which would be deferred.
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
@@ -295,7 +270,7 @@ def _connected(uri: str) -> Database:
     except BaseException:
         connection.close()
         raise
-    return Database(connection, recursive_triggers=False, execute_plugins=False, strict=True)
+    return connection
 
 
 def _writing_uri(path: Path) -> str:
@@ -332,40 +307,39 @@ def sweep(path: Path) -> None:
         return  # leftover files are useless but harmless
 
 
-def _needs_migration(database: Database, place: str) -> bool:
-    """True if migrations are pending. Raises HapaxError for a file of another program or of a later Hapax."""
-    tables = set(database.table_names())  # read before the migrations: another process may be creating both
+def _applied(connection: sqlite3.Connection, place: str) -> set[str]:
+    """Names of the migrations of a file, none if it is empty.
+
+    Raises HapaxError for a file of another program, of a later Hapax, or of one that is too old to be migrated.
+    """
     # Before any of them is read, the list of migrations, too: it may never end.
-    if calculated := objects.calculated_tables(database.conn):
+    if calculated := objects.calculated_tables(connection):
         raise HapaxError(
             f"{place}: the rows of {calculated[0].name} are calculated here, not stored, so Hapax did not write this "
             "file. Name another file."
         )
-    applied = {migration.name for migration in schema.migrations.applied(database)}
-    if not applied and tables - {schema.migrations.migrations_table}:
+    # Read before the migrations: another process may be creating both.
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    applied = set()
+    if "_sqlite_migrations" in tables:
+        listed = connection.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = 'hapax'")
+        applied = {str(name) for (name,) in listed}
+    if not applied and tables - {"_sqlite_migrations"}:
         raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
-    with closing(Database(memory=True, execute_plugins=False)) as empty:
-        # In an empty database all migrations are pending, so these are the ones that this version knows.
-        known = {migration.name for migration in schema.migrations.pending(empty)}
-    if later := applied - known:
+    first, last = _UNRELEASED
+    if first in applied and last not in applied:
+        raise HapaxError(
+            f"{place}: a version of Hapax before 0.1.0 wrote this file.",
+            Remedy(
+                "Export its facts with that version ({}), and import them into a new file.", Operation("export_facts")
+            ),
+        )
+    if first not in applied and (later := applied - {schema.VERSION}):
         raise HapaxError(
             f"{place}: a later version of Hapax wrote this file (it knows {', '.join(sorted(later))}). "
             "Update Hapax, or name another file."
         )
-    return bool(known - applied)
-
-
-def _refuse_foreign_triggers(database: Database, path: Path) -> None:
-    """Raise HapaxError for triggers of another program, before a migration writes and runs them."""
-    if foreign := objects.foreign_triggers(database.conn):
-        raise _not_written(path, foreign[0], "Hapax did not make it, and it changes what is stored")
-
-
-def _refuse_strange_objects(database: Database, path: Path) -> None:
-    """Raise HapaxError for objects of another program that decide what is stored when Hapax writes."""
-    for strange in objects.strange_objects(database.conn):
-        if strange.changes_writes:
-            raise _not_written(path, strange.object, strange.reason)
+    return applied
 
 
 def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxError:
@@ -379,22 +353,29 @@ def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxE
     return HapaxError(f"{path}: nothing was written, because of {entry}: {reason}. {remedy}.")
 
 
-def _migrate(database: Database, place: str) -> list[str]:
-    """Apply the pending migrations; returns their names."""
-    pending: list[str] = []
-    _use_wal(database.conn)
-    # Not `atomic()`, which begins deferred: when two processes open a new file, the second must wait and then find
-    # nothing left to do.
-    begin(database.conn)
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables of an empty file, or migrate one of an earlier schema."""
+    _use_wal(connection)
+    # When two processes open a new file, the second must wait here and then find nothing left to do.
+    begin(connection)
     try:
-        if _needs_migration(database, place):
-            pending = [migration.name for migration in schema.migrations.pending(database)]
-            schema.migrations.apply(database)
-        database.conn.execute("COMMIT")
+        applied = _applied(connection, str(path))
+        if not applied:
+            schema.create(connection)
+        elif schema.VERSION not in applied:
+            # A migration writes, and would run them.
+            if foreign := objects.foreign_triggers(connection):
+                raise _not_written(path, foreign[0], "Hapax did not make it, and it changes what is stored")
+            # Only here: sqlite-utils imports pandas, which takes longer than a command.
+            from sqlite_utils import Database
+
+            from hapax.kb.migrations import migrations
+
+            migrations.apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+        connection.execute("COMMIT")
     except BaseException:
-        database.rollback()
+        connection.rollback()
         raise
-    return pending
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -1,6 +1,8 @@
 """CSV as the project writes it: no cell is a formula to a spreadsheet or a command to a terminal.
 
 A cell that would be either is written as a JSON string, `"=SUM(A1)"` with its quotation marks; `read_cell` undoes that.
+In files of facts a cell is a number if it is written like one (`1876`, `3.5`), otherwise a text. A text that looks like
+a number, begins with a quotation mark or has blanks at its ends is written as a JSON string, too; an empty one is `""`.
 """
 
 from __future__ import annotations
@@ -12,12 +14,24 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from hapax.grammar.terms import Value
+from hapax.grammar.words import short
+from hapax.kb import values
+
 _FORMULA = re.compile(r"(?:^|;)\s*[=+\-@＝＋－＠]")
 """Start of a cell that a spreadsheet may take for a formula, also where semicolons part cells, as in many countries."""
 
 _AFTER_SEMICOLON = re.compile(r"(;\s*)([=+\-@＝＋－＠])")
 
 _JOINERS = "\u200c\u200d"
+
+# `1876`, `-3.5` and `1.5E+30` are numbers; `007`, `+1`, `.5` and `1e5` stay texts.
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+# `3.5`, `1.20`, `1E-7` with a capital E, as Python prints decimals.
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
+
+_NO_PLAIN_TEXT = frozenset('-0123456789"{')
+"""First characters of cells that may be anything but the text that they show."""
 
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
@@ -66,6 +80,40 @@ def read_cell(cell: str) -> str:
         # The person's own quotation marks, or half a character, which no file holds.
         return cell
     return str(text)
+
+
+def cell_value(cell: str) -> Value | None:
+    """The value of a cell in a file of facts or a table; None for blanks. Raises ValueError for an invalid one."""
+    text = cell.strip()
+    if not text:
+        return None
+    if text[0] not in _NO_PLAIN_TEXT:
+        return text
+    if text.startswith(('"', '{"decimal"')):
+        try:
+            return values.plain_value(values.load_json(text))
+        except ValueError as error:
+            raise ValueError(f"{short(text)} is not a JSON string ({error}); close it with a quotation mark") from error
+    if _INTEGER.fullmatch(text):
+        # Refused here, because Python's own error is advice to programmers.
+        if len(text) > values.MAX_PLACES:
+            raise ValueError(f"the integer has {len(text)} digits; write it as a text in quotation marks")
+        return int(text)
+    return values.decimal_value(text) if _DECIMAL.fullmatch(text) else text
+
+
+def value_cell(value: Value) -> str:
+    """CSV cell for a value: its plain text if `cell_value` turns that back into the value, otherwise JSON."""
+    plain = str(value)
+    if plain and is_harmless(plain):
+        try:
+            # The text `1876` would come back as a number, so it is written as JSON.
+            again = cell_value(plain)
+        except ValueError:
+            again = None
+        if type(again) is type(value) and str(again) == plain:
+            return plain
+    return escaped(values.encode_value(value))
 
 
 def write_rows(

@@ -115,7 +115,7 @@ class DerivedIds:
 
     def _add(self) -> None:
         """Index what is not in the index yet, in one transaction."""
-        conn, symbols = self._kb.database.conn, Relations(self._kb).symbols
+        conn, symbols = self._kb.connection, Relations(self._kb).symbols
         with self._kb.transaction():
             for waiting in self._unindexed():
                 # Entries of instances that were replaced since.

@@ -172,7 +172,7 @@ def has_derived(kb: KnowledgeBase) -> bool:
     if VIEW not in found:
         return False
     try:
-        expected = views(kb.database.conn)
+        expected = views(kb.connection)
     except (TypeError, ValueError):
         expected = {}
     if strange := [name for name in names if found.get(name) != expected.get(name)]:

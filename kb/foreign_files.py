@@ -18,8 +18,8 @@ from typing import IO, Any, TypeAlias
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.words import some
 from hapax.kb.connection import obey_signals, reading_uri, stoppable, sweep
-from hapax.kb.intake import some
 from hapax.kb.values import LONGEST_TEXT
 
 LONGEST_CELL = 4 * LONGEST_TEXT

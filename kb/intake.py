@@ -6,25 +6,27 @@ faulty row leaves nothing behind.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from itertools import compress, groupby, repeat
+from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
-from hapax.grammar.words import counted
+from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
-from hapax.kb.records import FactRecord, Source, canonical_text
+from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
+from hapax.kb.records import FACTS, PREDICATES, FactRecord, Source, canonical_text
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
 
@@ -38,14 +40,16 @@ _SPELLINGS_REPORTED = 20
 _REMEMBERED_NAMES = 65_536
 """Names that are looked up once for a whole file."""
 
-_BATCH = 10_000
-"""Facts that go into the temporary table at once."""
+_BATCH = 500
+"""Facts that go into the temporary table at once: fewer than 700, from which on Python's collector would walk them."""
 
-_STAGED = ("id", "predicate", "arguments", "types", "basis")
-"""Columns of a fact that the temporary table has."""
+_BATCH_LENGTH = 16 << 20
+"""Characters of the facts of a batch from which on it takes no more."""
 
 # A goal reads a word that begins like this as a variable.
 _VARIABLE = re.compile("[A-Z_]")
+
+_NO_PREDICATE = "no predicate"
 
 _REMEDY = Remedy("Fix these rows, or skip them with {}.", Setting("skip_faulty"))
 _TABLE_REMEDY = Remedy(
@@ -70,14 +74,6 @@ class FactFault:
         return f"{self.file}:{self.line}: {self.message}"
 
 
-class RowRefused(ValueError):  # noqa: N818  named after the situation, as all our errors are
-    """A row that is not a fact. `kind`: the fault in short, by which faults are counted."""
-
-    def __init__(self, message: str, kind: str = "not a fact") -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
     """A file of facts was refused and nothing imported. `faults` has every fault, the message the first ones."""
 
@@ -85,18 +81,11 @@ class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as a
         self.faults = tuple(faults)
         shown = [str(fault) for fault in self.faults[:_FAULTS_SHOWN]]
         if more := len(self.faults) - len(shown):
+            kinds = Counter(fault.kind for fault in self.faults).most_common()
             shown.append(f"... and {counted(more, 'more fault')}")
-            shown.append(f"In all: {kinds_text(self.faults)}.")
+            shown.append(f"In all: {', '.join(f'{number} {kind}' for kind, number in kinds)}.")
         shown.append("Nothing was imported.")
         super().__init__("\n".join(shown), remedy)
-
-
-def kinds_text(faults: Iterable[FactFault]) -> str:
-    """The number of faults of each kind: `3 short row, 1 text for a number`."""
-    numbers: dict[str, int] = {}
-    for fault in faults:
-        numbers[fault.kind] = numbers.get(fault.kind, 0) + 1
-    return ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items(), key=lambda pair: -pair[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,226 +155,162 @@ class RulesForFacts:
     names: FactNames | None = None
 
 
-class FactIntake:
-    """Facts and faults of a file being read. Both are collected, so that all faults are reported at once.
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Facts of one predicate with the same types. `beginning`: what their identities are hashed from first.
 
-    `rules`: those whose declarations the facts must fit.
+    `numeric`: places, from 0, of the arguments that the rules have as numbers.
+    """
+
+    number: int
+    indicator: str
+    types: tuple[str, ...]
+    beginning: str
+    numeric: tuple[int, ...]
+
+
+class FactIntake:
+    """Facts and faults of a source being read. All faults are collected, and reported at once.
+
+    `file`: name of the source in messages. `rules`: those whose declarations the facts must fit.
     """
 
     def __init__(self, kb: KnowledgeBase, file: str, rules: RulesForFacts | None = None) -> None:
         self.file = file
-        self._rules = rules or RulesForFacts()
         self.remedy: Remedy | str = _REMEDY
+        self.names_predicates = True
+        """The source says where its predicates stand; otherwise its first column may be anything."""
         self.faults: list[FactFault] = []
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
-        self.names_predicates = False
-        """True if the file itself says where its predicates stand. Otherwise its first column may be anything."""
         self._kb = kb
-        self._checks = _Checks(self._rules.library, self._rules.strict)
-        self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.predicates()}
-        self._waiting: list[tuple[object, ...]] = []
-        self._waiting_bases: dict[int, str] = {}
-        """The file's own spelling of renamed facts, by their places in `_waiting`."""
-        self._counts: dict[str, int] = {}
-        self._table = _TemporaryFacts(kb)
-        self._renaming = _Renaming(self._rules.names) if self._rules.names else None
+        self._rules = rules or RulesForFacts()
+        self._arities: dict[str, set[int]] = {}
+        """Numbers of arguments of the predicates of the rules, by name."""
+        self._types: dict[str, tuple[str, ...]] = {}
+        self._functional: dict[str, Tolerance | None] = {}
+        library = self._rules.library
+        for signature in library.completed().signatures if library is not None else ():
+            self._arities.setdefault(signature.name, set()).add(len(signature.argument_types))
+            self._types[signature.indicator] = signature.argument_types
+            if signature.kind is PredicateKind.FUNCTIONAL:
+                self._functional[signature.indicator] = signature.tolerance
+        self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
+        self._kinds: dict[tuple[str, int, tuple[str, ...] | None], _Kind | FactRefused] = {}
+        self._counts: Counter[str] = Counter()
+        self._staged = _StagedFacts(kb)
+        self._renaming = _Renaming(self._rules.names)
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Indicators with facts or declarations, of the rules and of the knowledge base.
+        """Indicators of the predicates that the rules or the knowledge base declare, or that have facts.
 
         Few files need them, so they are read when a row asks.
         """
-        return frozenset((*self._checks.indicators, *self._declared, *self._kb.fact_indicators()))
+        return frozenset((*self._types, *self._declared, *self._kb.fact_indicators()))
 
-    def add_fact(self, line: int, predicate: object, arguments: object, types: object = None) -> None:
-        """Add the fact, or the fault that keeps it from being a fact."""
+    def add_fact(
+        self, line: int, predicate: str, arguments: Sequence[Any], types: Any = None, columns: Sequence[str] = ()
+    ) -> None:
+        """Add the fact, or the fault that keeps it from being a fact. `columns`: names of the arguments' columns.
+
+        What a file has may be of any class.
+        """
+        basis = None
         try:
-            fact = self._fact(predicate, arguments, types)
-        except RowRefused as refused:
+            check_form(predicate, arguments, () if types is None else types)
+            kind = self.kind(predicate, len(arguments), types)
+            texts = encoded_arguments(predicate, arguments, columns)
+            for place in kind.numeric:
+                if isinstance(arguments[place], str):
+                    raise FactRefused(
+                        f"argument {place + 1} of {kind.indicator} is {short(arguments[place])}, where the rules have "
+                        f"a number ({self._types[kind.indicator][place]}); write the number alone",
+                        "text for a number",
+                    )
+            if self._renaming.title and kind.types:
+                arguments, basis = self._renaming.renamed(predicate, arguments, kind.types)
+                texts = encoded_arguments(predicate, arguments)
+        except FactRefused as refused:
             self.add_fault(line, str(refused), refused.kind)
-        except ValueError as error:
-            self.add_fault(line, str(error))
-        else:
-            if self._renaming is not None:
-                fact = self._renaming.renamed_fact(fact)
-            self._add(line, fact)
-
-    def add_rows(self, predicate: str, lines: Sequence[int], columns: Sequence[EncodedColumn]) -> None:
-        """Add the rows of a table as facts of one predicate, given by a column of cells for each argument."""
-        indicator = f"{predicate}/{len(columns)}"
-        if arity := self._checks.other_arity(predicate, len(columns)):
-            raise HapaxError(f"{self.file}: {arity}. Name as many columns as the predicate has arguments.")
-        if unknown := self._checks.unknown(predicate):
-            raise HapaxError(f"{self.file}: {unknown}.")
-        columns = [self._numbers_only(indicator, place, column) for place, column in enumerate(columns)]
-        faulty: dict[int, tuple[str, str]] = {}
-        for column in columns:
-            # Of a row with several faulty cells the first gives the message.
-            faulty = {**column.faults, **faulty}
-        for row, (message, kind) in sorted(faulty.items()):
-            self.add_fault(lines[row], message if kind == TEXT_FOR_NUMBER else f"{indicator}: {message}", kind)
-        types = self._types(indicator)
-        bases: list[str | None] = []
-        if self._renaming is not None and types:
-            columns, bases = self._renaming.renamed_columns(predicate, columns, types, faulty)
-        stored = list(map(",".join, zip(*(column.texts for column in columns), strict=True)))
-        # Identities are those of canonical values. Mostly every cell is canonical, and one list serves for both.
-        canonical = stored
-        if any(column.canonical is not column.texts for column in columns):
-            canonical = list(map(",".join, zip(*(column.canonical for column in columns), strict=True)))
-        if faulty:
-            sound = [row not in faulty for row in range(len(lines))]
-            lines = list(compress(lines, sound))
-            # Compressed lists are new ones, so it is noted before whether both are one list.
-            same = canonical is stored
-            stored = list(compress(stored, sound))
-            canonical = stored if same else list(compress(canonical, sound))
-            bases = list(compress(bases, sound))
-        # As `content_id` of the fact, but the part that all rows share is hashed once.
-        beginning = hashlib.sha256(f'["fact",{values.encode_value(predicate)},'.encode())
-        texts = [f"[{arguments}]" for arguments in stored]
-        identities = []
-        for arguments in texts if canonical is stored else [f"[{arguments}]" for arguments in canonical]:
-            digest = beginning.copy()
-            digest.update(f"{arguments}]".encode())
-            identities.append(digest.hexdigest()[:32])
-        self._counts[indicator] = self._counts.get(indicator, 0) + len(lines)
-        # Facts that came before must be numbered before these.
-        self._flush()
-        number = self._table.kind(predicate, types)
-        renamed = {place: basis for place, basis in enumerate(bases) if basis is not None}
-        # Not strict: `repeat` has no end.
-        self._table.add(list(zip(lines, identities, repeat(number), texts, strict=False)), renamed)
-
-    def _numbers_only(self, indicator: str, place: int, column: EncodedColumn) -> EncodedColumn:
-        """The column, with a fault for each text where the rules have a number."""
-        if place not in self._checks.numeric(indicator):
-            return column
-        faults = dict(column.faults)
-        for row in column.text_rows:
-            message = self._checks.number_wanted(place, indicator, values.decode_value(column.texts[row]))
-            faults.setdefault(row, (message, TEXT_FOR_NUMBER))
-        return replace(column, faults=faults)
+            return
+        text = canonical = f"[{','.join(texts)}]"
+        if '{"decimal"' in text:
+            # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
+            canonical = canonical_text(list(arguments))
+        identity = sha256(f"{kind.beginning}{canonical}]".encode()).hexdigest()[:32]
+        self._counts[kind.indicator] += 1
+        self._staged.add(line, identity, kind.number, text, basis)
 
     def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
         self.faults.append(FactFault(self.file, line, message, kind))
 
-    def refuse_faulty(self) -> None:
-        """Raise FactsRejected if a fact has a fault of its own. Nothing is stored."""
-        self._table.drop()
+    def kind(self, predicate: str, arity: int, types: Sequence[str] | None = None) -> _Kind:
+        """The kind of such facts. Raises FactRefused for a predicate that does not fit the rules."""
+        key = predicate, arity, None if types is None else tuple(types)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = self._new_kind(*key)
+        if isinstance(found, FactRefused):
+            raise found.with_traceback(None)
+        return found
+
+    def _new_kind(self, predicate: str, arity: int, types: tuple[str, ...] | None) -> _Kind | FactRefused:
+        arities = self._arities.get(predicate)
+        if arities is not None and arity not in arities:
+            wanted = " or ".join(map(str, sorted(arities)))
+            message = f"{predicate} has {counted(arity, 'argument')} here and {wanted} in the rules"
+            return FactRefused(message, "wrong arity")
+        if arities is None and self._rules.strict:
+            near = get_close_matches(predicate, self._arities, n=1, cutoff=0.6)
+            remedy = f"did you mean {near[0]}" if near else "declare it in the rules"
+            return FactRefused(f"{predicate} is not a predicate of the rules; {remedy}", _NO_PREDICATE)
+        if arities is None and _VARIABLE.match(predicate) and not self.names_predicates:
+            return FactRefused(
+                f"{predicate} begins with a capital letter, and no rule has a predicate of this name. "
+                "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
+                f"are the arguments: {Setting('mapping.columns')}",
+                _NO_PREDICATE,
+            )
+        indicator = f"{predicate}/{arity}"
+        library, declared = self._rules.library, self._types.get(indicator, ())
+        numeric = [place for place, name in enumerate(declared) if library is not None and library.is_numeric(name)]
+        if types is None:
+            types = self._declared.get(indicator) or declared
+        number = self._staged.add_kind(indicator, types)
+        return _Kind(number, indicator, types, f'["fact",{values.encode_value(predicate)},', tuple(numeric))
+
+    def refuse_faulty(self, remedy: Remedy | str = "") -> None:
+        """Raise FactsRejected with every fault, if there is one, and forget the facts otherwise. Nothing is stored."""
+        self._staged.drop()
         if self.faults:
-            raise FactsRejected(self.faults, self.remedy)
+            raise FactsRejected(sorted(self.faults, key=attrgetter("line")), remedy or self.remedy)
 
     def store(self, skip_faulty: bool) -> ImportReport:
         """Store the facts. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
-        self._flush()
         self._refuse_table()
-        # As a list at once, since the generator adds the faults that are looked at next.
-        claimed = list(self._refuse_conflicts())
-        self.faults.sort(key=lambda fault: fault.line)
+        conflicts = self._refuse_conflicts()
         if self.faults and not skip_faulty:
-            self._table.drop()
-            raise FactsRejected(self.faults, self.remedy)
+            self.refuse_faulty()
         with self._kb.transaction():
-            stored = self._table.store(renamed=self._renaming is not None)
-        warnings = [*self._warnings(), *claimed, *self._repeats(stored)]
-        renaming = self._renaming or _Renaming(FactNames("", lambda _value, _type: None))
-        warnings += [f"{self.file}: {line}" for line in renaming.warnings()]
-        self._table.drop()
+            read, known, repeats = self._staged.store(renamed=bool(self._renaming.title))
+        self._staged.drop()
+        given, promoted = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
         # A repeated row was counted when it was read, but is no further fact.
-        distinct = Counter(self._counts)
-        distinct.subtract(Counter(indicator for _, indicator in stored.repeats))
-        counts = {indicator: count for indicator, count in distinct.most_common() if count}
+        counts = self._counts - Counter(indicator for _, indicator in repeats)
+        others = (*conflicts, *_repeats(repeats), *self._renaming.warnings())
         return ImportReport(
-            read=stored.read,
-            added=stored.read - stored.given - stored.by_model,
-            promoted=stored.by_model,
-            known=stored.given,
-            faults=tuple(self.faults),
-            predicates=counts,
-            warnings=tuple(warnings),
-            repeats=len(stored.repeats),
-            renamed=renaming.rows,
-            spellings=renaming.spellings,
+            read=read,
+            added=read - given - promoted,
+            promoted=promoted,
+            known=given,
+            faults=tuple(sorted(self.faults, key=attrgetter("line"))),
+            predicates=dict(counts.most_common()),
+            warnings=(*self._warnings(), *(f"{self.file}: {warning}" for warning in others)),
+            repeats=len(repeats),
+            renamed=self._renaming.rows,
+            spellings=self._renaming.spellings,
         )
-
-    def _refuse_conflicts(self) -> Iterator[str]:
-        """Make faults of the rows whose facts break declarations, and yield warnings about models' facts that do.
-
-        A conflict may hide behind another one, so that the rest is looked through again.
-        """
-        constrained = self._rules.constrained & self._counts.keys()
-        warned: dict[str, None] = {}
-        functional = self._checks.functional.keys() & self._counts.keys()
-        for indicator in sorted(functional):
-            contradictions = list(self._table.contradictions(indicator, self._checks.functional[indicator]))
-            self._refuse(contradictions, "second value", warned)
-        # It ends, since each further round follows the withdrawal of at least one fact from the file.
-        while constrained:
-            found = self._rules.conflicts(self._table.facts(constrained))
-            if not self._refuse(found, "broken declaration", warned):
-                break
-        yield from warned
-
-    def _refuse(self, found: Iterable[FactsInConflict], kind: str, warned: dict[str, None]) -> bool:
-        """Make faults of the rows of conflicts, or warnings where a model's facts are in them. False without faults."""
-        refused = False
-        for conflict in found:
-            if conflict.claimed:
-                warning = (
-                    f"{self.file}: {conflict.text}, by facts of a model. Run {Operation('check_rules', kb=True)} "
-                    "to list them."
-                )
-                warned[warning] = None
-                continue
-            for line, indicator in self._table.withdraw(conflict.arriving):
-                refused = True
-                self._counts[indicator] -= 1
-                self.add_fault(line, conflict.text, kind)
-        return refused
-
-    def _add(self, line: int, fact: FactRecord) -> None:
-        indicator = f"{fact.predicate}/{len(fact.arguments)}"
-        self._counts[indicator] = self._counts.get(indicator, 0) + 1
-        if fact.basis is not None:
-            self._waiting_bases[len(self._waiting)] = fact.basis
-        kind = self._table.kind(fact.predicate, fact.types)
-        self._waiting.append((line, fact.id, kind, rows.VALUES.encode(fact.arguments)))
-        if len(self._waiting) >= _BATCH:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._table.add(self._waiting, self._waiting_bases)
-        self._waiting, self._waiting_bases = [], {}
-
-    def _fact(self, predicate: object, arguments: object, types: object) -> FactRecord:
-        if not isinstance(predicate, str) or not predicate.isidentifier():
-            raise ValueError(f"{short(predicate)} is not a predicate name; write a name like is_allergic_to")
-        if not isinstance(arguments, list):
-            raise RowRefused(f"the arguments of {predicate} are {short(arguments)}, not a list; write them as a list")
-        if not arguments:
-            raise RowRefused(f"{predicate} has no arguments; write at least one", "short row")
-        for position, argument in enumerate(arguments, 1):
-            if argument is None:
-                raise RowRefused(f"argument {position} of {predicate} is empty; {_EMPTY_REMEDY}", EMPTY_CELL)
-            if reason := values.fact_refusal(argument):
-                raise ValueError(f"argument {position} of {predicate}: {reason}")
-        indicator = f"{predicate}/{len(arguments)}"
-        self._checks.refuse(predicate, arguments)
-        if _VARIABLE.match(predicate) and not self.names_predicates and predicate not in self._checks.names:
-            raise RowRefused(
-                f"{predicate} begins with a capital letter, and no rule has a predicate of this name. Write "
-                "the predicate first, such as is_allergic_to, followed by its arguments, or say which "
-                f"columns are the arguments: {Setting('mapping.columns')}",
-                NO_PREDICATE,
-            )
-        types = self._types(indicator) if types is None else types
-        return FactRecord(predicate, tuple(arguments), _checked_types(types, indicator), Source.GIVEN)
-
-    def _types(self, indicator: str) -> tuple[str, ...]:
-        return self._declared.get(indicator) or self._checks.types(indicator)
 
     def _refuse_table(self) -> None:
         """Raise FactsRejected for a file that does not say where its predicates stand, if none of them is known.
@@ -393,19 +318,47 @@ class FactIntake:
         Every row of such a file begins with another word, as the rows of a table do; a file of facts repeats its
         predicates.
         """
-        if self.names_predicates or not (self._checks.indicators or self._declared):
+        if self.names_predicates or not (self._types or self._declared):
             return
-        # With fewer than two different first words nothing can be said.
-        if any(fault.kind != NO_PREDICATE for fault in self.faults) or len(self._counts) + len(self.faults) < 2:
-            return  # a single row does not show what the file is
-        if any(count > 1 for count in self._counts.values()):
+        # A single row does not show what the file is.
+        is_varied = len(self._counts) + len(self.faults) > 1 and set(self._counts.values()) <= {1}
+        if not is_varied or any(fault.kind != _NO_PREDICATE for fault in self.faults):
             return
-        known = set(map(name_of, self.known))
-        if any(name_of(indicator) in known for indicator in self._counts):
-            return
-        message = "the first column holds no predicate of the rules, so this may be a table with columns of its own"
-        self._table.drop()
-        raise FactsRejected([FactFault(self.file, 1, message, NO_PREDICATE)], _TABLE_REMEDY)
+        if {*map(_name_of, self.known)}.isdisjoint(map(_name_of, self._counts)):
+            message = "the first column holds no predicate of the rules, so this may be a table with columns of its own"
+            self.faults = [FactFault(self.file, 1, message, _NO_PREDICATE)]
+            self.refuse_faulty(_TABLE_REMEDY)
+
+    def _refuse_conflicts(self) -> list[str]:
+        """Make faults of the rows whose facts break declarations, and return warnings about models' facts that do.
+
+        A conflict may hide behind another one, so the rest is looked through again.
+        """
+        warnings: dict[str, None] = {}
+        for indicator in sorted(self._functional.keys() & self._counts.keys()):
+            contradictions = list(self._staged.contradictions(indicator, self._functional[indicator]))
+            self._refuse(contradictions, "second value", warnings)
+        constrained = self._rules.constrained & self._counts.keys()
+        refused = bool(constrained)
+        # It ends, since each further round follows the withdrawal of at least one fact from the file.
+        while refused:
+            found = self._rules.conflicts(self._staged.facts(constrained))
+            refused = self._refuse(found, "broken declaration", warnings)
+        return list(warnings)
+
+    def _refuse(self, found: Iterable[FactsInConflict], kind: str, warnings: dict[str, None]) -> bool:
+        """Make faults of the rows of conflicts, or warnings where a model's facts are in them. False without faults."""
+        refused = False
+        for conflict in found:
+            if conflict.claimed:
+                listing = f"Run {Operation('check_rules', kb=True)} to list them."
+                warnings[f"{conflict.text}, by facts of a model. {listing}"] = None
+                continue
+            for line, indicator in self._staged.withdraw(conflict.arriving):
+                refused = True
+                self._counts[indicator] -= 1
+                self.add_fault(line, conflict.text, kind)
+        return refused
 
     def _warnings(self) -> Iterator[str]:
         """Possible mistakes in the file: ignored columns, and predicates that no rule has."""
@@ -414,8 +367,7 @@ class FactIntake:
                 f"{self.file}:{min(self.unused.values())}: ignored: {some(map(short, self.unused))}. "
                 "An import reads the predicate, its arguments and, in JSONL, their types."
             )
-        known = self._checks.names
-        if known and (others := [name for name in self._counts if name_of(name) not in known]):
+        if self._arities and (others := [name for name in self._counts if _name_of(name) not in self._arities]):
             yield f"{self.file}: no rule uses {some(others)}. Check the spelling, or declare them in the rules."
         if unnamed := [name for name in self._counts if _VARIABLE.match(name)]:
             yield (
@@ -423,100 +375,25 @@ class FactIntake:
                 "they are values, write the predicate first, such as is_allergic_to, followed by its arguments."
             )
 
-    def _repeats(self, stored: _Stored) -> Iterator[str]:
-        if stored.repeats:
-            lines = some((str(line) for line, _ in stored.repeats), _REPEATS_SHOWN)
-            verb = "repeats" if len(stored.repeats) == 1 else "repeat"
-            yield f"{self.file}: {counted(len(stored.repeats), 'fact')} {verb} an earlier one: line {lines}."
+
+def _name_of(indicator: str) -> str:
+    return indicator.rpartition("/")[0]
 
 
-TEXT_FOR_NUMBER = "text for a number"
-EMPTY_CELL = "empty cell"
-_EMPTY_REMEDY = "fill it in, or leave the row out"
-NO_PREDICATE = "no predicate"
-
-
-class _Checks:
-    """Declarations that facts must fit; none without a library."""
-
-    def __init__(self, library: Library | None, strict: bool) -> None:
-        self._strict = strict and library is not None
-        self._library = library
-        self._arities: dict[str, set[int]] = {}
-        self._numeric: dict[str, tuple[int, ...]] = {}
-        self._types: dict[str, tuple[str, ...]] = {}
-        self.functional: dict[str, Tolerance | None] = {}
-        """Tolerances of the functional predicates."""
-        for signature in library.completed().signatures if library is not None else ():
-            self._arities.setdefault(signature.name, set()).add(len(signature.argument_types))
-            self._types[signature.indicator] = signature.argument_types
-            if signature.kind is PredicateKind.FUNCTIONAL:
-                self.functional[signature.indicator] = signature.tolerance
-
-    @property
-    def indicators(self) -> frozenset[str]:
-        """The predicates of the rules."""
-        return frozenset(self._types)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of the predicates of the rules."""
-        return frozenset(self._arities)
-
-    def types(self, indicator: str) -> tuple[str, ...]:
-        """The argument types that the rules declare; none for another predicate."""
-        return self._types.get(indicator, ())
-
-    def numeric(self, indicator: str) -> tuple[int, ...]:
-        """Places, from 0, of the arguments that must be numbers."""
-        if indicator not in self._numeric:
-            library, types = self._library, self._types.get(indicator, ())
-            places = [place for place, name in enumerate(types) if library is not None and library.is_numeric(name)]
-            self._numeric[indicator] = tuple(places)
-        return self._numeric[indicator]
-
-    def other_arity(self, predicate: str, count: int) -> str:
-        """A message if the rules have this predicate with other numbers of arguments only; else empty."""
-        arities = self._arities.get(predicate)
-        if arities is None or count in arities:
-            return ""
-        wanted = " or ".join(map(str, sorted(arities)))
-        return f"{predicate} has {counted(count, 'argument')} here and {wanted} in the rules"
-
-    def unknown(self, predicate: str) -> str:
-        """A message if the facts must be of predicates of the rules and this one is not; else empty."""
-        if not self._strict or predicate in self._arities:
-            return ""
-        near = get_close_matches(predicate, self._arities, n=1, cutoff=0.6)
-        remedy = f"did you mean {near[0]}" if near else "declare it in the rules"
-        return f"{predicate} is not a predicate of the rules; {remedy}"
-
-    def number_wanted(self, place: int, indicator: str, text: object) -> str:
-        """The message about a text in the place of a number."""
-        name = self._types[indicator][place]
-        return (
-            f"argument {place + 1} of {indicator} is {short(text)}, where the rules have a number ({name}); "
-            "write the number alone"
-        )
-
-    def refuse(self, predicate: str, arguments: Sequence[Value]) -> None:
-        """Raise RowRefused for a fact that does not fit the declarations."""
-        indicator = f"{predicate}/{len(arguments)}"
-        if arity := self.other_arity(predicate, len(arguments)):
-            raise RowRefused(arity, "wrong arity")
-        if unknown := self.unknown(predicate):
-            raise RowRefused(unknown, NO_PREDICATE)
-        for place in self.numeric(indicator):
-            if isinstance(arguments[place], str):
-                raise RowRefused(self.number_wanted(place, indicator, arguments[place]), TEXT_FOR_NUMBER)
+def _repeats(repeats: Sequence[tuple[int, str]]) -> Iterator[str]:
+    if repeats:
+        lines = some((str(line) for line, _ in repeats), _REPEATS_SHOWN)
+        verb = "repeats" if len(repeats) == 1 else "repeat"
+        yield f"{counted(len(repeats), 'fact')} {verb} an earlier one: line {lines}."
 
 
 class _Renaming:
     """Values of an import under their canonical names, and their numbers. A fact's basis keeps what the user wrote."""
 
-    def __init__(self, names: FactNames) -> None:
-        self._title = names.title
-        self._canonical = lru_cache(_REMEMBERED_NAMES)(names.canonical)
+    def __init__(self, names: FactNames | None) -> None:
+        self.title = names.title if names else ""
+        """Of the reference that has the names; empty without one."""
+        self._canonical = lru_cache(_REMEMBERED_NAMES)(names.canonical if names else lambda value, _: value)
         self.rows = 0
         """Rows with a value that was renamed."""
         self.spellings: dict[str, str] = {}
@@ -525,48 +402,21 @@ class _Renaming:
         self._unknown: dict[str, dict[str, None]] = {}
         """By data type, the first values that are not known."""
 
-    def renamed_fact(self, fact: FactRecord) -> FactRecord:
-        """The fact under canonical names; a fact without types stays as it is."""
-        if len(fact.types) != len(fact.arguments):
-            return fact
-        arguments = tuple(map(self._named, fact.arguments, fact.types))
-        if arguments == fact.arguments:
-            return fact
+    def renamed(
+        self, predicate: str, arguments: Sequence[Value], types: Sequence[str]
+    ) -> tuple[Sequence[Value], str | None]:
+        """The arguments under canonical names, and the basis of a fact that they change."""
+        named = list(map(self._named, arguments, types))
+        if named == [*arguments]:
+            return arguments, None
         self.rows += 1
-        return replace(fact, arguments=arguments, basis=self._basis(fact.predicate, fact.arguments))
-
-    def renamed_columns(
-        self, predicate: str, columns: Sequence[EncodedColumn], types: Sequence[str], faulty: Container[int]
-    ) -> tuple[list[EncodedColumn], list[str | None]]:
-        """The columns under canonical names, and the basis of each row, None where nothing changes.
-
-        `faulty`: rows that are left out.
-        """
-        found = [self._renamed_column(column, types[place]) for place, column in enumerate(columns)]
-        bases: list[str | None] = []
-        before = [column.texts for column in columns]
-        after = [column.texts for column in found]
-        for row, (written, stored) in enumerate(zip(zip(*before, strict=True), zip(*after, strict=True), strict=True)):
-            changed = written != stored and row not in faulty
-            self.rows += changed
-            bases.append(self._basis(predicate, tuple(map(values.decode_value, written))) if changed else None)
-        return found, bases
-
-    def _renamed_column(self, column: EncodedColumn, data_type: str) -> EncodedColumn:
-        texts, canonical = list(column.texts), list(column.canonical)
-        for row in column.text_rows:
-            if row in column.faults:
-                continue
-            written = values.decode_value(texts[row])
-            name = self._named(written, data_type)
-            if name != written:
-                texts[row], canonical[row] = values.encode_value(name), canonical_text(name)
-        return replace(column, texts=texts, canonical=canonical)
+        written = Atom(predicate, tuple(map(Constant, arguments)))
+        return named, f"written {written}; names by {self.title}"
 
     def _named(self, value: Value, data_type: str) -> Value:
         if not isinstance(value, str):
             return value
-        name = self._canonical(value, data_type)
+        name: str | None = self._canonical(value, data_type)
         if name is None:
             unknown = self._unknown.setdefault(data_type, {})
             if len(unknown) < _VALUES_SHOWN:
@@ -577,131 +427,62 @@ class _Renaming:
             self.spellings[value] = name
         return name
 
-    def _basis(self, predicate: str, arguments: tuple[Value, ...]) -> str:
-        written = Atom(predicate, tuple(map(Constant, arguments)))
-        return f"written {written}; names by {self._title}"
-
     def warnings(self) -> Iterator[str]:
-        """Values that have no canonical name, of the types of which others have."""
+        """Values without a canonical name, of types of which other values have one."""
         for data_type in sorted(self._known_types & self._unknown.keys()):
             shown = ", ".join(map(short, self._unknown[data_type]))
             meanings = f"no {data_type}, or more than one, of the name {shown}"
-            yield f"{self._title} has {meanings}; such values stay as they are."
+            yield f"{self.title} has {meanings}; such values stay as they are."
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedColumn:
-    """Cells of a table, encoded: as the knowledge base stores them, and as they are in a fact's identity.
-
-    `text_rows`: rows whose value is a text; `faults`: by row, why a cell is not a value, and the kind of fault.
-    """
-
-    texts: Sequence[str]
-    canonical: Sequence[str]
-    text_rows: Sequence[int]
-    faults: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-
-    @classmethod
-    def of_plain_texts(cls, cells: Sequence[str]) -> EncodedColumn:
-        """A column of texts without line breaks and without characters that JSON escapes."""
-        # One join and one split for the whole column instead of a call for each cell.
-        encoded = ('"' + '"\n"'.join(cells) + '"').split("\n")
-        return cls(encoded, encoded, range(len(cells)))
-
-    @classmethod
-    def of_integers(cls, cells: Sequence[str]) -> EncodedColumn:
-        """A column of integers, as they are written."""
-        return cls(cells, cells, ())
-
-    @classmethod
-    def of(cls, cells: Sequence[object]) -> EncodedColumn:
-        """A column of values, with a ValueError for each cell without a valid value."""
-        texts, canonical, text_rows = [], [], []
-        faults: dict[int, tuple[str, str]] = {}
-        for row, cell in enumerate(cells):
-            fault = _cell_fault(cell)
-            if fault:
-                faults[row] = fault
-            # A stand-in keeps the columns of equal length; `add_rows` leaves the row out.
-            known: Any = "" if fault else cell
-            texts.append(values.encode_value(known))
-            canonical.append(canonical_text(known))
-            if isinstance(cell, str):
-                text_rows.append(row)
-        return cls(texts, canonical, text_rows, faults)
-
-
-def _cell_fault(cell: object) -> tuple[str, str] | None:
-    """Why a cell is not a value, and the kind of fault; None for a value."""
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return f"an argument is empty; {_EMPTY_REMEDY}", EMPTY_CELL
-    reason = str(cell) if isinstance(cell, ValueError) else values.fact_refusal(cell)
-    return (reason, "faulty cell") if reason else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """Numbers of an import: distinct facts; those that were known, given or by a model.
-
-    `repeats`: line and indicator of each fact that an earlier row gave.
-    """
-
-    read: int
-    given: int
-    by_model: int
-    repeats: tuple[tuple[int, str], ...]
-
-
-class _TemporaryFacts:
-    """Facts with their lines in temporary tables.
-
-    Each row has few and short columns, which halves the time of filling the table: predicate and types are stored once
-    by kind, and the basis of renamed facts in a table of its own.
-    """
+class _StagedFacts:
+    """Facts with their lines in temporary tables. Predicate and types are stored once a kind, which saves half."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
         self.drop()  # of an import that failed
-        kb.query("PRAGMA temp.secure_delete = OFF")  # else dropping the table overwrites all of it
-        kb.query("CREATE TEMP TABLE imported (line, id, kind, arguments)")
-        kb.query("CREATE TEMP TABLE imported_kinds (kind INTEGER PRIMARY KEY, predicate, types)")
-        kb.query("CREATE TEMP TABLE imported_bases (ref INTEGER PRIMARY KEY, basis)")
-        # CROSS JOIN keeps the order of the tables, and so that of the file.
-        kb.query(
-            "CREATE TEMP VIEW imported_facts AS SELECT i.rowid AS ref, line, id, predicate, arguments, types, basis "
-            "FROM imported AS i CROSS JOIN imported_kinds USING (kind) LEFT JOIN imported_bases AS b ON b.ref = i.rowid"
+        self._kb.query("PRAGMA temp.secure_delete = OFF")  # else dropping the table overwrites all of it
+        self._kb.query("CREATE TEMP TABLE staged (line, id, kind, arguments, basis)")
+        self._kb.query("CREATE TEMP TABLE staged_kinds (kind INTEGER PRIMARY KEY, indicator, predicate, types)")
+        # The columns of `facts`. CROSS JOIN keeps the order of the tables, and so that of the file.
+        self._kb.query(
+            "CREATE TEMP VIEW staged_facts AS SELECT staged.rowid AS rowid, line, id, indicator, predicate, arguments, "
+            "types, 'given' AS source, NULL AS probability, NULL AS candidate_id, NULL AS run_id, basis "
+            "FROM staged CROSS JOIN staged_kinds USING (kind)"
         )
-        self._kinds: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._kinds = 0
         self._count = 0
+        """Facts in the table, without those that were withdrawn."""
+        self._waiting: list[tuple[object, ...]] = []
+        self._length = 0
 
-    def kind(self, predicate: str, types: tuple[str, ...]) -> int:
-        """The number of facts of this predicate with these types."""
-        number = self._kinds.get((predicate, types))
-        if number is None:
-            number = self._kinds[predicate, types] = len(self._kinds) + 1
-            row = (number, predicate, rows.NAMES.encode(types))
-            self._kb.query("INSERT INTO temp.imported_kinds VALUES (?, ?, ?)", row)
-        return number
+    def add_kind(self, indicator: str, types: tuple[str, ...]) -> int:
+        """The number of a new kind of facts: of this predicate, with these types."""
+        self._kinds += 1
+        row = self._kinds, indicator, _name_of(indicator), rows.NAMES.encode(types)
+        self._kb.query("INSERT INTO temp.staged_kinds VALUES (?, ?, ?, ?)", row)
+        return self._kinds
 
-    def add(self, facts: Sequence[tuple[object, ...]], bases: Mapping[int, str]) -> None:
-        """Add facts: line, identity, kind and arguments. `bases`: bases of renamed facts, by index in `facts`."""
-        with translated(self._kb.place), self._kb.database.atomic():
-            insert = self._kb.database.conn.executemany
-            insert("INSERT INTO temp.imported VALUES (?, ?, ?, ?)", facts)
-            # SQLite numbers the rows of the temporary table from 1, in the order of insertion.
-            numbered = [(self._count + place + 1, basis) for place, basis in bases.items()]
-            insert("INSERT INTO temp.imported_bases VALUES (?, ?)", numbered)
-        self._count += len(facts)
+    def add(self, line: int, identity: str, kind: int, arguments: str, basis: str | None) -> None:
+        """Add a fact with its encoded arguments."""
+        self._waiting.append((line, identity, kind, arguments, basis))
+        self._length += len(arguments)
+        if len(self._waiting) == _BATCH or self._length > _BATCH_LENGTH:
+            self._flush()
+
+    def _flush(self) -> None:
+        with translated(self._kb.place), self._kb.transaction():
+            self._kb.connection.executemany("INSERT INTO temp.staged VALUES (?, ?, ?, ?, ?)", self._waiting)
+        self._count += len(self._waiting)
+        self._waiting, self._length = [], 0
 
     def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
         """The facts of these predicates."""
+        self._flush()
         for indicator in sorted(indicators):
-            name, _, arity = indicator.rpartition("/")
-            selection = "SELECT arguments, types FROM temp.imported_facts WHERE predicate = ? ORDER BY ref"
-            for arguments, types in self._kb.query(selection, (name,)):
-                decoded = rows.VALUES.decode(arguments)
-                if len(decoded) == int(arity):
-                    yield FactRecord(name, decoded, rows.NAMES.decode(types), Source.GIVEN)
+            selection = "SELECT predicate, arguments, types FROM temp.staged_facts WHERE indicator = ? ORDER BY rowid"
+            for predicate, arguments, types in self._kb.query(selection, (indicator,)):
+                yield FactRecord(predicate, rows.VALUES.decode(arguments), rows.NAMES.decode(types), Source.GIVEN)
 
     def contradictions(self, indicator: str, tolerance: Tolerance | None) -> Iterator[FactsInConflict]:
         """Facts of a functional predicate that differ in their last argument alone, those that are stored included."""
@@ -711,16 +492,16 @@ class _TemporaryFacts:
         # `$[#-1]` is the last argument, so a key is a fact without its value, as a JSON list.
         selection = (
             "WITH imports AS (SELECT DISTINCT json_remove(arguments, '$[#-1]') AS key, id, arguments, 'file' AS source "
-            "FROM temp.imported_facts WHERE predicate = ?1 AND json_array_length(arguments) = ?2), "
+            "FROM temp.staged_facts WHERE indicator = ?3), "
             "known AS (SELECT CASE WHEN json_valid(arguments) AND json_array_length(arguments) = ?2 "
             "THEN json_remove(arguments, '$[#-1]') END AS key, id, arguments, source FROM facts WHERE predicate = ?1 "
-            "AND id NOT IN (SELECT id FROM temp.imported)), "
+            "AND id NOT IN (SELECT id FROM temp.staged)), "
             "together AS (SELECT * FROM imports UNION ALL "
             "SELECT * FROM known WHERE key IN (SELECT key FROM imports)) "
             "SELECT key, id, arguments, source FROM together WHERE key IN "
             "(SELECT key FROM together GROUP BY key HAVING count(*) > 1) ORDER BY key, arguments"
         )
-        found = self._kb.query(selection, (name, int(arity)))
+        found = self._kb.query(selection, (name, int(arity), indicator))
         for _, group in groupby(found, lambda row: row[0]):
             entries = [(identity, rows.VALUES.decode(cells), source) for _, identity, cells, source in group]
             results = [arguments[-1] for _, arguments, _ in entries]
@@ -734,64 +515,60 @@ class _TemporaryFacts:
             yield FactsInConflict(arriving, text, claimed)
 
     def _index(self) -> None:
-        self._kb.query("CREATE INDEX IF NOT EXISTS temp.imported_by_id ON imported (id)")
+        self._flush()
+        self._kb.query("CREATE INDEX IF NOT EXISTS temp.staged_by_id ON staged (id)")
 
     def withdraw(self, identities: Iterable[str]) -> list[tuple[int, str]]:
         """Remove facts, and return the lines of their rows and their indicators."""
         self._index()
         withdrawn = []
         for identity in identities:
-            selection = "SELECT line, predicate, arguments FROM temp.imported_facts WHERE id = ? ORDER BY line"
-            for line, predicate, arguments in self._kb.query(selection, (identity,)):
-                withdrawn.append((line, f"{predicate}/{len(rows.VALUES.decode(arguments))}"))
-            self._kb.query("DELETE FROM temp.imported WHERE id = ?", (identity,))
+            withdrawn += self._kb.query("SELECT line, indicator FROM temp.staged_facts WHERE id = ?", (identity,))
+            self._kb.query("DELETE FROM temp.staged WHERE id = ?", (identity,))
+        self._count -= len(withdrawn)
         return sorted(withdrawn)
 
-    def store(self, renamed: bool) -> _Stored:
-        """Copy the facts, in the order of the file. `renamed`: their values got canonical names."""
+    def store(self, renamed: bool) -> tuple[int, dict[str, int], list[tuple[int, str]]]:
+        """Copy the facts, in the order of the file. `renamed`: their values got canonical names.
+
+        Returns the number of distinct facts, how many of them were known before by their source, and line and indicator
+        of each fact that repeats an earlier one.
+        """
+        self._flush()
         query = self._kb.query
-        ((count,),) = query("SELECT count(*) FROM temp.imported")
         known: dict[str, int] = {}
         if query("SELECT 1 FROM facts LIMIT 1"):
             known = dict(
                 query(
-                    "SELECT f.source, count(*) FROM (SELECT DISTINCT id FROM temp.imported) AS i "
-                    "JOIN facts AS f ON f.id = i.id GROUP BY f.source"
+                    "SELECT f.source, count(*) FROM (SELECT DISTINCT id FROM temp.staged) AS staged "
+                    "JOIN facts AS f ON f.id = staged.id GROUP BY f.source"
                 )
             )
-        before = self._kb.database.conn.total_changes
         with self._without_renumbering():
-            if len(self._kinds) == 1 and not renamed:
-                kind = query("SELECT predicate, types FROM temp.imported_kinds")
-                query(_insertion(one_kind=True), kind[0])
-            else:
-                query(_insertion(one_kind=False))
-        # In a knowledge base without facts each distinct fact is a change.
-        read = self._kb.database.conn.total_changes - before
+            read = self._kb.write(FACTS.insert(OnConflict.BEST, "temp.staged_facts"), [()])
         # Withdrawn facts that are given again stand again. Without any, the list of identities is never sorted.
         if query("SELECT 1 FROM withdrawals WHERE restored IS NULL LIMIT 1"):
             query(
                 "UPDATE withdrawals SET restored = strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') "
-                "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.imported)"
+                "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.staged)"
             )
         if known or renamed:  # a fact that has several spellings in the file may change more than once
-            ((read,),) = query("SELECT count(DISTINCT id) FROM temp.imported")
-        repeats: Iterable[tuple[int, str]] = ()
-        if count > read:
+            ((read,),) = query("SELECT count(DISTINCT id) FROM temp.staged")
+        repeats: list[tuple[int, str]] = []
+        if self._count > read:
             # Of equal facts the first row is the fact, and the others repeat it.
             repeats = query(
-                "SELECT line, predicate || '/' || json_array_length(arguments) FROM temp.imported_facts "
-                "WHERE ref NOT IN (SELECT min(rowid) FROM temp.imported GROUP BY id) ORDER BY ref"
+                "SELECT line, indicator FROM temp.staged_facts "
+                "WHERE rowid NOT IN (SELECT min(rowid) FROM temp.staged GROUP BY id) ORDER BY rowid"
             )
-        given, by_model = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
-        return _Stored(read, given, by_model, tuple(repeats))
+        return read, known, repeats
 
     @contextmanager
     def _without_renumbering(self) -> Iterator[None]:
         """Leave out the trigger for facts with a number given up before, if no fact was ever numbered for `derive`.
 
-        Else it is evaluated for each row, to no effect, in a tenth of the time of an insertion. The transaction of the
-        import brings it back whatever happens.
+        Else it takes a quarter of the time of an insertion, to no effect. The transaction of the import brings it back
+        whatever happens.
         """
         selection = "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name = 'fact_numbered_again'"
         triggers = [] if self._kb.query("SELECT 1 FROM relation_state LIMIT 1") else self._kb.query(selection)
@@ -802,58 +579,7 @@ class _TemporaryFacts:
             self._kb.query(sql)
 
     def drop(self) -> None:
-        self._kb.query("DROP VIEW IF EXISTS temp.imported_facts")
-        for table in ("imported", "imported_kinds", "imported_bases"):
+        """Remove the temporary tables."""
+        self._kb.query("DROP VIEW IF EXISTS temp.staged_facts")
+        for table in ("staged", "staged_kinds"):
             self._kb.query(f"DROP TABLE IF EXISTS temp.{table}")
-
-
-def _insertion(one_kind: bool) -> str:
-    """The SQL that stores facts, with the temporary table in the place of parameters.
-
-    `one_kind`: predicate and types are parameters, which saves the joins of the view, and no fact has a basis.
-    """
-    # The SQL of `add` with its list of values replaced, so that columns and treatment of conflicts are the same.
-    sql = rows.FACTS.insert(OnConflict.BEST)
-    # Matches `(id, predicate, ...) VALUES (?, ?, ...)`.
-    found = re.search(r"\(([\w, ]+)\) VALUES \([?, ]+\)", sql)
-    if found is None:
-        raise AssertionError(f"no list of values in {sql}")
-    names = found[1].split(", ")
-    constants = {"source": f"'{Source.GIVEN.value}'"}
-    constants.update({name: name for name in _STAGED})
-    origin = "temp.imported_facts WHERE true ORDER BY ref"
-    if one_kind:
-        constants.update(predicate="?1", types="?2", basis="NULL")
-        origin = "temp.imported WHERE true ORDER BY rowid"
-    selected = ", ".join(constants.get(name, "NULL") for name in names)
-    selection = f"({found[1]}) SELECT {selected} FROM {origin}"  # noqa: S608  ours
-    return sql.replace(found[0], selection, 1)
-
-
-def _checked_types(types: object, indicator: str) -> tuple[str, ...]:
-    """Checked argument types: either none, or one for each argument. Raises ValueError."""
-    if not isinstance(types, list | tuple) or not all(isinstance(data_type, str) for data_type in types):
-        raise ValueError(f"the types of {indicator} are not a list of texts; leave them out")
-    if types and len(types) != int(indicator.rpartition("/")[2]):
-        raise ValueError(f"{indicator} has {counted(len(types), 'type')}; give one for each argument, or none")
-    for data_type in types:
-        if reason := values.refusal(data_type):
-            raise ValueError(f"a type of {indicator}: {reason}")
-    return tuple(types)
-
-
-def name_of(indicator: str) -> str:
-    """The name of `name/arity`."""
-    return indicator.rpartition("/")[0]
-
-
-def some(names: Iterable[str], most: int = 5) -> str:
-    """The first few names, for a message."""
-    listed = list(names)
-    return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
-
-
-def short(item: object) -> str:
-    """The item as Python writes it, cut to 40 characters."""
-    text = repr(item)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -18,10 +18,10 @@ from hapax.grammar.terms import MAXIMUM_POWER, Value
 from hapax.kb import values
 from hapax.kb.records import canonical_text, content_id
 from hapax.kb.rows import OTHER_CONTENT, RESTORE
-from hapax.kb.symbols import NumberExtent, Symbols, canonical, extent_of
+from hapax.kb.symbols import Symbols, canonical
 
-MOST_ARGUMENTS = 100
-"""Most arguments of a fact in a relation: SQLite limits columns of tables and indexes, and the depth of SQL."""
+MOST_ARGUMENTS = 900
+"""Most arguments of a fact in a relation: SQLite limits the columns of a table, and the depth of a condition."""
 
 # So few facts fit into the processor's cache and leave little garbage for Python to collect.
 _FACTS_PER_BATCH = 2_000
@@ -85,11 +85,10 @@ def insert_columns(connection: sqlite3.Connection, table: str, columns: Sequence
 
 
 class _Load:
-    """Temporary tables of facts by indicator, with the numbers that occur in each."""
+    """Temporary tables of facts by indicator."""
 
     def __init__(self, connection: sqlite3.Connection, symbols: Symbols) -> None:
         self._conn, self._symbols = connection, symbols
-        self._extents: dict[str, NumberExtent] = {}
         self._shadowed: set[str] = set()
         self._tables: dict[str, str] = {}
 
@@ -116,9 +115,7 @@ class _Load:
             # Most columns are all text; comparing the set of types skips them fastest.
             if {*map(type, column)} == {str}:
                 continue
-            numbers = [cell for cell in column if not isinstance(cell, str)]
-            self._extents[indicator] = self._extents.get(indicator, NumberExtent()) | extent_of(*set(numbers))
-            if any(isinstance(number, Decimal) and str(canonical(number)) != str(number) for number in numbers):
+            if any(isinstance(cell, Decimal) and str(canonical(cell)) != str(cell) for cell in column):
                 self._shadowed.add(indicator)
 
     def _table(self, indicator: str) -> str:
@@ -140,12 +137,8 @@ class _Load:
                 f"ON CONFLICT ({key}) DO UPDATE SET ref = max(ref, excluded.ref)"
             )
             self._conn.execute(f"DROP TABLE {loaded}")
-            extent = self._extents.get(indicator, NumberExtent())
-            self._conn.execute(
-                "UPDATE relations SET largest = max(largest, ?), inexact = inexact OR ?, shadowed = shadowed OR ? "
-                "WHERE indicator = ?",
-                (extent.largest, extent.inexact, indicator in self._shadowed, indicator),
-            )
+            if indicator in self._shadowed:
+                self._conn.execute("UPDATE relations SET shadowed = 1 WHERE indicator = ?", (indicator,))
 
 
 def columns_of(indicator: str) -> tuple[str, ...]:

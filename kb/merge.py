@@ -16,9 +16,10 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb import rows, values
 from hapax.kb.connection import reading_uri, sweep, translated
-from hapax.kb.records import FactRecord
+from hapax.kb.records import PREDICATES, RECORD_TABLES, TABLES, FactRecord
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import INDEX_PROOFS, INDEX_REVISABLE, KnowledgeBase
+from hapax.kb.verification import changed_rows
 
 # Characters of a verdict that a conflict quotes.
 _SHOWN = 200
@@ -61,9 +62,9 @@ def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
         # An upsert's row count does not tell new rows from replaced ones, so the new ones are counted apart.
         before = kb.row_counts()
         changed = {}
-        for table in rows.TABLES:
+        for table in TABLES:
             insert = table.insert(OnConflict.BEST, f"other.{table.name}")
-            changed[table.name] = kb.database.conn.execute(insert).rowcount
+            changed[table.name] = kb.connection.execute(insert).rowcount
         added = {name: count - before[name] for name, count in kb.row_counts().items()}
         _settle_withdrawals(kb)
         replaced = {name: changed[name] - added[name] for name in changed}
@@ -88,30 +89,27 @@ def _settle_withdrawals(kb: KnowledgeBase) -> None:
 
 def _check(path: Path) -> None:
     """Raise HapaxError unless Hapax could have written every row, so that no damaged row gets into this file."""
-    with KnowledgeBase(path, read_only=True) as source, translated(str(path)):
-        for table in rows.RECORD_TABLES:
-            for row in source.database.conn.execute(table.select):
-                try:
-                    table.check(row)
-                except HapaxError as error:
-                    raise HapaxError(f"{path}: {error}") from error
+    with KnowledgeBase(path, read_only=True) as source:
+        for table in RECORD_TABLES:
+            for damage in changed_rows(source, table):
+                raise HapaxError(f"{path}: {damage.reason}")
 
 
 @contextmanager
 def _attached(kb: KnowledgeBase, path: Path) -> Iterator[None]:
     """Attach the file for reading, under the schema name `other`."""
     with translated(str(path)):
-        kb.database.conn.execute("ATTACH DATABASE ? AS other", [reading_uri(path)])
+        kb.connection.execute("ATTACH DATABASE ? AS other", [reading_uri(path)])
     try:
         yield
     finally:
-        kb.database.conn.execute("DETACH DATABASE other")
+        kb.connection.execute("DETACH DATABASE other")
         sweep(path)
 
 
 def _disagreements(kb: KnowledgeBase) -> Iterator[Conflict]:
     """Rows with one identity that differ in their table's `disagreement` column."""
-    for table in rows.TABLES:
+    for table in TABLES:
         column = table.disagreement
         if column is None:
             continue
@@ -124,7 +122,7 @@ def _disagreements(kb: KnowledgeBase) -> Iterator[Conflict]:
             f"FROM main.{table.name} AS here JOIN other.{table.name} AS there "
             f"USING ({table.key[0]}) WHERE {differs} ORDER BY here.{table.key[0]}"
         )
-        for identity, *verdicts in kb.database.conn.execute(sql):
+        for identity, *verdicts in kb.connection.execute(sql):
             yield Conflict(table.name, identity, tuple(sorted(verdicts)))
 
 
@@ -137,14 +135,14 @@ def _rejected(kb: KnowledgeBase) -> Iterator[Conflict]:
             WHERE NOT decision.accepted AND fact.id NOT IN (SELECT id FROM {judge}.facts)
             GROUP BY fact.id ORDER BY fact.id
         """  # noqa: S608 - the schema names are ours
-        for predicate, arguments, reason in kb.database.conn.execute(sql):
+        for predicate, arguments, reason in kb.connection.execute(sql):
             yield Conflict("rejected", f"{predicate}({arguments[1:-1][:_SHOWN]})", ("held", f"rejected: {reason}"))
 
 
 def _functional_conflicts(kb: KnowledgeBase) -> tuple[Conflict, ...]:
     """Functional predicates with more than one value for the same other arguments."""
     groups: dict[tuple[str, tuple[Value, ...]], list[FactRecord]] = {}
-    for predicate in kb.predicates():
+    for predicate in kb.select(PREDICATES):
         if predicate.kind == "functional":
             for fact in kb.facts(predicate.indicator):
                 groups.setdefault((fact.predicate, fact.arguments[:-1]), []).append(fact)

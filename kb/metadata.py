@@ -27,7 +27,6 @@ DESCRIPTIONS = {
     "constants": TableDescription("Values that have data types.", (), "constant"),
     "type_facts": TableDescription("Data types of values.", ("data_type",)),
     "questions": TableDescription("Questions for values that models were asked.", ("data_type",), "patterns"),
-    "question_patterns": TableDescription("The predicates of each question.", ("predicate",)),
     "calls": TableDescription("Requests to models and their answers.", ("role", "model"), "", "created"),
     "attempts": TableDescription("Requests that left for servers.", ("role", "model", "outcome"), "", "started"),
     "candidates": TableDescription("Values that models proposed.", ("rejected_by_parser",), "value"),

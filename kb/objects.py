@@ -13,8 +13,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 
-from sqlite_utils import Database, Migrations
-
 from hapax.kb import schema
 
 # Tables that SQLite itself makes, for AUTOINCREMENT and ANALYZE.
@@ -73,18 +71,6 @@ class StrangeObject:
         return bool(self.reason) and not self.is_gone and self.object.kind != "view"
 
 
-def empty_contents() -> bytes:
-    """The bytes of a database without rows, after all migrations."""
-    return _contents(schema.migrations)
-
-
-@cache
-def _contents(migrations: Migrations) -> bytes:
-    with closing(Database(memory=True, recursive_triggers=False, execute_plugins=False, strict=True)) as database:
-        migrations.apply(database)
-        return database.conn.serialize()
-
-
 def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | None = None) -> list[StrangeObject]:
     """The objects that Hapax did not make, has made otherwise, or that are gone, of a file of this version.
 
@@ -103,7 +89,7 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
 
 
 def foreign_triggers(connection: sqlite3.Connection) -> list[SchemaObject]:
-    """The triggers that no version of Hapax made, also in a file that is not brought up to date yet."""
+    """The triggers that Hapax did not make, also in a file that is not migrated yet."""
     return [entry for entry in _objects(connection) if entry.kind == "trigger" and entry.sql not in schema.TRIGGERS]
 
 
@@ -129,15 +115,11 @@ def _objects(connection: sqlite3.Connection) -> Iterator[SchemaObject]:
             yield SchemaObject(str(kind), str(name), str(table), str(sql))
 
 
+@cache
 def _made_once() -> Mapping[tuple[str, str], SchemaObject]:
     """The objects that every file of this version has, by kind and name."""
-    return _objects_of(empty_contents())
-
-
-@cache
-def _objects_of(contents: bytes) -> Mapping[tuple[str, str], SchemaObject]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(contents)
+        schema.create(connection)
         return {(entry.kind, entry.name): entry for entry in _objects(connection)}
 
 

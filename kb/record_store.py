@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy
 from hapax.kb import connection, values
-from hapax.kb.connection import AppliedMigrations, open_database, sweep, translated
+from hapax.kb.arithmetic import ExactArithmetic
+from hapax.kb.connection import open_database, sweep, translated
 from hapax.kb.rows import OnConflict, TableSchema
+from hapax.kb.symbols import Symbols
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 R = TypeVar("R")
 
@@ -32,10 +38,8 @@ class RecordStore:
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path) if path is not None else None
-        self.migrated = AppliedMigrations()
-        """The migrations that opening the file has applied."""
-        self.database = open_database(self.path, read_only, self.migrated)
-        self._read_only = read_only
+        self.connection, self.is_migrated = open_database(self.path, read_only)
+        self.is_read_only = read_only
         self.unreadable: dict[str, None] | None = None
         """Faults of rows that were left out, each once; None: the first such row is an error."""
         self._identity = connection.identity(self.path) if self.path and not read_only else None
@@ -51,15 +55,29 @@ class RecordStore:
         """Name of this database in messages."""
         return str(self.path) if self.path else "the knowledge base in memory"
 
+    @cached_property
+    def symbols(self) -> Symbols:
+        """The constants and their tags."""
+        return Symbols(self.connection)
+
+    @cached_property
+    def arithmetic(self) -> ExactArithmetic:
+        """The functions with which SQL on this connection calculates."""
+        return ExactArithmetic(self.symbols)
+
     @property
-    def is_read_only(self) -> bool:
-        return self._read_only
+    def database(self) -> Database:
+        """The file for sqlite-utils, which describes and changes tables of any program."""
+        # Only here: it imports pandas, which takes longer than a command.
+        from sqlite_utils import Database
+
+        return Database(self.connection, recursive_triggers=False, execute_plugins=False)
 
     def close(self) -> None:
         """Close the file, and remove its -wal and -shm files unless another process uses them."""
-        self.database.close()
+        self.connection.close()
         # SQLite removes the files when the last writer closes, but a reader may not.
-        if self._read_only and self.path is not None:
+        if self.is_read_only and self.path is not None:
             sweep(self.path)
 
     @contextmanager
@@ -71,36 +89,45 @@ class RecordStore:
         written is then in a copy, which the message names.
         """
         with translated(self.place):
-            if self.database.conn.in_transaction:
+            is_inner = self.connection.in_transaction
+            if is_inner:
                 # A savepoint, as SQLite does not nest transactions; the outer one commits.
-                with self.database.atomic():
-                    yield
-                return
-            # Begun deferred, a write after a read fails at once if another process wrote in between, in spite
-            # of the timeout.
-            connection.begin(self.database.conn, seconds)
+                self.connection.execute("SAVEPOINT part")
+            else:
+                # Begun deferred, a write after a read fails at once if another process wrote in between, in spite
+                # of the timeout.
+                connection.begin(self.connection, seconds)
             try:
                 yield
-                self.database.conn.execute("COMMIT")
+                self.connection.execute("RELEASE part" if is_inner else "COMMIT")
             except BaseException:
-                self.database.rollback()
+                self.symbols.forget()
+                if is_inner and self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK TO part")
+                    self.connection.execute("RELEASE part")
+                else:
+                    self.connection.rollback()
                 raise
-            # After the commit: a file may be moved at any time, and its copy then has these writes, too.
-            self._check_place()
+            if not is_inner:
+                # After the commit: a file may be moved at any time, and its copy then has these writes, too.
+                self._check_place()
 
     def _check_place(self) -> None:
         """Raise HapaxError if the path no longer names the file that is open."""
         if self.path is None or self._identity is None or connection.identity(self.path) == self._identity:
             return
-        copy = connection.rescued(self.database.conn, self.path)
+        copy = connection.rescued(self.connection, self.path)
         raise FileMoved(
             f"{self.path}: the file was renamed, deleted or replaced while it was being written, so nothing more is "
             f"asked or stored. Everything stored so far is in {copy}.",
             Remedy("Rename it to {}, and run the same {} again.", self.path.name, CALL),
         )
 
-    def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict = OnConflict.KEEP) -> int:
-        """Write records in one transaction; returns the number of new or changed rows of the main table."""
+    def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict | None = None) -> int:
+        """Write records in one transaction; returns the number of new or changed rows of the main table.
+
+        `on_conflict`: what happens to those whose key exists; None: what the table says.
+        """
         records = list(records)
         if not records:
             return 0
@@ -108,7 +135,7 @@ class RecordStore:
         with self.transaction():
             for part in table.tables:
                 rows = [part.row(record) for record in records]
-                changed.append(self.write(part.insert(on_conflict), rows))
+                changed.append(self.write(part.insert(on_conflict or table.on_conflict), rows))
         return changed[0]
 
     def select(self, table: TableSchema[R], condition: str = "", parameters: Sequence[object] = ()) -> list[R]:
@@ -158,9 +185,9 @@ class RecordStore:
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a SELECT of ours."""
         with translated(self.place):
-            return self.database.conn.execute(sql, tuple(parameters)).fetchall()
+            return self.connection.execute(sql, tuple(parameters)).fetchall()
 
     def write(self, sql: str, parameters: Sequence[Sequence[object]]) -> int:
         """Execute a statement of ours once for each set of parameters; returns the number of changed rows."""
         with translated(self.place):
-            return self.database.conn.executemany(sql, parameters).rowcount
+            return self.connection.executemany(sql, parameters).rowcount

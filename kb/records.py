@@ -1,4 +1,4 @@
-"""Frozen records of the knowledge base, with identities derived from their content.
+"""Frozen records of the knowledge base, each with its table, and with identities derived from their content.
 
 An identity is a hash of the content alone, so that knowledge bases from two machines merge without renumbering.
 """
@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from itertools import chain
+from typing import Annotated, Any
 
 from hapax.grammar.rules import PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import StatementText
-from hapax.kb import system
+from hapax.kb import system, values
+from hapax.kb.rows import Bindings, Codec, Json, OnConflict, Probability, Score, TableSchema, Tree, text_cell
 from hapax.kb.values import writer
 
 
@@ -77,6 +79,22 @@ class AtomPattern:
     arguments: tuple[Value | None, ...]
 
 
+def _encode_patterns(patterns: tuple[AtomPattern, ...]) -> str:
+    cells = [f"[{values.encode_value(p.predicate)},{values.encode_values(p.arguments)}]" for p in patterns]
+    return f"[{','.join(cells)}]"
+
+
+def _decode_patterns(cell: str) -> tuple[AtomPattern, ...]:
+    patterns = []
+    for predicate, items in values.load_list(cell):
+        arguments = tuple(None if item is None else values.plain_value(item) for item in items)
+        patterns.append(AtomPattern(text_cell(predicate), arguments))
+    return tuple(patterns)
+
+
+PATTERNS = Codec(_encode_patterns, _decode_patterns)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Which values of `data_type` make every pattern true? Asked once for all beams, distributions, rules and runs.
@@ -84,7 +102,7 @@ class Question:
     By default a question has one pattern; `--compat` joins more, as LINK does. `functional`: there is one right value.
     """
 
-    patterns: tuple[AtomPattern, ...]
+    patterns: Annotated[tuple[AtomPattern, ...], PATTERNS]
     data_type: str
     functional: bool = False
 
@@ -104,6 +122,27 @@ class QuestionState:
     exhausted: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionRow(Question):
+    """A question with its state."""
+
+    calls: int = 0
+    calls_without_acceptance: int = 0
+    exhausted: bool = False
+
+    @property
+    def question(self) -> Question:
+        return Question(self.patterns, self.data_type, self.functional)
+
+    @property
+    def state(self) -> QuestionState:
+        return QuestionState(self.calls, self.calls_without_acceptance, self.exhausted)
+
+
+# The state after more calls is the later one.
+QUESTIONS = TableSchema.of("questions", QuestionRow, preferred=("calls", "exhausted"))
+
+
 NO_USABLE_REPLY = "no usable reply: "
 """Begins the field `refused` of a response if no attempt of the request brought an answer; the reason follows."""
 
@@ -119,17 +158,23 @@ class CallRecord:
     request_id: str
     role: str
     model: str
-    request: Mapping[str, Any]
-    response: Mapping[str, Any]
+    request: Json
+    response: Json
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: float | None = None
+    cost: Score | None = None
     """In the currency of the price table; None if the price is unknown."""
     created: str = ""
 
     @property
     def is_unusable(self) -> bool:
         return str(self.response.get("refused", "")).startswith(NO_USABLE_REPLY)
+
+
+# The first answer stays, as in `KnowledgeBase.record_calls`.
+CALLS = TableSchema.of(
+    "calls", CallRecord, ("request_id",), preferred=("-created",), disagreement="response", on_conflict=OnConflict.KEEP
+)
 
 
 class Outcome(StrEnum):
@@ -168,7 +213,11 @@ class AttemptRecord:
     outcome: Outcome | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: float | None = None
+    cost: Score | None = None
+
+
+# A row without an outcome loses.
+ATTEMPTS = TableSchema.of("attempts", AttemptRecord, preferred=("finished",), indexes=("model",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +241,15 @@ class Candidate:
         return content_id("candidate", self.question_id, self.value, self.raw if self.rejected_by_parser else "")
 
 
+CANDIDATES = TableSchema.of(
+    "candidates",
+    Candidate,
+    references={"question_id": "questions.id", "call_id": "calls.request_id"},
+    indexes=("question_id",),
+    on_conflict=OnConflict.KEEP,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """A model's score of a text. `measure` is `probability`, `type_probability` or `log_likelihood`.
@@ -202,7 +260,7 @@ class Assessment:
     text: str
     measure: str
     model: str
-    score: float
+    score: Score
     token_count: int = 0
     call_id: str | None = None
     basis: str | None = None
@@ -211,6 +269,15 @@ class Assessment:
     @property
     def id(self) -> str:
         return content_id("assessment", self.text, self.measure, self.model)
+
+
+ASSESSMENTS = TableSchema.of(
+    "assessments",
+    Assessment,
+    disagreement="score",
+    references={"call_id": "calls.request_id"},
+    on_conflict=OnConflict.KEEP,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +291,7 @@ class Decision:
     gate: str
     subject: str
     accepted: bool
-    score: float | None
+    score: Score | None
     threshold: float | None
     reason: str
     rule: str | None = None
@@ -239,6 +306,15 @@ class Decision:
         return content_id(
             "decision", self.run_id, self.gate, self.subject, self.rule, self.distribution, self.step, self.accepted
         )
+
+
+DECISIONS = TableSchema.of(
+    "decisions",
+    Decision,
+    references={"run_id": "runs.id", "rule": "rules.name"},
+    indexes=("subject", "run_id, gate"),
+    on_conflict=OnConflict.KEEP,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +339,7 @@ class FactRecord:
     arguments: tuple[Value, ...]
     types: tuple[str, ...]
     source: Source
-    probability: float | None = None
+    probability: Probability | None = None
     candidate_id: str | None = None
     run_id: str | None = None
     basis: str | None = None
@@ -274,13 +350,41 @@ class FactRecord:
         return content_id("fact", self.predicate, list(self.arguments))
 
 
+FACTS = TableSchema.of(
+    "facts",
+    FactRecord,
+    preferred=("-source", "probability", "types", "candidate_id", "-run_id"),  # "given" < "model"
+    references={"candidate_id": "candidates.id", "run_id": "runs.id"},
+    # Few facts of an import have a candidate.
+    indexes=("predicate", "candidate_id WHERE candidate_id IS NOT NULL"),
+    on_conflict=OnConflict.BEST,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TypeFact:
     """A constant accepted as a value of a data type. `probability` is the critic's; None if the user gave the type."""
 
     constant: Value
     data_type: str
-    probability: float | None = None
+    probability: Probability | None = None
+
+    @property
+    def constant_id(self) -> str:
+        """Key of the constant, which has one row however many types it has."""
+        return content_id("constant", self.constant)
+
+
+CONSTANTS = TableSchema.of("constants", TypeFact, ("constant_id",), only=("constant",))
+TYPE_FACTS = TableSchema.of(
+    "type_facts",
+    TypeFact,
+    ("constant_id", "data_type"),
+    side=CONSTANTS,
+    references={"constant_id": "constants.constant_id"},
+    indexes=("data_type",),
+    on_conflict=OnConflict.BEST,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +396,10 @@ class ProfileRecord:
 
     model: str
     profile: str
-    scores: Mapping[str, int]
+    scores: Json
+
+
+MODEL_PROFILES = TableSchema.of("model_profiles", ProfileRecord, ("model",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +417,9 @@ class RuleRecord:
         return cls(rule.name, str(rule), rule.domain, rule.principle, rule.polarity)
 
 
+RULES = TableSchema.of("rules", RuleRecord, ("name",), disagreement="text")
+
+
 @dataclass(frozen=True, slots=True)
 class RuleTextRecord:
     """A rule file that was last used on the knowledge base. `command`: the one that stored it.
@@ -324,6 +434,11 @@ class RuleTextRecord:
     @property
     def checksum(self) -> str:
         return content_id("rule text", self.text)
+
+
+RULE_TEXTS = TableSchema.of(
+    "rule_texts", RuleTextRecord, ("name",), also=("checksum",), disagreement="text", on_conflict=OnConflict.KEEP
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +469,9 @@ class PredicateRecord:
         )
 
 
+PREDICATES = TableSchema.of("predicates", PredicateRecord, ("indicator",), disagreement="kind")
+
+
 @dataclass(frozen=True, slots=True)
 class VoteRecord:
     """An annotator's answer to a question about a statement. A second answer of the same voter replaces it.
@@ -372,24 +490,30 @@ class VoteRecord:
         return content_id("vote", self.statement_id, self.question, self.voter)
 
 
+VOTES = TableSchema.of("votes", VoteRecord, disagreement="answer", indexes=("statement_id",))
+
+
 @dataclass(frozen=True, slots=True)
 class StatementRecord:
     """A premise and a conclusion in words, with their substitution and proof (a JSON tree).
 
-    `substitution`: names of variables with their values. `ranking_text`: all literals in words, those that the sentence
-    leaves out included.
+    `substitution`: names of variables with their values.
     """
 
     rule: str
     distribution: Distribution
     run_id: str
-    substitution: tuple[tuple[str, Value], ...]
+    substitution: Bindings
     premise: str
     conclusion: str
-    ranking_text: str
-    proof: Mapping[str, Any]
-    log_likelihood: float | None = None
+    proof: Tree
+    log_likelihood: Score | None = None
     """Mean token log-likelihood of the statement under the evaluator, in nats."""
+
+    @property
+    def key(self) -> str:
+        """Key of the row: a statement has one for each run and distribution that derived it."""
+        return content_id("derivation", self.id, self.run_id, self.distribution)
 
     @property
     def id(self) -> str:
@@ -398,6 +522,28 @@ class StatementRecord:
     @property
     def text(self) -> str:
         return StatementText(self.premise, self.conclusion).sentence
+
+
+PROOFS = TableSchema.of("proofs", StatementRecord, ("key",), only=("proof",), references={"key": "statements.key"})
+STATEMENTS = TableSchema.of(
+    "statements",
+    StatementRecord,
+    ("key",),
+    also=("id",),
+    side=PROOFS,
+    preferred=("log_likelihood",),
+    references={"rule": "rules.name", "run_id": "runs.id"},
+    # Pages list a million statements by likelihood, end and sentence without reading all of them.
+    indexes=(
+        "id",
+        "run_id, rule",
+        "rule",
+        "log_likelihood",
+        "rule, log_likelihood",
+        "distribution, log_likelihood",
+        "premise",
+    ),
+)
 
 
 def statement_id(rule: str, substitution: Iterable[tuple[str, Value]]) -> str:
@@ -432,12 +578,15 @@ class DenialRecord:
 
     predicate: str
     arguments: tuple[Value, ...]
-    probability: float
+    probability: Probability
     run_id: str | None = None
 
     @property
     def id(self) -> str:
         return content_id("denial", self.predicate, list(self.arguments))
+
+
+DENIALS = TableSchema.of("denials", DenialRecord, indexes=("predicate",), on_conflict=OnConflict.KEEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,57 +607,36 @@ class ConflictRecord:
         return content_id("conflict", self.declaration, list(self.facts), self.run_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawal:
+CONFLICTS = TableSchema.of("conflicts", ConflictRecord, indexes=("run_id",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal(FactRecord):
     """A fact that no longer stands, as it was stored, with the reason, the author and the times (ISO 8601, UTC).
 
     `author`: `user`, the name of a gate, `calibration` or `another program`. A search never brings back what the user
     withdrew. `restored`: when the fact came back; None while it is withdrawn.
     """
 
-    predicate: str
-    arguments: tuple[Value, ...]
-    types: tuple[str, ...]
-    source: Source
     reason: str
     author: str
     withdrawn: str
-    probability: float | None = None
-    candidate_id: str | None = None
-    run_id: str | None = None
-    basis: str | None = None
     restored: str | None = None
 
     @classmethod
     def of(cls, fact: FactRecord, reason: str, author: str, withdrawn: str) -> Withdrawal:
         """The withdrawal of a fact at a time."""
-        return cls(
-            fact.predicate,
-            fact.arguments,
-            fact.types,
-            fact.source,
-            reason,
-            author,
-            withdrawn,
-            fact.probability,
-            fact.candidate_id,
-            fact.run_id,
-            fact.basis,
-        )
+        stored = {name: getattr(fact, name) for name in FACTS.columns}
+        return cls(**stored, reason=reason, author=author, withdrawn=withdrawn)
+
+    @property
+    def fact_id(self) -> str:
+        return self.id
 
     @property
     def fact(self) -> FactRecord:
         """The fact as it was stored."""
-        return FactRecord(
-            self.predicate,
-            self.arguments,
-            self.types,
-            self.source,
-            self.probability,
-            self.candidate_id,
-            self.run_id,
-            self.basis,
-        )
+        return FactRecord(**{name: getattr(self, name) for name in FACTS.columns})
 
     @property
     def atom(self) -> str:
@@ -518,7 +646,7 @@ class Withdrawal:
     def to_json(self) -> dict[str, str]:
         """Id and atom of the fact, author, time and reason."""
         return {
-            "fact": self.fact.id,
+            "fact": self.id,
             "atom": self.atom,
             "author": self.author,
             "withdrawn": self.withdrawn,
@@ -530,6 +658,17 @@ class Withdrawal:
         """Author, time and reason in words."""
         by = "the user" if self.author == USER else self.author
         return f"withdrawn by {by} on {self.withdrawn[:19].replace('T', ' ')} UTC: {self.reason}"
+
+
+# A withdrawal that either file undid is undone.
+WITHDRAWALS = TableSchema.of(
+    "withdrawals",
+    Withdrawal,
+    ("fact_id", "withdrawn"),
+    preferred=("restored",),
+    indexes=("predicate",),
+    on_conflict=OnConflict.KEEP,
+)
 
 
 USER = "user"
@@ -554,6 +693,9 @@ class FactLabel:
         return content_id("label", self.predicate, list(self.arguments), self.source)
 
 
+LABELS = TableSchema.of("fact_labels", FactLabel, also=("fact_id",), disagreement="is_true", indexes=("fact_id",))
+
+
 @dataclass(frozen=True, slots=True)
 class CalibrationRecord:
     """The worth of a critic's scores, learned from labelled facts. `critic`: NAME@REVISION.
@@ -565,16 +707,21 @@ class CalibrationRecord:
 
     critic: str
     method: str
-    parameters: Mapping[str, Any]
+    parameters: Json
     sample: tuple[str, ...]
     sources: tuple[str, ...]
-    metrics: Mapping[str, Any]
+    metrics: Json
     created: str
 
     @property
     def checksum(self) -> str:
         """Changes whenever a calibrated score may change."""
         return content_id("calibration", self.critic, self.method, self.parameters)
+
+
+CALIBRATIONS = TableSchema.of(
+    "calibrations", CalibrationRecord, ("critic",), also=("checksum",), preferred=("created",)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,15 +732,14 @@ class CertificateRecord:
     `threshold`: None if nothing is promised. `labels`, `false`, `bound`, `accepted`, `pool` as in `ThresholdChoice`.
     `sample`: hash of the labelled facts with their scores and labels. `shift`: AUC of telling labelled from other facts
     by their scores, 0.5 where they are alike. `after_run`: id of the last run that the knowledge base had when the
-    promise was tested; None for certificates of earlier versions, which were tested as their run first started.
-    `ends`: the group's values and labels by the end where they occur; None in earlier versions.
+    promise was tested. `ends`: the group's values and labels by the end where they occur.
     """
 
     fact_group: str
     precision: float
     confidence: float
     method: str
-    basis: Mapping[str, Any]
+    basis: Json
     threshold: float | None
     labels: int
     false: int
@@ -606,7 +752,7 @@ class CertificateRecord:
     created: str
     run_id: str = ""
     after_run: str | None = None
-    ends: Mapping[str, Any] | None = None
+    ends: Json | None = None
 
     @property
     def id(self) -> str:
@@ -622,6 +768,11 @@ class CertificateRecord:
         )
 
 
+CERTIFICATES = TableSchema.of(
+    "certificates", CertificateRecord, preferred=("created", "after_run", "ends"), indexes=("run_id",)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class JudgingDraw:
     """A draw of facts or statements for people to judge, in which some are more probable than others.
@@ -632,9 +783,12 @@ class JudgingDraw:
 
     kind: str
     salt: str
-    settings: Mapping[str, Any]
+    settings: Json
     reach: float
     created: str
+
+
+JUDGING_DRAWS = TableSchema.of("judging_draws", JudgingDraw, ("kind",), preferred=("created",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -643,9 +797,12 @@ class DrawnItem:
 
     salt: str
     item_id: str
-    score: float
+    score: Score
     weight: float
     draw: float
+
+
+DRAWN_ITEMS = TableSchema.of("drawn_items", DrawnItem, ("salt", "item_id"), on_conflict=OnConflict.KEEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -654,15 +811,46 @@ class RunRecord:
 
     id: str
     command: str
-    settings: Mapping[str, Any]
+    settings: Tree
     fingerprint: str
     started: str
     finished: str | None = None
     status: str = "running"
     """running, done, interrupted, budget or failed."""
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: Tree = field(default_factory=dict)
 
     @classmethod
     def now(cls, identity: str, command: str, settings: Mapping[str, Any]) -> RunRecord:
         """A run that starts now. Its id is its fingerprint, so the same invocation again continues it."""
         return cls(identity, command, settings, identity, system.now().isoformat(timespec="milliseconds"))
+
+
+RUNS = TableSchema.of("runs", RunRecord, preferred=("finished",), indexes=("fingerprint",))
+
+RECORD_TABLES: tuple[TableSchema[Any], ...] = (
+    RUNS,
+    RULES,
+    PREDICATES,
+    TYPE_FACTS,
+    QUESTIONS,
+    CALLS,
+    ATTEMPTS,
+    CANDIDATES,
+    ASSESSMENTS,
+    DECISIONS,
+    FACTS,
+    STATEMENTS,
+    VOTES,
+    MODEL_PROFILES,
+    RULE_TEXTS,
+    DENIALS,
+    CONFLICTS,
+    WITHDRAWALS,
+    LABELS,
+    CALIBRATIONS,
+    CERTIFICATES,
+    JUDGING_DRAWS,
+    DRAWN_ITEMS,
+)
+TABLES: tuple[TableSchema[Any], ...] = tuple(chain.from_iterable(entry.tables for entry in RECORD_TABLES))
+"""Every table of records, which merging, seals and `verify` read."""

@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Context, Decimal
-from itertools import islice
 from typing import Any
 
-from hapax.grammar.terms import Value
-from hapax.kb import rows, schema
+from hapax.kb import schema
 from hapax.kb.changes import TableChanges
 from hapax.kb.connection import obey_signals, stoppable, translated
-from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, insert_columns, is_sayable
-from hapax.kb.records import FactRecord
+from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, is_sayable
+from hapax.kb.records import FACTS, FactRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.symbols import EXACT, NumberExtent, Symbols, exact_extent, extent_of
 
 BATCH = 20_000
 """Rows in memory at a time."""
@@ -38,11 +34,10 @@ _MOST_CHANGED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class StoredDerivation:
-    """Stored result of a rule's last bulk derivation; `engine` is `sql` or `prolog`."""
+    """Stored result of a rule's last bulk derivation."""
 
     rule: str
     number: int
-    engine: str
     fingerprint: str
     statements: int = 0
     stale: int = 0
@@ -57,15 +52,13 @@ class Relations:
     """Relations of an open knowledge base. Call the methods that write inside one `kb.transaction()`."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
-        self._kb = kb
-        self._conn: sqlite3.Connection = kb.database.conn
-        self.symbols = Symbols(self._conn)
+        self.kb = kb
+        self._conn: sqlite3.Connection = kb.connection
+        self.symbols, self.arithmetic = kb.symbols, kb.arithmetic
         self._check_time: Callable[[], None] = lambda: None
         self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
-        self._exact: dict[int, int] = {}  # by decimal places, the last tag in their table of numbers
         self._changes: TableChanges | None = None
-        self._shrunk: set[str] = set()
-        """Indicators of the relations that have lost their largest number."""
+        self._denials: dict[str, str] = {}
 
     # -- relations of facts
 
@@ -104,10 +97,8 @@ class Relations:
         read += self._loader.load("rowid > ?", (seen,))
         if self._changes is not None:
             self._changes.collect()
-        else:
-            self._bound_numbers()
-            if read or changed:
-                self._mark_stale()
+        elif read or changed:
+            self._mark_stale()
         last = self._conn.execute("SELECT rowid, id FROM facts ORDER BY rowid DESC LIMIT 1").fetchone() or (0, "")
         self._conn.execute("DELETE FROM relation_state")
         self._conn.execute("INSERT INTO relation_state (ref, fact_id) VALUES (?, ?)", last)
@@ -150,17 +141,6 @@ class Relations:
     def settle(self, changes: TableChanges) -> None:
         """End the changes that `bring_up_to_date` made: the rows that are gone are deleted."""
         changes.settle()
-        self._bound_numbers()
-
-    def _bound_numbers(self) -> None:
-        """Find the largest tagged numbers of the relations that lost theirs. The tag of n is 2n + 1."""
-        for indicator in sorted(self._shrunk):
-            largest = 0
-            for column in columns_of(indicator):
-                sql = f"SELECT max(abs({column} >> 1)) FROM {self.relation(indicator)} WHERE {column} & 1"  # noqa: S608  ours
-                largest = max(largest, self._conn.execute(sql).fetchone()[0] or 0)
-            self._conn.execute("UPDATE relations SET largest = ? WHERE indicator = ?", (largest, indicator))
-        self._shrunk.clear()
 
     def _forget(self, ref: int, predicate: str, arguments: str) -> None:
         """Remove a deleted fact from its relation."""
@@ -171,8 +151,6 @@ class Relations:
             return
         number, shadowed = relation
         self._watch(indicator)
-        if 0 < extent_of(*cells).largest >= self.extent(indicator).largest:
-            self._shrunk.add(indicator)
         if shadowed:
             # Another fact may have the same arguments in other digits (2 and 2.0), so all are read again.
             self._conn.execute(f"DELETE FROM _relation_{number}")  # noqa: S608  our number
@@ -208,61 +186,29 @@ class Relations:
             self._conn.execute(schema.relation_table(found[0], columns_of(indicator)))
         return f"_relation_{found[0]}"
 
-    def extent(self, indicator: str) -> NumberExtent:
-        """Extent of the numbers in a predicate's facts."""
-        sql = "SELECT largest, inexact FROM relations WHERE indicator = ?"
-        found = self._conn.execute(sql, (indicator,)).fetchone()
-        return NumberExtent(found[0], bool(found[1])) if found else NumberExtent()
-
-    def exact_extent(self, indicators: Collection[str]) -> NumberExtent:
-        """Extent of the numbers, decimals included, in the facts of these predicates."""
-        found = NumberExtent()
-        for indicator in indicators:
-            found |= self.extent(indicator)
-        if not found.inexact:
-            return found
-        # Only those in the facts: the bounds, and with them the compiled SQL, depend on nothing else.
-        numbers = self.symbols.numbers()
-        known = self.wanted("number_tags", numbers)
-        used: set[int] = set()
-        for indicator in indicators:
-            if self.extent(indicator).inexact:
-                for column in columns_of(indicator):
-                    table = self.relation(indicator)
-                    sql = f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT ref FROM {known})"  # noqa: S608
-                    used.update(tag for (tag,) in self._conn.execute(sql))
-        return exact_extent([found.largest, *(numbers[tag] for tag in used)])
-
-    def exact_numbers(self, places: int) -> str:
-        """Temporary table of the numbers among the symbols by tag, times ten to the power of `places`.
-
-        SQL with such a table may call `decimal_tag`.
-        """
-        if not self._exact:
-            self.symbols.offer_decimals()
-        if places not in self._exact:
-            name = f"exact_numbers_{places}"
+    def denials(self, indicator: str) -> str:
+        """Temporary table of the atoms of a predicate that are known to be false."""
+        if indicator not in self._denials:
+            name = f"denied_{len(self._denials)}"
+            columns = columns_of(indicator)
             self._conn.execute(f"DROP TABLE IF EXISTS temp.{name}")
-            self._conn.execute(f"CREATE TEMP TABLE {name} (id INTEGER PRIMARY KEY, value INTEGER NOT NULL)")
-            self._exact[places] = 0
-        # A constant of a rule may have become a symbol since the table was filled.
-        filled, last = self._exact[places], self.symbols.last_tag
-        if filled != last:
-            self._add_numbers(places, self.symbols.numbers(after=filled if filled < last else 0))
-            self._exact[places] = last
-        return f"exact_numbers_{places}"
+            self._conn.execute(f"CREATE TEMP TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({', '.join(columns)}))")
+            denied = [self.symbols.tags(item.arguments) for item in self.kb.denials(indicator)]
+            marks = ", ".join("?" * len(columns))
+            self._conn.executemany(f"INSERT OR IGNORE INTO temp.{name} VALUES ({marks})", denied)  # noqa: S608  ours
+            self._denials[indicator] = f"temp.{name}"
+        return self._denials[indicator]
 
-    def _add_numbers(self, places: int, numbers: Mapping[int, int | Decimal]) -> None:
-        rows_ = ((tag, _scaled(number, places)) for tag, number in numbers.items())
-        sql = f"INSERT OR REPLACE INTO temp.exact_numbers_{places} VALUES (?, ?)"  # noqa: S608  ours
-        # Others are in no relation that a statement with this table reads.
-        self._conn.executemany(sql, ((tag, value) for tag, value in rows_ if value is not None))
-
-    def _store_numbers(self) -> None:
-        """Store the decimals that a statement has calculated."""
-        made = self.symbols.store_made()
-        for places in self._exact if made else ():
-            self._add_numbers(places, made)
+    def stored(self, indicator: str, *, indexed: bool) -> str | None:
+        """Table of a predicate's facts, if there is one; `indexed`: only one that is indexed by each argument."""
+        found = self._relation(indicator)
+        if found is None:
+            return None
+        last = len(columns_of(indicator))
+        sql = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?"
+        if indexed and last > 1 and not self._conn.execute(sql, (f"relation_{found[0]}_by_{last}",)).fetchone()[0]:
+            return None
+        return f"_relation_{found[0]}"
 
     def is_empty(self, table: str) -> bool:
         return self._conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608  our table
@@ -349,9 +295,7 @@ class Relations:
     def add_atoms(self, table: str, indicator: str, select: str) -> int:
         """Add the atoms of a SELECT that are missing; returns the number of new ones."""
         sql = f"INSERT OR IGNORE INTO {table} ({', '.join(columns_of(indicator))}) {select}"
-        count = self._conn.execute(sql).rowcount
-        self._store_numbers()
-        return count
+        return self.run(sql)
 
     def add_pairs(self, table: str, first: int, seconds: Collection[int]) -> None:
         """Add the missing pairs of one constant with each of the others."""
@@ -381,12 +325,12 @@ class Relations:
 
     def derivations(self) -> dict[str, StoredDerivation]:
         """Stored derivations by rule."""
-        sql = "SELECT rule, number, engine, fingerprint, statements, stale FROM derivations ORDER BY rowid"
-        with translated(self._kb.place):
+        sql = "SELECT rule, number, fingerprint, statements, stale FROM derivations ORDER BY rowid"
+        with translated(self.kb.place):
             derivations = [StoredDerivation(*row) for row in self._conn.execute(sql)]
         return {derivation.rule: derivation for derivation in derivations}
 
-    def new_instances(self, rule: str, engine: str, fingerprint: str, columns: Sequence[str]) -> StoredDerivation:
+    def new_instances(self, rule: str, fingerprint: str, columns: Sequence[str]) -> StoredDerivation:
         """Create an empty table for a rule's instances, replacing an earlier one."""
         old = self.derivations().get(rule)
         if old is not None:
@@ -395,11 +339,11 @@ class Relations:
         sql = (
             "INSERT INTO derivations (rule, number, engine, fingerprint, statements, stale) "
             # A rule keeps its number; a new rule gets the next one, the first rule 1.
-            "SELECT ?, coalesce(?, max(number) + 1, 1), ?, ?, 0, 0 FROM derivations RETURNING number"
+            "SELECT ?, coalesce(?, max(number) + 1, 1), 'sql', ?, 0, 0 FROM derivations RETURNING number"
         )
         kept = old.number if old is not None else None
-        (number,) = self._conn.execute(sql, (rule, kept, engine, fingerprint)).fetchone()
-        derivation = StoredDerivation(rule, number, engine, fingerprint)
+        (number,) = self._conn.execute(sql, (rule, kept, fingerprint)).fetchone()
+        derivation = StoredDerivation(rule, number, fingerprint)
         self._conn.execute(schema.instances_table(number, columns))
         return derivation
 
@@ -411,29 +355,13 @@ class Relations:
 
     def fill(self, derivation: StoredDerivation, select: str) -> int:
         """Store the rows of a SELECT, whose first column is NULL, as a rule's instances."""
-        count = self._conn.execute(f"INSERT INTO {derivation.table} {select}").rowcount
-        self._store_numbers()
-        return self._store_count(derivation, count)
-
-    def fill_rows(self, derivation: StoredDerivation, found: Iterable[Sequence[Value | None]]) -> int:
-        """Store rows of values as a rule's instances; None stands for a variable without a value."""
-        waiting, count = iter(found), 0
-        while batch := list(islice(waiting, BATCH)):
-            # SQLite numbers the rows itself where the INTEGER PRIMARY KEY is NULL.
-            numbers: list[None] = [None] * len(batch)
-            insert_columns(self._conn, derivation.table, [numbers, *map(self._tags, zip(*batch, strict=True))])
-            count += len(batch)
-        return self._store_count(derivation, count)
-
-    def _tags(self, column: Sequence[Value | None]) -> list[int | None]:
-        # None has no tag, so the others are tagged as one column, and put back into their places.
-        tags = iter(self.symbols.tags([cell for cell in column if cell is not None]))
-        return [None if cell is None else next(tags) for cell in column]
+        return self._store_count(derivation, self.run(f"INSERT INTO {derivation.table} {select}"))
 
     def run(self, sql: str) -> int:
-        """Run a statement of ours, which may calculate decimals; returns the number of changed rows."""
-        count = self._conn.execute(sql).rowcount
-        self._store_numbers()
+        """Run a statement of ours, which may calculate numbers; returns the number of changed rows."""
+        with self.arithmetic.faults():
+            count = self._conn.execute(sql).rowcount
+        self.symbols.store_made()
         return count
 
     def before_new_instances(self, derivation: StoredDerivation) -> None:
@@ -474,7 +402,7 @@ class Relations:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read one state of the file inside the block, whoever writes meanwhile. It can be interrupted."""
-        with translated(self._kb.place):
+        with translated(self.kb.place):
             self._conn.execute("BEGIN")
             try:
                 with self.interruptible():
@@ -482,6 +410,7 @@ class Relations:
             finally:
                 # Tables that were computed inside, as for an export, do not stay.
                 self._conn.execute("ROLLBACK")
+                self.symbols.forget()
 
     def batches(self, derivation: StoredDerivation) -> Iterator[list[tuple[Any, ...]]]:
         """Stored instances of a rule in batches of rows: number, the variables' tags, the premises' refs."""
@@ -516,9 +445,10 @@ class Relations:
             yield batch
 
     def rows(self, select: str) -> Iterator[tuple[Any, ...]]:
-        """Rows of a SELECT of ours. Decimals that it calculates are stored once all rows are read."""
-        yield from self._conn.execute(select)
-        self._store_numbers()
+        """Rows of a SELECT of ours. Numbers that it calculates are stored once all rows are read."""
+        with self.arithmetic.faults():
+            yield from self._conn.execute(select)
+        self.symbols.store_made()
 
     def table(self, name: str) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
         """Column names of one of these tables, and its rows in batches."""
@@ -537,13 +467,4 @@ class Relations:
         """Facts with these refs."""
         # One JSON parameter, because SQLite limits the number of `?` in a statement.
         wanted = json.dumps(sorted(set(refs)))
-        return self._kb.select(rows.FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))
-
-
-def _scaled(number: int | Decimal, places: int) -> int | None:
-    """The number times ten to the power of `places`; None if that is not a whole number, or too large for SQL."""
-    extent = exact_extent([number])
-    if extent.inexact or extent.places > places:
-        return None
-    scaled = int(Decimal(number).scaleb(places, Context(prec=100)))
-    return scaled if abs(scaled) < EXACT else None
+        return self.kb.select(FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))

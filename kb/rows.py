@@ -1,53 +1,25 @@
-"""Mapping of records to tables: columns with their codecs, the key, and the order that settles conflicts.
+"""Mapping of records to tables: cells, keys, and the order that settles conflicts.
 
-Every `add` and every merge is generated from these descriptions. Of two rows with one key the greater wins, in a total
-order over all columns; so merging twice changes nothing, and either direction gives the same content.
+A table is declared once, beside its record (`records`): its columns are the record's fields, and a field's type gives
+the type of the cell. SQL that creates, reads, writes and merges rows is made from the declaration. Of two rows with one
+key the greater wins, in a total order over all columns; so merging twice changes nothing, and either direction gives
+the same content.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property, partial
-from itertools import chain
-from typing import Any, Generic, TypeAlias, TypeVar
+from types import NoneType
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
+from hapax.grammar.terms import Value
 from hapax.kb import values
-from hapax.kb.records import (
-    Assessment,
-    AtomPattern,
-    AttemptRecord,
-    CalibrationRecord,
-    CallRecord,
-    Candidate,
-    CertificateRecord,
-    ConflictRecord,
-    Decision,
-    DenialRecord,
-    Distribution,
-    DrawnItem,
-    FactLabel,
-    FactRecord,
-    JudgingDraw,
-    Outcome,
-    PredicateRecord,
-    ProfileRecord,
-    Question,
-    QuestionState,
-    RuleRecord,
-    RuleTextRecord,
-    RunRecord,
-    Source,
-    StatementRecord,
-    TypeFact,
-    VoteRecord,
-    Withdrawal,
-    content_id,
-)
 
 OTHER_CONTENT = "the identity belongs to other content"
 
@@ -66,9 +38,11 @@ class Codec:
 
     encode: Callable[[Any], SqlValue]
     decode: Callable[[Any], Any]
+    sql_type: str = "TEXT"
 
 
-def _text(value: str) -> str:
+def text_cell(value: str) -> str:
+    """The text, if a cell can hold it. Raises `ValueRefused`."""
     if type(value) is str and value.isascii():  # the common case, which needs no further check
         return value
     if not isinstance(value, str):
@@ -104,63 +78,119 @@ def _probability(value: float) -> float:
 
 
 def _bindings(cell: str) -> tuple[tuple[str, Any], ...]:
-    return tuple((_text(name), values.plain_value(value)) for name, value in values.load_list(cell))
+    return tuple((text_cell(name), values.plain_value(value)) for name, value in values.load_list(cell))
 
 
 def _encode_bindings(bindings: tuple[tuple[str, Any], ...]) -> str:
     return "[" + ",".join(f"[{values.encode_value(n)},{values.encode_value(v)}]" for n, v in bindings) + "]"
 
 
-def _encode_patterns(patterns: tuple[AtomPattern, ...]) -> str:
-    cells = [f"[{values.encode_value(p.predicate)},{values.encode_values(p.arguments)}]" for p in patterns]
-    return f"[{','.join(cells)}]"
-
-
-def _decode_patterns(cell: str) -> tuple[AtomPattern, ...]:
-    patterns = []
-    for predicate, items in values.load_list(cell):
-        arguments = tuple(None if item is None else values.plain_value(item) for item in items)
-        patterns.append(AtomPattern(_text(predicate), arguments))
-    return tuple(patterns)
-
-
-def _enum(members: type[StrEnum]) -> Codec:
-    return Codec(lambda member: members(member).value, members)
-
-
-TEXT = Codec(_text, _text)
-INTEGER = Codec(_integer, int)
-REAL = Codec(_real, float)
-SCORE = Codec(_score, _score)
-PROBABILITY = Codec(_probability, _probability)
-BOOLEAN = Codec(int, bool)
+TEXT = Codec(text_cell, text_cell)
+INTEGER = Codec(_integer, int, "INTEGER")
+REAL = Codec(_real, float, "REAL")
+SCORE = Codec(_score, _score, "REAL")
+PROBABILITY = Codec(_probability, _probability, "REAL")
+BOOLEAN = Codec(int, bool, "INTEGER")
 VALUE = Codec(values.encode_value, values.decode_value)
 VALUES = Codec(values.encode_values, values.decode_values)
-NAMES = Codec(lambda names: values.encode_values(tuple(map(_text, names))), values.decode_values)
+NAMES = Codec(lambda names: values.encode_values(tuple(map(text_cell, names))), values.decode_values)
 TREE = Codec(values.encode_tree, values.decode_tree)
 # A server's request or response may contain a map `{"decimal": "1"}` that is not one of our decimals.
 JSON = Codec(partial(values.encode_tree, decimals=False), partial(values.decode_tree, decimals=False))
 BINDINGS = Codec(_encode_bindings, _bindings)
-PATTERNS = Codec(_encode_patterns, _decode_patterns)
+
+_OF_TYPES: dict[object, Codec] = {
+    str: TEXT,
+    int: INTEGER,
+    float: REAL,
+    bool: BOOLEAN,
+    Value: VALUE,
+    tuple[Value, ...]: VALUES,
+    tuple[str, ...]: NAMES,
+}
+"""Codecs by the type of a field. A field with another one names it: `Annotated[float, SCORE]`."""
+
+Score: TypeAlias = Annotated[float, SCORE]
+Probability: TypeAlias = Annotated[float, PROBABILITY]
+Tree: TypeAlias = Annotated[Mapping[str, Any], TREE]
+Json: TypeAlias = Annotated[Mapping[str, Any], JSON]
+Bindings: TypeAlias = Annotated[tuple[tuple[str, Value], ...], BINDINGS]
+
+
+def _codec(hint: Any) -> tuple[Codec, bool]:
+    """The codec of a field's type, and whether the field may be None."""
+    if hint in _OF_TYPES:
+        return _OF_TYPES[hint], False
+    if NoneType in get_args(hint):
+        (kind,) = (part for part in get_args(hint) if part is not NoneType)
+        return _codec(kind)[0], True
+    if get_origin(hint) is Annotated:
+        return hint.__metadata__[0], False
+    return Codec(lambda member: hint(member).value, hint), False  # an enumeration of texts
+
+
+class OnConflict(StrEnum):
+    """Treatment of a row whose key exists already."""
+
+    KEEP = "keep"  # the first row stays
+    REPLACE = "replace"  # the last row stays
+    BEST = "best"  # the greater row stays, in the table's order
 
 
 @dataclass(frozen=True, eq=False)
 class TableSchema(Generic[R]):
-    """Description of a table. `columns` are named like the record's fields; `computed` columns need the whole record.
+    """Description of a table.
 
-    `preferred` columns decide first between two rows with one key: the greatest value wins and NULL loses, after a
-    leading `-` the smallest wins. Two rows with one key contradict each other if they differ in `disagreement`.
-    `side` is a table with further fields of the record under the same key.
+    `columns` are named like the record's fields, and those in `optional` may be NULL; `computed` columns are properties
+    of the record. `on_conflict`: what writing does to a row with the key of a new one. Of two files' rows with one key
+    `preferred` columns decide first: the greatest value wins and NULL loses, after a leading `-` the smallest wins. Two
+    such rows contradict each other if they differ in `disagreement`. `side` is a table with further fields of the
+    record under the same key. `references`: other table and column by column, as `rules.name`. `indexes`: the columns
+    of each index, and a condition if it has one.
     """
 
     name: str
     record: Callable[..., R]
     key: tuple[str, ...]
     columns: Mapping[str, Codec]
-    computed: Mapping[str, Callable[[Any], SqlValue]] = field(default_factory=dict)
+    optional: frozenset[str]
+    computed: tuple[str, ...] = ()
+    on_conflict: OnConflict = OnConflict.REPLACE
     preferred: tuple[str, ...] = ()
     disagreement: str | None = None
     side: TableSchema[Any] | None = None
+    references: Mapping[str, str] = field(default_factory=dict)
+    indexes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        record: type[R],
+        key: tuple[str, ...] = ("id",),
+        *,
+        only: tuple[str, ...] = (),
+        also: tuple[str, ...] = (),
+        side: TableSchema[Any] | None = None,
+        **options: Any,
+    ) -> TableSchema[R]:
+        """The table of a dataclass's records. `only`: their fields in it; all but those of `side` if none are given.
+
+        `also`: properties with a column, beside those of the key. `options`: further fields of `TableSchema`.
+        """
+        hints = get_type_hints(record, include_extras=True)
+        names = [entry.name for entry in fields(record)]  # type: ignore[arg-type]
+        codecs = {name: _codec(hints[name]) for name in only or names if side is None or name not in side.columns}
+        return cls(
+            name,
+            record,
+            key,
+            {name: codec for name, (codec, _) in codecs.items()},
+            frozenset(name for name, (_, is_optional) in codecs.items() if is_optional),
+            tuple(name for name in (*key, *also) if name not in names),
+            side=side,
+            **options,
+        )
 
     @property
     def tables(self) -> tuple[TableSchema[Any], ...]:
@@ -170,28 +200,47 @@ class TableSchema(Generic[R]):
     def all_columns(self) -> tuple[str, ...]:
         return (*self.computed, *self.columns)
 
+    @property
+    def sql(self) -> list[str]:
+        """Statements that create the table and its indexes."""
+        lines = []
+        for name in self.all_columns:
+            line = f'"{name}" {self.columns[name].sql_type if name in self.columns else "TEXT"}'
+            if name not in self.key:
+                line += "" if name in self.optional else " NOT NULL"
+            elif len(self.key) == 1:
+                line += " PRIMARY KEY"
+            if target := self.references.get(name):
+                line += ' REFERENCES "{}"("{}")'.format(*target.split("."))
+            lines.append(line)
+        if len(self.key) > 1:
+            lines.append("PRIMARY KEY ({})".format(", ".join(f'"{name}"' for name in self.key)))
+        joined = ",\n   ".join(lines)
+        statements = [f'CREATE TABLE "{self.name}" (\n   {joined}\n) STRICT']
+        for index in self.indexes:
+            columns, _, condition = index.partition(" WHERE ")
+            listed = ", ".join(f'"{column}"' for column in columns.split(", "))
+            name = f'"idx_{self.name}_{columns.replace(", ", "_")}"'
+            statements.append(
+                f'CREATE INDEX {name}\n    ON "{self.name}" ({listed})' + (condition and f" WHERE {condition}")
+            )
+        return statements
+
     def row(self, record: R) -> tuple[SqlValue, ...]:
         """The record's cells in the order of `all_columns`. Raises `ValueRefused`, which names table and column."""
-        try:
-            cells = [None if (value := getattr(record, name)) is None else code(value) for name, code in self._encoders]
-        except values.ValueRefused:
-            raise self._refused(record) from None
+        cells: list[SqlValue] = []
+        for name, encode in self._encoders:
+            value = getattr(record, name)
+            try:
+                cells.append(None if value is None else encode(value))
+            except values.ValueRefused as error:
+                raise values.ValueRefused(f"{self.name}.{name}: {error}") from None
         # Identities come last: hashing would fail without a reason on a value that its codec refuses with one.
-        return (*[compute(record) for compute in self.computed.values()], *cells)
+        return (*[getattr(record, name) for name in self.computed], *cells)
 
     @cached_property
     def _encoders(self) -> tuple[tuple[str, Callable[[Any], SqlValue]], ...]:
         return tuple((name, codec.encode) for name, codec in self.columns.items())
-
-    def _refused(self, record: R) -> values.ValueRefused:
-        """The error for the record's first faulty cell, found again here so that writing good records stays fast."""
-        for name, encode in self._encoders:
-            value = getattr(record, name)
-            try:
-                _ = None if value is None else encode(value)
-            except values.ValueRefused as error:
-                return values.ValueRefused(f"{self.name}.{name}: {error}")
-        raise AssertionError("refused a cell that can be written")
 
     @property
     def select(self) -> str:
@@ -207,17 +256,17 @@ class TableSchema(Generic[R]):
 
         An identity is a hash of content, so a change of that content shows in it.
         """
-        fields: dict[str, Any] = {}
+        decoded: dict[str, Any] = {}
         # `select` puts the computed columns first.
         for (name, decode), cell in zip(self._decoders, row[len(self.computed) :], strict=True):
             try:
-                fields[name] = None if cell is None else decode(cell)
+                decoded[name] = None if cell is None else decode(cell)
             except (ValueError, TypeError, HapaxError) as error:
                 raise self._foreign_cell(name, cell, str(error), row) from error
-        record = self.record(**fields)
+        record = self.record(**decoded)
         # Not strict: a row begins with the computed columns, and the others were read above.
-        for (name, compute), cell in zip(self.computed.items(), row, strict=False):
-            if compute(record) != cell:
+        for name, cell in zip(self.computed, row, strict=False):
+            if getattr(record, name) != cell:
                 raise self._foreign_cell(name, cell, OTHER_CONTENT, row)
         return record
 
@@ -269,429 +318,3 @@ class TableSchema(Generic[R]):
         # NULL compares with nothing; -9e999 is SQLite's minus infinity, below every text and number.
         new, old = f"coalesce(excluded.{name}, -9e999)", f"coalesce({self.name}.{name}, -9e999)"
         return (old, new) if column.startswith("-") else (new, old)
-
-
-class OnConflict(StrEnum):
-    """Treatment of a row whose key exists already."""
-
-    KEEP = "keep"  # the first row stays
-    REPLACE = "replace"  # the last row stays
-    BEST = "best"  # the greater row stays, in the table's order
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionRow:
-    """A question with its state."""
-
-    patterns: tuple[AtomPattern, ...]
-    data_type: str
-    functional: bool
-    calls: int = 0
-    calls_without_acceptance: int = 0
-    exhausted: bool = False
-
-    @classmethod
-    def of(cls, question: Question, state: QuestionState) -> QuestionRow:
-        return cls(
-            question.patterns,
-            question.data_type,
-            question.functional,
-            state.calls,
-            state.calls_without_acceptance,
-            state.exhausted,
-        )
-
-    @property
-    def question(self) -> Question:
-        return Question(self.patterns, self.data_type, self.functional)
-
-    @property
-    def state(self) -> QuestionState:
-        return QuestionState(self.calls, self.calls_without_acceptance, self.exhausted)
-
-
-@dataclass(frozen=True, slots=True)
-class PatternRow:
-    """Index entry from an atom with a free position to a question that asked for it."""
-
-    question_id: str
-    position: int
-    predicate: str
-    pattern_key: str
-
-
-def pattern_key(pattern: AtomPattern) -> str:
-    """Key of the index entries for a pattern."""
-    return content_id("pattern", pattern.predicate, list(pattern.arguments))
-
-
-def pattern_index(question: Question) -> list[PatternRow]:
-    """Index entries of a question, one for each pattern."""
-    return [
-        PatternRow(question.id, position, pattern.predicate, pattern_key(pattern))
-        for position, pattern in enumerate(question.patterns)
-    ]
-
-
-def statement_key(statement: StatementRecord) -> str:
-    """Key of a statement's row: a statement has a row for each run and distribution that derived it."""
-    return content_id("derivation", statement.id, statement.run_id, statement.distribution)
-
-
-def constant_id(type_fact: TypeFact) -> str:
-    """Key of a constant, which has one row however many types it has."""
-    return content_id("constant", type_fact.constant)
-
-
-RULES = TableSchema(
-    "rules",
-    RuleRecord,
-    ("name",),
-    dict.fromkeys(("name", "text", "domain", "principle", "polarity"), TEXT),
-    disagreement="text",
-)
-PREDICATES = TableSchema(
-    "predicates",
-    PredicateRecord,
-    ("indicator",),
-    {
-        "name": TEXT,
-        "argument_types": NAMES,
-        "kind": TEXT,
-        "affirmative": TEXT,
-        "negated": TEXT,
-        "question": TEXT,
-    },
-    {"indicator": lambda predicate: predicate.indicator},
-    disagreement="kind",
-)
-CONSTANTS = TableSchema("constants", TypeFact, ("constant_id",), {"constant": VALUE}, {"constant_id": constant_id})
-TYPE_FACTS = TableSchema(
-    "type_facts",
-    TypeFact,
-    ("constant_id", "data_type"),
-    {"data_type": TEXT, "probability": PROBABILITY},
-    {"constant_id": constant_id},
-    side=CONSTANTS,
-)
-QUESTIONS = TableSchema(
-    "questions",
-    QuestionRow,
-    ("id",),
-    {
-        "patterns": PATTERNS,
-        "data_type": TEXT,
-        "functional": BOOLEAN,
-        "calls": INTEGER,
-        "calls_without_acceptance": INTEGER,
-        "exhausted": BOOLEAN,
-    },
-    {"id": lambda row: row.question.id},
-    # The state after more calls is the later one.
-    preferred=("calls", "exhausted"),
-)
-PATTERN_INDEX = TableSchema(
-    "question_patterns",
-    PatternRow,
-    ("question_id", "position"),
-    {"question_id": TEXT, "position": INTEGER, "predicate": TEXT, "pattern_key": TEXT},
-)
-CALLS = TableSchema(
-    "calls",
-    CallRecord,
-    ("request_id",),
-    {
-        "request_id": TEXT,
-        "role": TEXT,
-        "model": TEXT,
-        "request": JSON,
-        "response": JSON,
-        "prompt_tokens": INTEGER,
-        "completion_tokens": INTEGER,
-        "cost": SCORE,
-        "created": TEXT,
-    },
-    # The first answer stays, as in `KnowledgeBase.record_calls`.
-    preferred=("-created",),
-    disagreement="response",
-)
-ATTEMPTS = TableSchema(
-    "attempts",
-    AttemptRecord,
-    ("id",),
-    {
-        "id": TEXT,
-        "role": TEXT,
-        "model": TEXT,
-        "path": TEXT,
-        "started": TEXT,
-        "finished": TEXT,
-        "outcome": _enum(Outcome),
-        "prompt_tokens": INTEGER,
-        "completion_tokens": INTEGER,
-        "cost": SCORE,
-    },
-    # A row without an outcome loses.
-    preferred=("finished",),
-)
-CANDIDATES = TableSchema(
-    "candidates",
-    Candidate,
-    ("id",),
-    {
-        "question_id": TEXT,
-        "value": VALUE,
-        "raw": TEXT,
-        "call_id": TEXT,
-        "position": INTEGER,
-        "rejected_by_parser": TEXT,
-    },
-    {"id": lambda candidate: candidate.id},
-)
-ASSESSMENTS = TableSchema(
-    "assessments",
-    Assessment,
-    ("id",),
-    {
-        "text": TEXT,
-        "measure": TEXT,
-        "model": TEXT,
-        "score": SCORE,
-        "token_count": INTEGER,
-        "call_id": TEXT,
-        "basis": TEXT,
-    },
-    {"id": lambda assessment: assessment.id},
-    disagreement="score",
-)
-DECISIONS = TableSchema(
-    "decisions",
-    Decision,
-    ("id",),
-    {
-        "run_id": TEXT,
-        "gate": TEXT,
-        "subject": TEXT,
-        "accepted": BOOLEAN,
-        "score": SCORE,
-        "threshold": REAL,
-        "reason": TEXT,
-        "rule": TEXT,
-        "distribution": _enum(Distribution),
-        "step": INTEGER,
-        "assessment_ids": NAMES,
-    },
-    {"id": lambda decision: decision.id},
-)
-FACTS = TableSchema(
-    "facts",
-    FactRecord,
-    ("id",),
-    {
-        "predicate": TEXT,
-        "arguments": VALUES,
-        "types": NAMES,
-        "source": _enum(Source),
-        "probability": PROBABILITY,
-        "candidate_id": TEXT,
-        "run_id": TEXT,
-        "basis": TEXT,
-    },
-    {"id": lambda fact: fact.id},
-    preferred=("-source", "probability", "types", "candidate_id", "-run_id"),  # "given" < "model"
-)
-PROOFS: TableSchema[Any] = TableSchema("proofs", dict, ("key",), {"proof": TREE}, {"key": statement_key})
-STATEMENTS = TableSchema(
-    "statements",
-    StatementRecord,
-    ("key",),
-    {
-        "rule": TEXT,
-        "distribution": _enum(Distribution),
-        "run_id": TEXT,
-        "substitution": BINDINGS,
-        "premise": TEXT,
-        "conclusion": TEXT,
-        "ranking_text": TEXT,
-        "log_likelihood": SCORE,
-    },
-    {"key": statement_key, "id": lambda statement: statement.id},
-    preferred=("log_likelihood",),
-    side=PROOFS,
-)
-RUNS = TableSchema(
-    "runs",
-    RunRecord,
-    ("id",),
-    {
-        "id": TEXT,
-        "command": TEXT,
-        "settings": TREE,
-        "fingerprint": TEXT,
-        "started": TEXT,
-        "finished": TEXT,
-        "status": TEXT,
-        "summary": TREE,
-    },
-    preferred=("finished",),
-)
-VOTES = TableSchema(
-    "votes",
-    VoteRecord,
-    ("id",),
-    dict.fromkeys(("statement_id", "question", "voter", "answer", "comment"), TEXT),
-    {"id": lambda vote: vote.id},
-    disagreement="answer",
-)
-
-RULE_TEXTS = TableSchema(
-    "rule_texts",
-    RuleTextRecord,
-    ("name",),
-    dict.fromkeys(("name", "text", "command"), TEXT),
-    {"checksum": lambda record: record.checksum},
-    disagreement="text",
-)
-PROFILES = TableSchema(
-    "model_profiles",
-    ProfileRecord,
-    ("model",),
-    {"model": TEXT, "profile": TEXT, "scores": JSON},
-)
-
-DENIALS = TableSchema(
-    "denials",
-    DenialRecord,
-    ("id",),
-    {"predicate": TEXT, "arguments": VALUES, "probability": PROBABILITY, "run_id": TEXT},
-    {"id": lambda denial: denial.id},
-)
-CONFLICTS = TableSchema(
-    "conflicts",
-    ConflictRecord,
-    ("id",),
-    {
-        "declaration": TEXT,
-        "facts": NAMES,
-        "lost": NAMES,
-        "reason": TEXT,
-        "run_id": TEXT,
-    },
-    {"id": lambda conflict: conflict.id},
-)
-WITHDRAWALS = TableSchema(
-    "withdrawals",
-    Withdrawal,
-    ("fact_id", "withdrawn"),
-    {
-        "predicate": TEXT,
-        "arguments": VALUES,
-        "types": NAMES,
-        "source": _enum(Source),
-        "reason": TEXT,
-        "author": TEXT,
-        "withdrawn": TEXT,
-        "probability": PROBABILITY,
-        "candidate_id": TEXT,
-        "run_id": TEXT,
-        "basis": TEXT,
-        "restored": TEXT,
-    },
-    {"fact_id": lambda withdrawal: withdrawal.fact.id},
-    # A withdrawal that either file undid is undone.
-    preferred=("restored",),
-)
-
-LABELS = TableSchema(
-    "fact_labels",
-    FactLabel,
-    ("id",),
-    {"predicate": TEXT, "arguments": VALUES, "is_true": BOOLEAN, "source": TEXT},
-    {"id": lambda label: label.id, "fact_id": lambda label: label.fact_id},
-    disagreement="is_true",
-)
-CALIBRATIONS = TableSchema(
-    "calibrations",
-    CalibrationRecord,
-    ("critic",),
-    {
-        "critic": TEXT,
-        "method": TEXT,
-        "parameters": JSON,
-        "sample": NAMES,
-        "sources": NAMES,
-        "metrics": JSON,
-        "created": TEXT,
-    },
-    {"checksum": lambda record: record.checksum},
-    preferred=("created",),
-)
-CERTIFICATES = TableSchema(
-    "certificates",
-    CertificateRecord,
-    ("id",),
-    {
-        "fact_group": TEXT,
-        "precision": REAL,
-        "confidence": REAL,
-        "method": TEXT,
-        "basis": JSON,
-        "threshold": REAL,
-        "labels": INTEGER,
-        "false": INTEGER,
-        "bound": REAL,
-        "accepted": INTEGER,
-        "pool": INTEGER,
-        "sample": TEXT,
-        "shift": REAL,
-        "reason": TEXT,
-        "created": TEXT,
-        "run_id": TEXT,
-        "after_run": TEXT,
-        "ends": JSON,
-    },
-    {"id": lambda certificate: certificate.id},
-    preferred=("created", "after_run", "ends"),
-)
-JUDGING_DRAWS = TableSchema(
-    "judging_draws",
-    JudgingDraw,
-    ("kind",),
-    {"kind": TEXT, "salt": TEXT, "settings": JSON, "reach": REAL, "created": TEXT},
-    preferred=("created",),
-)
-DRAWN_ITEMS = TableSchema(
-    "drawn_items",
-    DrawnItem,
-    ("salt", "item_id"),
-    {"salt": TEXT, "item_id": TEXT, "score": SCORE, "weight": REAL, "draw": REAL},
-)
-
-RECORD_TABLES: tuple[TableSchema[Any], ...] = (
-    RUNS,
-    RULES,
-    PREDICATES,
-    TYPE_FACTS,
-    QUESTIONS,
-    PATTERN_INDEX,
-    CALLS,
-    ATTEMPTS,
-    CANDIDATES,
-    ASSESSMENTS,
-    DECISIONS,
-    FACTS,
-    STATEMENTS,
-    VOTES,
-    PROFILES,
-    RULE_TEXTS,
-    DENIALS,
-    CONFLICTS,
-    WITHDRAWALS,
-    LABELS,
-    CALIBRATIONS,
-    CERTIFICATES,
-    JUDGING_DRAWS,
-    DRAWN_ITEMS,
-)
-TABLES: tuple[TableSchema[Any], ...] = tuple(chain.from_iterable(entry.tables for entry in RECORD_TABLES))
-"""Every table of the schema."""

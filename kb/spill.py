@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import own_files, rows, system
-from hapax.kb.records import CallRecord
+from hapax.kb import own_files, system
+from hapax.kb.records import CALLS, CallRecord
 
 
 def spill_path(database: Path) -> Path:
@@ -23,7 +23,7 @@ def spill_path(database: Path) -> Path:
 
 def append(database: Path, calls: Sequence[CallRecord]) -> None:
     """Append answers; they are on disk when this returns. Raises OSError if they cannot be, and leaves none of them."""
-    lines = "".join(json.dumps(rows.CALLS.row(call)) + "\n" for call in calls)
+    lines = "".join(json.dumps(CALLS.row(call)) + "\n" for call in calls)
     path = spill_path(database)
     is_new = not path.exists()
     # Whoever may read the knowledge base may read its answers here.
@@ -72,7 +72,7 @@ def spilled(database: Path) -> list[CallRecord]:
     calls: list[CallRecord] = []
     for line in lines:
         try:
-            calls.append(rows.CALLS.read(tuple(json.loads(line))))
+            calls.append(CALLS.read(tuple(json.loads(line))))
         except (ValueError, TypeError, HapaxError):
             continue  # never acknowledged: it was being written when its process was killed
     return calls

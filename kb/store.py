@@ -16,21 +16,38 @@ from typing import Any
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import html_table
-from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
 from hapax.kb.attempts import AttemptLog
-from hapax.kb.connection import translated
+from hapax.kb.fact_checks import check_fact
 from hapax.kb.record_store import FileMoved, RecordStore
 from hapax.kb.records import (
+    ASSESSMENTS,
+    ATTEMPTS,
+    CALIBRATIONS,
+    CALLS,
+    CANDIDATES,
+    CERTIFICATES,
+    DECISIONS,
+    DENIALS,
+    DRAWN_ITEMS,
+    FACTS,
+    JUDGING_DRAWS,
+    LABELS,
+    QUESTIONS,
+    RULE_TEXTS,
+    RUNS,
+    STATEMENTS,
+    TABLES,
+    VOTES,
+    WITHDRAWALS,
     Assessment,
     AttemptRecord,
     CalibrationRecord,
     CallRecord,
     Candidate,
     CertificateRecord,
-    ConflictRecord,
     Decision,
     DenialRecord,
     Distribution,
@@ -39,17 +56,14 @@ from hapax.kb.records import (
     FactRecord,
     JudgingDraw,
     Outcome,
-    PredicateRecord,
-    ProfileRecord,
     Question,
+    QuestionRow,
     QuestionState,
-    RuleRecord,
     RuleTextRecord,
     RunRecord,
     Source,
     StatementPlace,
     StatementRecord,
-    TypeFact,
     VerdictCount,
     VoteRecord,
     Withdrawal,
@@ -58,9 +72,6 @@ from hapax.kb.records import (
 )
 from hapax.kb.rows import OnConflict
 from hapax.kb.values import refusal
-
-NOTICED_SECONDS = 1.0
-"""An opening that brings a file up to date for longer than this says so."""
 
 _EXPERIMENT = (
     "(runs.command = 'evaluate instruct' OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
@@ -149,8 +160,8 @@ def _now() -> str:
 class KnowledgeBase(RecordStore):
     """An open knowledge base, with methods to add and read the records of each table.
 
-    One object belongs to one thread, as SQLite connections do; several processes may write to one file. Reading and
-    writing files of facts is in `exchange`, merging in `merge`, the history of one fact in `story`.
+    One object belongs to one thread, as SQLite connections do; several processes may write to one file. Files of facts
+    are read in `tables` and written in `export`, merging is in `merge`, the history of one fact in `story`.
     """
 
     _attempt_log: AttemptLog | None = None
@@ -217,10 +228,6 @@ class KnowledgeBase(RecordStore):
 
     # -- runs
 
-    def start_run(self, run: RunRecord) -> None:
-        """Record that a run began, or continues."""
-        self.add(rows.RUNS, [run], OnConflict.REPLACE)
-
     def finish_run(self, run_id: str, status: str = "done", summary: Mapping[str, Any] | None = None) -> None:
         """Record how a run ended. Raises HapaxError for a run that was never started."""
         summary_text = rows.TREE.encode(summary or {})
@@ -239,37 +246,20 @@ class KnowledgeBase(RecordStore):
 
     def runs(self, fingerprint: str | None = None) -> list[RunRecord]:
         """Runs in the order they were first started."""
-        return self.matching(rows.RUNS, fingerprint=fingerprint)
-
-    def run(self, run_id: str) -> RunRecord | None:
-        return self.first(rows.RUNS, id=run_id)
+        return self.matching(RUNS, fingerprint=fingerprint)
 
     # -- rules and predicates
-
-    def add_rules(self, rules: Iterable[RuleRecord]) -> None:
-        """Store rules as their library writes them now, replacing earlier wordings of the same names."""
-        self.add(rows.RULES, rules, OnConflict.REPLACE)
-
-    def rules(self) -> list[RuleRecord]:
-        return self.select(rows.RULES)
-
-    def add_predicates(self, predicates: Iterable[PredicateRecord]) -> None:
-        """Store predicates as their library declares them now."""
-        self.add(rows.PREDICATES, predicates, OnConflict.REPLACE)
-
-    def predicates(self) -> list[PredicateRecord]:
-        return self.select(rows.PREDICATES)
 
     def set_rule_texts(self, texts: Iterable[RuleTextRecord]) -> None:
         """Store the rule files that are used from now on, instead of those before."""
         with self.transaction():
             # Every row; `write` executes a statement once for each set of parameters.
             self.write("DELETE FROM rule_texts WHERE name IS NOT ?", [(None,)])
-            self.add(rows.RULE_TEXTS, texts)
+            self.add(RULE_TEXTS, texts)
 
     def rule_texts(self) -> list[RuleTextRecord]:
         """The rule files that were last used on the knowledge base, in the order of their command."""
-        return self.select(rows.RULE_TEXTS)
+        return self.select(RULE_TEXTS)
 
     # -- calls to models
 
@@ -288,7 +278,7 @@ class KnowledgeBase(RecordStore):
 
         If the file is locked or the disk fails, they go into a file beside it, from which `bring_home` moves them.
         """
-        if self.database.conn.in_transaction:
+        if self.connection.in_transaction:
             raise RuntimeError("a call recorded inside a transaction is not safe on disk; record it outside")
         calls = list(calls)
         if self.path is None:
@@ -306,10 +296,10 @@ class KnowledgeBase(RecordStore):
             self._spill(self.path, calls, fault)
 
     def _add_calls(self, calls: Sequence[CallRecord]) -> None:
-        stored = self.select_in(rows.CALLS, "request_id", [call.request_id for call in calls])
+        stored = self.select_in(CALLS, "request_id", [call.request_id for call in calls])
         unusable = {call.request_id for call in stored if call.is_unusable}
-        self.add(rows.CALLS, (call for call in calls if call.request_id not in unusable))
-        self.add(rows.CALLS, (call for call in calls if call.request_id in unusable), OnConflict.REPLACE)
+        self.add(CALLS, (call for call in calls if call.request_id not in unusable))
+        self.add(CALLS, (call for call in calls if call.request_id in unusable), OnConflict.REPLACE)
 
     def _spill(self, path: Path, calls: Sequence[CallRecord], fault: HapaxError) -> None:
         """Append answers to the file beside. Raises the fault of the knowledge base if that fails, too."""
@@ -328,7 +318,7 @@ class KnowledgeBase(RecordStore):
 
         `seconds`: how long to wait for each lock; None: as long as other writes. Raises HapaxError if they stay there.
         """
-        if self.path is None or self.database.conn.in_transaction or not spill.is_waiting(self.path):
+        if self.path is None or self.connection.in_transaction or not spill.is_waiting(self.path):
             return False  # inside a transaction they would be gone from the file beside before they are in this one
         try:
             with asking.asking(self.path, seconds):
@@ -355,8 +345,8 @@ class KnowledgeBase(RecordStore):
         """All requests that left for servers, in the order they were first written."""
         if self._attempt_log is not None:
             self._attempt_log.flush()
-            self.add(rows.ATTEMPTS, self._attempt_log.taken(), OnConflict.REPLACE)
-        return self.select(rows.ATTEMPTS)
+            self.add(ATTEMPTS, self._attempt_log.taken())
+        return self.select(ATTEMPTS)
 
     def attempt_counts(self) -> dict[str | None, int]:
         """Number of requests that were written down before they left for servers, by outcome; None: none is known."""
@@ -390,7 +380,7 @@ class KnowledgeBase(RecordStore):
         wanted = None if request_ids is None else list(dict.fromkeys(request_ids))
         # Read first: answers that come home in between are then found in the file.
         away = {call.request_id: call for call in spill.spilled(self.path)} if self.path else {}
-        records = self.select(rows.CALLS) if wanted is None else self.select_in(rows.CALLS, "request_id", wanted)
+        records = self.select(CALLS) if wanted is None else self.select_in(CALLS, "request_id", wanted)
         calls = {call.request_id: call for call in records}
         for request_id in away if wanted is None else wanted:
             if request_id in away:
@@ -432,7 +422,7 @@ class KnowledgeBase(RecordStore):
         ((last,),) = self.query(sql, (row, most))
         if last is None:
             return [], row
-        return self.select(rows.CALLS, "WHERE calls.rowid > ? AND calls.rowid <= ?", (row, last)), last
+        return self.select(CALLS, "WHERE calls.rowid > ? AND calls.rowid <= ?", (row, last)), last
 
     def call_counts(self) -> dict[str, int]:
         """Number of journaled requests by the role of the model that was asked first."""
@@ -450,20 +440,17 @@ class KnowledgeBase(RecordStore):
 
     def add_questions(self, questions: Iterable[Question]) -> None:
         """Store questions; one that is known keeps its state."""
-        self._write_questions(((question, QuestionState()) for question in questions), OnConflict.KEEP)
+        self.set_question_states(((question, QuestionState()) for question in questions), OnConflict.KEEP)
 
-    def set_question_states(self, states: Iterable[tuple[Question, QuestionState]]) -> None:
+    def set_question_states(
+        self, states: Iterable[tuple[Question, QuestionState]], on_conflict: OnConflict = OnConflict.REPLACE
+    ) -> None:
         """Store questions with their states, replacing earlier states."""
-        self._write_questions(states, OnConflict.REPLACE)
-
-    def _write_questions(self, states: Iterable[tuple[Question, QuestionState]], on_conflict: OnConflict) -> None:
-        question_rows, index_rows = [], []
+        records = []
         for question, state in states:
-            question_rows.append(rows.QuestionRow.of(question, state))
-            index_rows += rows.pattern_index(question)
-        with self.transaction():
-            self.add(rows.QUESTIONS, question_rows, on_conflict)
-            self.add(rows.PATTERN_INDEX, index_rows)
+            asked = (question.patterns, question.data_type, question.functional)
+            records.append(QuestionRow(*asked, state.calls, state.calls_without_acceptance, state.exhausted))
+        self.add(QUESTIONS, records, on_conflict)
 
     def question_state(self, question: Question) -> QuestionState:
         """State of a question; one never asked has no calls."""
@@ -471,63 +458,50 @@ class KnowledgeBase(RecordStore):
 
     def question_states(self, questions: Iterable[Question]) -> dict[str, QuestionState]:
         """States of the known questions among these, by question id."""
-        found = self.select_in(rows.QUESTIONS, "id", (question.id for question in questions))
+        found = self.select_in(QUESTIONS, "id", (question.id for question in questions))
         return {row.question.id: row.state for row in found}
 
     def question(self, question_id: str) -> Question | None:
-        row = self.first(rows.QUESTIONS, id=question_id)
+        row = self.first(QUESTIONS, id=question_id)
         return row.question if row else None
 
     def questions(self) -> list[Question]:
         """All questions, in the order they were first asked."""
-        return [row.question for row in self.select(rows.QUESTIONS)]
-
-    def add_candidates(self, candidates: Iterable[Candidate]) -> int:
-        """Store values that models proposed; returns the number of new ones."""
-        return self.add(rows.CANDIDATES, candidates)
+        return [row.question for row in self.select(QUESTIONS)]
 
     def candidates(self, question: Question | str) -> list[Candidate]:
         """All candidates of a question (or question id), in the order they were proposed."""
-        return self.matching(rows.CANDIDATES, question_id=question if isinstance(question, str) else question.id)
+        return self.matching(CANDIDATES, question_id=question if isinstance(question, str) else question.id)
 
     def candidates_of(self, question_ids: Iterable[str]) -> dict[str, list[Candidate]]:
         """All candidates of these questions by question id, each list in the order they were proposed."""
         found: dict[str, list[Candidate]] = {}
-        for candidate in self.select_in(rows.CANDIDATES, "question_id", question_ids):
+        for candidate in self.select_in(CANDIDATES, "question_id", question_ids):
             found.setdefault(candidate.question_id, []).append(candidate)
         return found
 
     def most_candidates(self) -> int:
         """The number of candidates of the question that has most."""
         sql = "SELECT coalesce(max(number), 0) FROM (SELECT count(*) AS number FROM candidates GROUP BY question_id)"
-        return int(self.database.execute(sql).fetchone()[0])
-
-    def candidate(self, candidate_id: str) -> Candidate | None:
-        return self.first(rows.CANDIDATES, id=candidate_id)
+        return int(self.connection.execute(sql).fetchone()[0])
 
     # -- assessments and decisions
-
-    def add_assessments(self, assessments: Iterable[Assessment]) -> int:
-        return self.add(rows.ASSESSMENTS, assessments)
 
     def assessments(self, texts: Iterable[str], measure: str, model: str) -> dict[str, Assessment]:
         """Known scores of the texts under one model, by text."""
         identities = [content_id("assessment", text, measure, model) for text in dict.fromkeys(texts)]
-        return {assessment.text: assessment for assessment in self.select_in(rows.ASSESSMENTS, "id", identities)}
+        return {assessment.text: assessment for assessment in self.select_in(ASSESSMENTS, "id", identities)}
 
     def assessors(self, measure: str) -> list[str]:
         """Names of the models with stored scores of this measure."""
         sql = "SELECT DISTINCT model FROM assessments WHERE measure = ? ORDER BY model"
         return [model for (model,) in self.query(sql, (measure,))]
 
-    def add_decisions(self, decisions: Iterable[Decision]) -> int:
-        return self.add(rows.DECISIONS, decisions)
-
     def decisions(
         self, *, subject: str | None = None, run_id: str | None = None, gate: str | None = None
     ) -> list[Decision]:
         """Decisions in the order they were made; the last one on a subject is valid."""
-        return self.matching(rows.DECISIONS, subject=subject, run_id=run_id, gate=gate)
+        return self.matching(DECISIONS, subject=subject, run_id=run_id, gate=gate)
 
     def verdict_counts(self, run_ids: Iterable[str]) -> list[VerdictCount]:
         """Numbers of candidates and of single facts that gates decided on in these runs.
@@ -551,18 +525,22 @@ class KnowledgeBase(RecordStore):
     def add_facts(self, facts: Iterable[FactRecord]) -> int:
         """Store facts; a given fact replaces a model's, a likelier one a less likely. Returns the number of changes.
 
-        A fact that was withdrawn stands again, unless it is a model's and the user withdrew it.
+        A fact that was withdrawn stands again, unless it is a model's and the user withdrew it. Raises FactRefused, and
+        then stores nothing, for a record that cannot be a fact.
         """
+        facts = list(facts)
+        for fact in facts:
+            check_fact(fact.predicate, fact.arguments, fact.types)
         with self.transaction():
             refused = self.withdrawn_by_user()
             added = [fact for fact in facts if fact.source is Source.GIVEN or not refused or fact.id not in refused]
             self._restored(fact.id for fact in added)
-            return self.add(rows.FACTS, added, OnConflict.BEST)
+            return self.add(FACTS, added)
 
     def facts(self, predicate: str | None = None) -> list[FactRecord]:
         """All facts, or those of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
         name, _, arity = (predicate or "").partition("/")
-        found = self.matching(rows.FACTS, predicate=name or None)
+        found = self.matching(FACTS, predicate=name or None)
         return [fact for fact in found if not arity or str(len(fact.arguments)) == arity]
 
     def fact_counts(self) -> dict[str, int]:
@@ -605,11 +583,11 @@ class KnowledgeBase(RecordStore):
         """The fact, if it is stored. Raises `ValueRefused` for arguments that no fact can have."""
         # For its error alone.
         rows.VALUES.encode(tuple(arguments))
-        return self.first(rows.FACTS, id=content_id("fact", predicate, list(arguments)))
+        return self.first(FACTS, id=content_id("fact", predicate, list(arguments)))
 
     def facts_by_id(self, fact_ids: Iterable[str]) -> dict[str, FactRecord]:
         """The stored facts among these ids."""
-        return {fact.id: fact for fact in self.select_in(rows.FACTS, "id", fact_ids)}
+        return {fact.id: fact for fact in self.select_in(FACTS, "id", fact_ids)}
 
     # -- withdrawn facts
 
@@ -621,7 +599,7 @@ class KnowledgeBase(RecordStore):
         with self.transaction():
             facts = self.facts_by_id(fact_ids)
             now = _now()
-            self.add(rows.WITHDRAWALS, [Withdrawal.of(fact, reason, author, now) for fact in facts.values()])
+            self.add(WITHDRAWALS, [Withdrawal.of(fact, reason, author, now) for fact in facts.values()])
             self.write("DELETE FROM facts WHERE id = ?", [(fact_id,) for fact_id in facts])
         return len(facts)
 
@@ -629,9 +607,9 @@ class KnowledgeBase(RecordStore):
         """Undo withdrawals: the facts stand again as they were. Returns the number of facts that were withdrawn."""
         with self.transaction():
             wanted = set(fact_ids)
-            facts = {item.fact.id: item.fact for item in self.withdrawals() if item.fact.id in wanted}
+            facts = {item.id: item.fact for item in self.withdrawals() if item.id in wanted}
             self._restored(facts)
-            self.add(rows.FACTS, facts.values(), OnConflict.BEST)
+            self.add(FACTS, facts.values())
         return len(facts)
 
     def _restored(self, fact_ids: Iterable[str]) -> None:
@@ -641,7 +619,7 @@ class KnowledgeBase(RecordStore):
 
     def withdrawals(self, fact_id: str | None = None, *, undone: bool = False) -> list[Withdrawal]:
         """Withdrawals in the order they were made, or those of one fact; `undone`: with those that were undone."""
-        found = self.matching(rows.WITHDRAWALS, fact_id=fact_id)
+        found = self.matching(WITHDRAWALS, fact_id=fact_id)
         return [item for item in found if undone or item.restored is None]
 
     def withdrawn_by_user(self) -> frozenset[str]:
@@ -653,66 +631,13 @@ class KnowledgeBase(RecordStore):
         """The withdrawals of facts that a stored statement's proof rests on; none if the statement stands."""
         sql = f"SELECT DISTINCT fact_id FROM ({_FALLEN}) WHERE key = ?"  # noqa: S608  ours
         found: list[Withdrawal] = []
-        for (fact_id,) in self.query(sql, (rows.statement_key(statement),)):
+        for (fact_id,) in self.query(sql, (statement.key,)):
             found += self.withdrawals(fact_id)
         return found
 
     def opening_notice(self) -> str:
-        """Sentences about what opening has changed in a file of an earlier version; else empty."""
-        notices = (
-            self._time_notice(),
-            self._fallen_notice(),
-            self._words_notice(),
-            self._orders_notice(),
-            self._ids_notice(),
-        )
-        return " ".join(filter(None, notices))
-
-    def _time_notice(self) -> str:
-        # A new file gets all tables, too.
-        names, seconds = self.migrated.names, self.migrated.seconds
-        if not names or "m001_initial" in names or seconds < NOTICED_SECONDS:
-            return ""
-        return f"{self.place}: brought up to date with this version of Hapax, once, in {seconds:.0f} s."
-
-    def _ids_notice(self) -> str:
-        if "m021_derived_ids" not in self.migrated.names:
-            return ""
-        count = sum(self.derived_counts().values())
-        if not count:
-            return ""
-        return (
-            f"{self.place}: its {count:,} derived statements get an index of their ids when one is first looked up, "
-            "which takes about 20 s for each million."
-        )
-
-    def _orders_notice(self) -> str:
-        if "m020_statement_orders" not in self.migrated.names:
-            return ""
-        ((count,),) = self.query("SELECT count(*) FROM statements")
-        if not count:
-            return ""
-        return f"{self.place}: its {count:,} statements have indexes now, for lists in any order in `hapax serve`."
-
-    def _words_notice(self) -> str:
-        if "m019_derived_words" not in self.migrated.names or not self.derived_counts():
-            return ""
-        return (
-            f"{self.place}: run {Operation('derive')} again, so that pages, reports and exports list the "
-            "statements that it stored with an earlier version of Hapax."
-        )
-
-    def _fallen_notice(self) -> str:
-        if "m009_withdrawals" not in self.migrated.names:
-            return ""
-        ((fallen,),) = self.query(f"SELECT count(DISTINCT key) FROM ({_FALLEN})")  # noqa: S608  ours
-        if not fallen:
-            return ""
-        clause = "1 statement rests" if fallen == 1 else f"{fallen} statements rest"
-        return (
-            f"{self.place}: {clause} on facts that an earlier version of Hapax deleted. Counts and exports "
-            f"leave them out. {Operation('withdrawn_facts')} names the facts."
-        )
+        """A sentence if opening the file has converted it; else empty."""
+        return f"{self.place}: this file was converted to the schema of Hapax 0.1.0." if self.is_migrated else ""
 
     def standing_count(self) -> int:
         """Number of statements of searches that stand, each once, by the index of ids alone where none is gone."""
@@ -720,12 +645,12 @@ class KnowledgeBase(RecordStore):
 
     def fallen_statements(self) -> list[StatementRecord]:
         """Stored statements that do not stand: proofs rest on facts that were withdrawn, or later facts refute them."""
-        return self.select(rows.STATEMENTS, f"WHERE NOT ({STANDING})")
+        return self.select(STATEMENTS, f"WHERE NOT ({STANDING})")
 
     def lapsed_since(self, statement: StatementRecord) -> str | None:
         """Since when facts that were added refute a stored statement (ISO 8601); None if none do."""
         sql = "SELECT lapsed FROM revisable_statements WHERE key = ?"
-        return next((lapsed for (lapsed,) in self.query(sql, (rows.statement_key(statement),))), None)
+        return next((lapsed for (lapsed,) in self.query(sql, (statement.key,))), None)
 
     def unrevised_statements(self) -> list[StatementRecord]:
         """Statements that later facts could refute, or no longer refute, and which were not proved since facts changed.
@@ -737,7 +662,7 @@ class KnowledgeBase(RecordStore):
             f"LEFT JOIN runs ON runs.id = statements.run_id WHERE revisable.checked IS NOT {_STATE} "
             f"AND (runs.id IS NULL OR NOT {_EXPERIMENT})"
         )
-        return self.select(rows.STATEMENTS, f"WHERE statements.key IN ({keys})")
+        return self.select(STATEMENTS, f"WHERE statements.key IN ({keys})")
 
     def lapse(self, statements: Iterable[StatementRecord]) -> None:
         """Store that statements cannot be proved from the facts that stand now; storing them again ends that."""
@@ -745,35 +670,16 @@ class KnowledgeBase(RecordStore):
         self.write(
             # A statement that had lapsed before keeps its first time.
             f"UPDATE revisable_statements SET checked = {_STATE}, lapsed = coalesce(lapsed, ?) WHERE key = ?",  # noqa: S608  ours
-            [(now, rows.statement_key(statement)) for statement in statements],
+            [(now, statement.key) for statement in statements],
         )
 
-    def add_type_facts(self, type_facts: Iterable[TypeFact]) -> int:
-        return self.add(rows.TYPE_FACTS, type_facts, OnConflict.BEST)
-
-    def type_facts(self, constant: Value | None = None, data_type: str | None = None) -> list[TypeFact]:
-        identity = None if constant is None else content_id("constant", constant)
-        return self.matching(rows.TYPE_FACTS, constant_id=identity, data_type=data_type)
-
     # -- denials and conflicts
-
-    def add_denials(self, denials: Iterable[DenialRecord]) -> int:
-        """Store atoms that a critic denied; the first record of an atom stays."""
-        return self.add(rows.DENIALS, denials)
 
     def denials(self, predicate: str | None = None) -> list[DenialRecord]:
         """The denied atoms, or those of a predicate by indicator."""
         name, _, arity = (predicate or "").partition("/")
-        found = self.matching(rows.DENIALS, predicate=name or None)
+        found = self.matching(DENIALS, predicate=name or None)
         return [denial for denial in found if not arity or str(len(denial.arguments)) == arity]
-
-    def add_conflicts(self, conflicts: Iterable[ConflictRecord]) -> int:
-        """Store conflicts; that of a run which is resumed replaces its earlier record."""
-        return self.add(rows.CONFLICTS, conflicts, OnConflict.REPLACE)
-
-    def conflicts(self, run_id: str | None = None) -> list[ConflictRecord]:
-        """The conflicts that searches decided, or those of one run."""
-        return self.matching(rows.CONFLICTS, run_id=run_id)
 
     # -- statements and votes on them
 
@@ -781,13 +687,13 @@ class KnowledgeBase(RecordStore):
         """Store derived statements, one row for each run and distribution; a later record replaces an earlier one."""
         records = list(statements)
         with self.transaction():
-            changed = self.add(rows.STATEMENTS, records, OnConflict.REPLACE)
-            self._index_proofs([rows.statement_key(record) for record in records])
+            changed = self.add(STATEMENTS, records)
+            self._index_proofs([record.key for record in records])
         return changed
 
     def replace_statements(self, run_id: str, rule: str, statements: Sequence[StatementRecord]) -> None:
         """Store all statements of a rule in a run, in the place of those that an earlier pass of the run stored."""
-        kept = {rows.statement_key(record) for record in statements}
+        kept = {record.key for record in statements}
         with self.transaction():
             stored = self.query("SELECT key FROM statements WHERE run_id = ? AND rule = ?", (run_id, rule))
             gone = [(key,) for (key,) in stored if key not in kept]
@@ -811,7 +717,7 @@ class KnowledgeBase(RecordStore):
         if any(refusal(value) for value in columns.values()):
             return []
         condition = " AND ".join([STANDING, *(f"statements.{name} = ?" for name in columns)])
-        return self.select(rows.STATEMENTS, f"WHERE {condition}", list(columns.values()))
+        return self.select(STATEMENTS, f"WHERE {condition}", list(columns.values()))
 
     def statements_with(
         self, words: Sequence[str], *, rule: str | None = None, distribution: Distribution | None = None, most: int
@@ -830,7 +736,7 @@ class KnowledgeBase(RecordStore):
             return []
         first = f"SELECT min(rowid) FROM statements WHERE {' AND '.join(conditions)} GROUP BY id"  # noqa: S608  ours
         condition = f"WHERE statements.rowid IN ({first} ORDER BY min(rowid) LIMIT ?)"
-        return self.select(rows.STATEMENTS, condition, [*values, most])
+        return self.select(STATEMENTS, condition, [*values, most])
 
     def statement_places(self) -> list[StatementPlace]:
         """Keys of the statements that stand, without texts and proofs, in the order they were first written."""
@@ -843,15 +749,12 @@ class KnowledgeBase(RecordStore):
 
     def statements_at(self, places: Sequence[StatementPlace]) -> list[StatementRecord]:
         """Statements at these places, in their order. Raises KeyError for a place that no longer exists."""
-        found = self.select_in(rows.STATEMENTS, "key", (place.key for place in places))
-        by_key = {rows.statement_key(statement): statement for statement in found}
+        found = self.select_in(STATEMENTS, "key", (place.key for place in places))
+        by_key = {statement.key: statement for statement in found}
         return [by_key[place.key] for place in places]
 
-    def add_votes(self, votes: Iterable[VoteRecord]) -> None:
-        self.add(rows.VOTES, votes, OnConflict.REPLACE)
-
     def votes(self, statement_id: str | None = None) -> list[VoteRecord]:
-        return self.matching(rows.VOTES, statement_id=statement_id)
+        return self.matching(VOTES, statement_id=statement_id)
 
     def voted_texts(self) -> list[list[str]]:
         """The ids of the statements that stand and read like one with votes, in a list for each text."""
@@ -872,16 +775,6 @@ class KnowledgeBase(RecordStore):
         """Indicators of the predicates with stored derived atoms: those that other rules use as premises."""
         return frozenset(indicator for (indicator,) in self.query("SELECT indicator FROM derived_predicates"))
 
-    # -- prompt profiles
-
-    def set_profile(self, record: ProfileRecord) -> None:
-        """Store the prompt profile of a model in the place of an earlier one."""
-        self.add(rows.PROFILES, [record], OnConflict.REPLACE)
-
-    def profile(self, model: str) -> ProfileRecord | None:
-        """The prompt profile that was chosen for a model, by NAME@REVISION."""
-        return self.first(rows.PROFILES, model=model)
-
     def first_knowledge_call(self, model: str) -> CallRecord | None:
         """The oldest answer of a model in the role knowledge."""
         sql = "SELECT request_id FROM calls WHERE model = ? AND role = 'knowledge' ORDER BY rowid LIMIT 1"
@@ -890,10 +783,6 @@ class KnowledgeBase(RecordStore):
 
     # -- labels, calibrations and certificates
 
-    def add_labels(self, labels: Iterable[FactLabel]) -> int:
-        """Store labels of facts; a later label of the same source replaces an earlier one."""
-        return self.add(rows.LABELS, labels, OnConflict.REPLACE)
-
     def replace_labels(self, source: str, labels: Sequence[FactLabel], asked: Collection[str] | None = None) -> None:
         """Store the labels of a source in the place of its earlier ones; only of the facts `asked` about, if given."""
         known = {label.id for label in labels}
@@ -901,40 +790,20 @@ class KnowledgeBase(RecordStore):
             for label in self.labels(source):
                 if label.id not in known and (asked is None or label.fact_id in asked):
                     self.write("DELETE FROM fact_labels WHERE id = ?", [(label.id,)])
-            self.add_labels(labels)
+            self.add(LABELS, labels)
 
     def labels(self, source: str | None = None) -> list[FactLabel]:
         """The labels of facts, or those of one source."""
-        return self.matching(rows.LABELS, source=source)
-
-    def set_calibration(self, record: CalibrationRecord) -> None:
-        """Store what a critic's scores are worth in the place of an earlier calibration."""
-        self.add(rows.CALIBRATIONS, [record], OnConflict.REPLACE)
+        return self.matching(LABELS, source=source)
 
     def calibrations(self) -> list[CalibrationRecord]:
-        return self.select(rows.CALIBRATIONS)
-
-    def calibration(self, critic: str) -> CalibrationRecord | None:
-        """The calibration of a critic, by NAME@REVISION."""
-        return self.first(rows.CALIBRATIONS, critic=critic)
-
-    def add_certificates(self, certificates: Iterable[CertificateRecord]) -> int:
-        """Store certificates; that of a run which is resumed replaces its earlier record."""
-        return self.add(rows.CERTIFICATES, certificates, OnConflict.REPLACE)
+        return self.select(CALIBRATIONS)
 
     def certificates(self, run_id: str | None = None) -> list[CertificateRecord]:
         """All certificates, or those of a run."""
-        return self.matching(rows.CERTIFICATES, run_id=run_id)
+        return self.matching(CERTIFICATES, run_id=run_id)
 
     # -- draws of items to judge
-
-    def judging_draw(self, kind: str) -> JudgingDraw | None:
-        """The draw of facts or statements that `votes next` has begun."""
-        return self.first(rows.JUDGING_DRAWS, kind=kind)
-
-    def drawn_items(self, draw: JudgingDraw) -> list[DrawnItem]:
-        """All items of a draw, whether they were given out yet or not."""
-        return self.matching(rows.DRAWN_ITEMS, salt=draw.salt)
 
     def set_judging_draw(self, draw: JudgingDraw, items: Iterable[DrawnItem]) -> None:
         """Store a draw in the place of an earlier one of its kind; items that it has already stay as they are."""
@@ -944,8 +813,8 @@ class KnowledgeBase(RecordStore):
                 " AND salt <> ?",
                 (draw.kind, draw.salt),
             )
-            self.add(rows.JUDGING_DRAWS, [draw], OnConflict.REPLACE)
-            self.add(rows.DRAWN_ITEMS, items)
+            self.add(JUDGING_DRAWS, [draw])
+            self.add(DRAWN_ITEMS, items)
 
     # -- all tables
 
@@ -957,5 +826,4 @@ class KnowledgeBase(RecordStore):
 
     def row_counts(self) -> dict[str, int]:
         """Number of rows by table."""
-        with translated(self.place):
-            return {table.name: self.database.table(table.name).count for table in rows.TABLES}
+        return {table.name: self.query(f"SELECT count(*) FROM {table.name}")[0][0] for table in TABLES}  # noqa: S608  ours

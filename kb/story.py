@@ -6,8 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hapax.grammar.terms import Value
-from hapax.kb import rows
-from hapax.kb.records import Assessment, AtomPattern, CallRecord, Candidate, Decision, FactRecord, Question, TypeFact
+from hapax.kb.records import (
+    ASSESSMENTS,
+    CANDIDATES,
+    PATTERNS,
+    QUESTIONS,
+    TYPE_FACTS,
+    Assessment,
+    AtomPattern,
+    CallRecord,
+    Candidate,
+    Decision,
+    FactRecord,
+    Question,
+    TypeFact,
+    content_id,
+)
 from hapax.kb.store import KnowledgeBase
 
 
@@ -52,17 +66,17 @@ def fact_story(kb: KnowledgeBase, predicate: str, arguments: Sequence[Value], te
     fact = kb.fact(predicate, arguments)
     candidates = {candidate.id: candidate for candidate in _proposals(kb, predicate, arguments)}
     # The fact names its candidate even if no question can be found under its present pattern.
-    if fact and fact.candidate_id and (origin := kb.candidate(fact.candidate_id)):
+    if fact and fact.candidate_id and (origin := kb.first(CANDIDATES, id=fact.candidate_id)):
         candidates = {origin.id: origin} | candidates
     type_facts: list[TypeFact] = []
     for argument in dict.fromkeys(arguments):
-        type_facts += kb.type_facts(argument)
+        type_facts += kb.matching(TYPE_FACTS, constant_id=content_id("constant", argument))
     return FactStory(
         predicate,
         arguments,
         fact,
         tuple(_candidate_story(kb, candidate) for candidate in candidates.values()),
-        tuple(kb.select_in(rows.ASSESSMENTS, "text", texts)),
+        tuple(kb.select_in(ASSESSMENTS, "text", texts)),
         tuple(type_facts),
     )
 
@@ -70,9 +84,10 @@ def fact_story(kb: KnowledgeBase, predicate: str, arguments: Sequence[Value], te
 def _proposals(kb: KnowledgeBase, predicate: str, arguments: tuple[Value, ...]) -> Iterator[Candidate]:
     """Candidates that propose the atom, found through the questions that left one of its arguments open."""
     for pattern, value in _openings(predicate, arguments):
-        index = kb.matching(rows.PATTERN_INDEX, pattern_key=rows.pattern_key(pattern))
-        for question_id in dict.fromkeys(entry.question_id for entry in index):
-            for candidate in kb.candidates(question_id):
+        # As it is written in the list of a question's patterns.
+        written = str(PATTERNS.encode((pattern,)))[1:-1]
+        for row in kb.select(QUESTIONS, "WHERE instr(patterns, ?)", [written]):
+            for candidate in kb.candidates(row.id):
                 # 2 and Decimal(2) are equal in Python but are different constants.
                 if type(candidate.value) is type(value) and candidate.value == value:
                     yield candidate
@@ -97,5 +112,5 @@ def _candidate_story(kb: KnowledgeBase, candidate: Candidate) -> CandidateStory:
         kb.question(candidate.question_id),
         kb.call(candidate.call_id),
         tuple(decisions),
-        tuple(kb.select_in(rows.ASSESSMENTS, "id", scores)),
+        tuple(kb.select_in(ASSESSMENTS, "id", scores)),
     )

@@ -6,10 +6,10 @@ Constants have equal tags if they are equal to Prolog: 2 and 2.0 are one constan
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from decimal import Context, Decimal
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeGuard
 
 from hapax.grammar.terms import MAXIMUM_POWER, CutDecimal, Value
@@ -19,32 +19,10 @@ if TYPE_CHECKING:
     import sqlite3
 
 TAGGED_BITS = 60
-"""Whole numbers below two to this power are tagged; the sum of two tags is far below SQLite's 64 bits."""
-
-EXACT = 1 << 62
-"""SQL calculates with whole numbers below this; beyond 64 bits SQLite would continue with rounded floats."""
-
-_MOST_PLACES = 17
+"""Whole numbers below two to this power are their own tags; the sum of two tags is far below SQLite's 64 bits."""
 
 # Constants with cached tags; a million takes about 100 MB.
 _KNOWN_TAGS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class NumberExtent:
-    """Numbers in a relation: a bound of their absolute values, and whether some are symbols (decimals, huge ones).
-
-    `places`: a bound of their decimal places. In the table `relations` the bound is that of the tagged ones alone.
-    """
-
-    largest: int = 0
-    inexact: bool = False
-    places: int = 0
-
-    def __or__(self, other: NumberExtent) -> NumberExtent:
-        return NumberExtent(
-            max(self.largest, other.largest), self.inexact or other.inexact, max(self.places, other.places)
-        )
 
 
 def canonical(value: Value) -> Value:
@@ -70,37 +48,6 @@ def _is_whole(value: Value) -> TypeGuard[int]:
     return isinstance(value, int) and -(1 << TAGGED_BITS) < value < 1 << TAGGED_BITS
 
 
-def extent_of(*constants: Value) -> NumberExtent:
-    """Extent of the numbers among these constants."""
-    numbers = [number for number in map(canonical, constants) if not isinstance(number, str)]
-    whole = [abs(number) for number in numbers if _is_whole(number)]
-    return NumberExtent(max(whole, default=0), len(whole) < len(numbers))
-
-
-def exact_extent(numbers: Iterable[Value]) -> NumberExtent:
-    """Extent of numbers that may be decimals; `inexact` only if some are too large or too long for SQL.
-
-    A number is within it if its absolute value, times ten to the power of `places`, is below `EXACT`.
-    """
-    largest = places = 0
-    for number in numbers:
-        value = canonical(number)
-        if isinstance(value, str):
-            continue
-        digits, size = decimal_places(value), Decimal(value).copy_abs()
-        if digits > _MOST_PLACES or size >= 1 << TAGGED_BITS:
-            return NumberExtent(largest, True, places)
-        largest, places = max(largest, math.ceil(size)), max(places, digits)
-    return NumberExtent(largest, largest * 10**places >= EXACT, places)
-
-
-def decimal_places(number: int | Decimal) -> int:
-    """Decimal places of a canonical number."""
-    exponent = number.as_tuple().exponent if isinstance(number, Decimal) else 0
-    assert isinstance(exponent, int)  # noqa: S101  it is finite
-    return max(0, -exponent)
-
-
 class Symbols:
     """The constants of an open knowledge base and their tags."""
 
@@ -108,6 +55,30 @@ class Symbols:
         self._conn = connection
         self._tags: dict[Value, int] = {}
         self._made: dict[str, int] = {}
+        self._exact: dict[int, str | int | Fraction] = {}
+        self._borrowed: dict[str, int] | None = None
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        return self._conn
+
+    def forget(self) -> None:
+        """Forget what was learnt: a transaction was undone, so that rows may be gone."""
+        for known in (self._tags, self._made, self._exact):
+            known.clear()
+
+    @contextmanager
+    def borrowing(self) -> Iterator[None]:
+        """Give new constants negative tags inside the block, which nobody stores: to read without writing."""
+        if self._borrowed is not None:
+            yield
+            return
+        self._borrowed = {}
+        try:
+            yield
+        finally:
+            self._borrowed = None
+            self.forget()
 
     def tag(self, value: Value) -> int:
         """Tag of a constant; a new constant gets a row."""
@@ -155,6 +126,10 @@ class Symbols:
             found.update(self._conn.execute(sql, (json.dumps(list(texts), ensure_ascii=False),)))
         # Sorted, so that ids do not depend on the order of a set.
         new = sorted(set(texts).difference(found))
+        if self._borrowed is not None:
+            for text in new:
+                self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
+            return found | {text: self._borrowed[text] for text in new}
         # Ids go up by two: odd integers are the tags of whole numbers.
         found.update(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
         new_rows = [(symbol, found[symbol]) for symbol in new]
@@ -181,44 +156,47 @@ class Symbols:
         (last,) = self._conn.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
         return int(last)
 
-    def numbers(self, after: int = 0) -> dict[int, int | Decimal]:
-        """The numbers among the symbols that facts can have, by tag; only those with tags above `after`."""
-        # Symbols are JSON: texts begin with a quotation mark, whole numbers with a digit or `-`, decimals with `{`.
-        sql = (
-            "SELECT id, symbol FROM symbols WHERE (symbol BETWEEN '-' AND ':' OR symbol BETWEEN '{' AND '|') AND id > ?"
-        )
-        values_by_tag = ((tag, values.decode_value(text)) for tag, text in self._conn.execute(sql, (after,)))
-        return {tag: value for tag, value in values_by_tag if not isinstance(value, str | CutDecimal)}
+    def exact(self, tag: int) -> str | int | Fraction:
+        """The constant of a tag, a number in the form in which Python calculates exactly."""
+        if tag & 1:
+            return tag >> 1
+        found = self._exact.get(tag)
+        if found is None:
+            if len(self._exact) > _KNOWN_TAGS:
+                self._exact.clear()
+            value = self.values([tag])[tag]
+            found = self._exact[tag] = Fraction(value) if isinstance(value, Decimal) else value
+        return found
 
-    def offer_decimals(self) -> None:
-        """Let SQL on this connection call `decimal_tag`."""
-        self._conn.create_function("decimal_tag", 2, self._decimal_tag)
-
-    def _decimal_tag(self, above: int | None, below: int) -> int | None:
-        """SQL function `decimal_tag`: the tag of a quotient that is a decimal. `store_made` stores new symbols."""
-        if above is None:
-            return None
-        if above % below == 0:
-            return 2 * (above // below) + 1
-        # Its exact digits are no more than those of the numerator and the binary digits of the denominator.
-        quotient = Context(prec=20 + below.bit_length()).divide(Decimal(above), Decimal(below))
-        text = values.encode_value(canonical(quotient))
+    def calculated_tag(self, number: int | Decimal) -> int:
+        """The tag of a number that a running statement calculates; `store_made` stores new ones when it has ended."""
+        value = canonical(number)
+        if _is_whole(value):
+            return 2 * value + 1
+        text = values.encode_value(value)
+        made = self._made.get(text)
+        if made is not None:
+            return made
         found = self._conn.execute("SELECT id FROM symbols WHERE symbol = ?", (text,)).fetchone()
         if found is not None:
             return int(found[0])
-        if text not in self._made:
-            self._made[text] = self.last_tag + 2 * (len(self._made) + 1)
-        return self._made[text]
+        if self._borrowed is not None:
+            return self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
+        tag = self._made[text] = self.last_tag + 2 * (len(self._made) + 1)
+        self._exact[tag] = Fraction(number)
+        return tag
 
-    def store_made(self) -> dict[int, int | Decimal]:
-        """Store the symbols that `decimal_tag` made in a statement which has ended; returns them by tag."""
+    def store_made(self) -> None:
+        """Store the numbers that a statement which has ended calculated."""
         made, self._made = self._made, {}
         self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", made.items())
-        numbers = ((tag, values.decode_value(text)) for text, tag in made.items())
-        return {tag: value for tag, value in numbers if not isinstance(value, str)}
 
-    def _symbols(self, tags: Iterable[int]) -> sqlite3.Cursor:
+    def _symbols(self, tags: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Symbols by even tag."""
         # Sorted, because neighbours are on one page.
-        ids = json.dumps(sorted(tag for tag in tags if not tag & 1))
-        return self._conn.execute("SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))", (ids,))
+        even = sorted(tag for tag in tags if not tag & 1)
+        if self._borrowed and even and even[0] < 0:
+            wanted = set(even)
+            yield from ((tag, text) for text, tag in self._borrowed.items() if tag in wanted)
+        sql = "SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))"
+        yield from self._conn.execute(sql, (json.dumps(even),))

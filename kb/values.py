@@ -81,10 +81,7 @@ def refusal(value: object) -> str | None:
 
 
 def fact_refusal(value: object) -> str | None:
-    """Reason why a new fact cannot have the value: `refusal`, or a text or number that is too long to work with.
-
-    Facts that were stored by earlier versions may have such values.
-    """
+    """Reason why a new fact cannot have the value: `refusal`, or a text or number that is too long to work with."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return f"the text has {len(value)} characters, more than {LONGEST_TEXT}; shorten it"
     if isinstance(value, Decimal) and value.is_finite():
@@ -116,6 +113,16 @@ def encode_value(value: Value) -> str:
         raise ValueRefused(reason)
     checked = encode_decimal(value) if isinstance(value, Decimal) else value
     return encode_basestring(checked) if isinstance(checked, str) else _COMPACT.encode(checked)
+
+
+def encode_fact_value(value: Any) -> str:
+    """Like `encode_value`, for an argument of a new fact. Raises `ValueRefused` where `fact_refusal` has a reason."""
+    # As nearly all are.
+    if type(value) is str and value.isascii() and len(value) <= LONGEST_TEXT:
+        return encode_basestring(value)
+    if reason := fact_refusal(value):
+        raise ValueRefused(reason)
+    return encode_value(value)
 
 
 def decode_value(text: str) -> Value:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import objects, rows
+from hapax.kb.connection import translated
 from hapax.kb.derived_statements import views
+from hapax.kb.records import RECORD_TABLES
 from hapax.kb.store import KnowledgeBase
 
 
@@ -34,15 +37,15 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
         if strange.reason:
             entry = strange.object
             yield Damage("schema", f"{entry.kind} {entry.name}", strange.reason, " ".join(entry.sql.split())[:200])
-    for table in rows.RECORD_TABLES:
-        yield from _changed_rows(kb, table)
+    for table in RECORD_TABLES:
+        yield from changed_rows(kb, table)
     for name, rowid, parent, _ in kb.query("PRAGMA foreign_key_check"):
         yield Damage(name, f"row {rowid}", f"it refers to a row of {parent} that is not there")
 
 
 def strange_objects(kb: KnowledgeBase) -> list[objects.StrangeObject]:
     """The tables, indexes, triggers and views that Hapax did not make, or not so, and those that are gone."""
-    connection = kb.database.conn
+    connection = kb.connection
     try:
         made = views(connection)
     except (TypeError, ValueError):
@@ -50,18 +53,14 @@ def strange_objects(kb: KnowledgeBase) -> list[objects.StrangeObject]:
     return objects.strange_objects(connection, made)
 
 
-def _changed_rows(kb: KnowledgeBase, table: rows.TableSchema[object]) -> Iterator[Damage]:
+def changed_rows(kb: KnowledgeBase, table: rows.TableSchema[Any]) -> Iterator[Damage]:
     """Rows of a table that cannot be read, or whose identity is that of other content."""
-    # Two queries in the same order: the key of a row is shown even if the row cannot be read.
-    keys = kb.query(f"SELECT {', '.join(f'{table.name}.{name}' for name in table.key)} {_source(table)}")
-    for key, row in zip(keys, kb.query(f"{table.select} ORDER BY {table.name}.rowid"), strict=True):
-        try:
-            table.check(row)
-        except HapaxError as fault:
-            content = ", ".join(str(cell)[:40] for cell in row if cell is not None)
-            yield Damage(table.name, ", ".join(map(str, key)), str(fault), content[:200])
-
-
-def _source(table: rows.TableSchema[object]) -> str:
-    """The part of a table's SELECT after its columns, in the order of the rows."""
-    return f"FROM{table.select.partition(' FROM')[2]} ORDER BY {table.name}.rowid"
+    with translated(kb.place):
+        # Row by row, since a table may be larger than the memory.
+        for row in kb.connection.execute(f"{table.select} ORDER BY {table.name}.rowid"):
+            try:
+                table.check(row)
+            except HapaxError as fault:
+                key = [str(cell) for name, cell in zip(table.all_columns, row, strict=False) if name in table.key]
+                content = ", ".join(str(cell)[:40] for cell in row if cell is not None)
+                yield Damage(table.name, ", ".join(key), str(fault), content[:200])

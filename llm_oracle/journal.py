@@ -372,24 +372,24 @@ class Journal:
 class PlanningJournal(Journal):
     """Journal of a plan: it sends only probes of servers, stores nothing, and defers requests without stored answers.
 
-    `missing`: the deferred requests by id. Requests that would depend on their answers are not foreseen.
+    `missing`: the deferred requests by id, each with its role. Requests that depend on their answers are not foreseen.
     """
 
-    def __init__(self, store: CallStore) -> None:
-        super().__init__(ReadOnlyCallStore(store))
-        self.missing: dict[str, PreparedCall] = {}
+    def __init__(self, store: CallStore, *, retry_unusable: bool = False) -> None:
+        super().__init__(ReadOnlyCallStore(store), retry_unusable=retry_unusable)
+        self.missing: dict[str, tuple[str, PreparedCall]] = {}
 
     @property
     def tokens(self) -> int:
         """Maximum number of tokens that the missing requests can use."""
-        return sum(call.reserved.prompt_tokens + call.reserved.completion_tokens for call in self.missing.values())
+        return sum(call.reserved.prompt_tokens + call.reserved.completion_tokens for _, call in self.missing.values())
 
     def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
         """The stored records. Raises Deferred if some are missing."""
 
         def defer(batch: Sequence[int]) -> Stream[StoredAnswer]:
             for position in batch:
-                self.missing[calls[position].id] = calls[position]
+                self.missing[calls[position].id] = (asker.role, calls[position])
             raise Deferred("Nothing was sent.")
 
         # Without probes a plan could not say how many requests a vote takes.

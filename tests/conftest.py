@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +14,7 @@ from money_fixture import RULES
 from prolog_fixture import WorkerSource
 from random_cases import cases
 
-from hapax.engine.inference import session as prolog_session
-from hapax.engine.inference.session import PrologSession
-from hapax.grammar import parser
-from hapax.grammar.imports import RuleSource
-from hapax.grammar.syntax import Spot
-from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backends.cache import CACHE_VARIABLE
+import hapax
 
 # Two test processes with two threads of Torch each, on two processors, wait for each other at each layer of a network.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -35,7 +27,7 @@ settings.load_profile("hapax")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Files that tests and their processes keep stay out of the user's cache and journal."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HAPAX_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
@@ -47,35 +39,14 @@ def forked_workers() -> Iterator[None]:
         yield
         return
     with WorkerSource() as source, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prolog_session, "subprocess", source)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def texts_parsed_once() -> Iterator[None]:
-    """The statements of a rule text are parsed once in a process: most commands read the shipped rules."""
-    read_statements = parser._read_statements
-    parsed = lru_cache(256)(read_statements)
-
-    def read(file: str, text: str, *spots: Callable[[int], Spot]) -> RuleSource:
-        source = read_statements(file, text, *spots) if spots else parsed(file, text)
-        return replace(source, lines=list(source.lines), diagnostics=list(source.diagnostics))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parser, "_read_statements", read)
+        patch.setattr(subprocess, "Popen", source.popen())
         yield
 
 
 @pytest.fixture
-def own_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions start their workers themselves, as outside the tests."""
-    monkeypatch.setattr(prolog_session, "subprocess", subprocess)
-
-
-@pytest.fixture
-def fresh_kb() -> Iterator[KnowledgeBase]:
+def fresh_kb() -> Iterator[hapax.KnowledgeBase]:
     """An empty knowledge base in memory."""
-    with KnowledgeBase() as kb:
+    with hapax.KnowledgeBase() as kb:
         yield kb
 
 
@@ -92,10 +63,3 @@ def rules(tmp_path: Path) -> Path:
     path = tmp_path / "money.rules"
     path.write_text(RULES, encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def prolog() -> Iterator[PrologSession]:
-    """A Prolog process that the tests of a module share."""
-    with PrologSession() as session:
-        yield session

@@ -28,11 +28,13 @@ from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from prolog_fixture import ForkedWorker, WorkerSource
+
+import hapax
 from benchmarks.comparison import differences
-from hapax.kb.connection import reading_uri
-from hapax.kb.spill import spilled
+from hapax import cli
 
 ROOT = Path(__file__).parent.parent
 TESTS = Path(__file__).parent
@@ -285,16 +287,22 @@ def journal(database: Path) -> set[str]:
     """The requests whose answers the file holds, or the one beside it, as `Command.asked` words them."""
     if not is_made(database):
         return set()
-    with closing(sqlite3.connect(reading_uri(database), uri=True)) as connection:
-        kept = {_worded(json.loads(request)) for (request,) in connection.execute("SELECT request FROM calls")}
-    return kept | {_worded(dict(call.request)) for call in spilled(database)}
+    with closing(sqlite3.connect(database)) as connection:
+        kept = [request for (request,) in connection.execute("SELECT request FROM calls")]
+    return {worded(json.loads(request)) for request in (*kept, *beside(database))}
+
+
+def beside(database: Path) -> list[str]:
+    """The requests whose answers are in the file beside a knowledge base, each in a line as a row of `calls`."""
+    answers = database.with_name(f"{database.name}-answers")
+    return [json.loads(line)[3] for line in answers.read_text("ascii").splitlines()] if answers.exists() else []
 
 
 def is_made(database: Path) -> bool:
     """True if the file exists and has its tables."""
     if not database.exists():
         return False
-    with closing(sqlite3.connect(reading_uri(database), uri=True)) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'calls'").fetchone()[0])
 
 
@@ -400,25 +408,18 @@ def die_at(notes: Path, place: str, number: int) -> None:
 
 
 def simulate(log: Path, after: int | None = None, fault: Fault | None = None, slow: float = 0.0) -> None:
-    """A small simulated world, whose model writes each batch it answered to the log, and from there to the disk.
+    """The simulated model writes each batch it answered to the log, and from there to the disk.
 
     `fault` happens when so many batches are answered and noted; `slow`: seconds that each takes.
     """
-    from hapax.llm_oracle import simulated
-    from hapax.llm_oracle.simulated import SimulatedModel
-    from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
-
-    small = SimulationSettings(
-        entities_per_type=12, facts_per_argument=3.0, recall=1.0, malformed=0.0, critic_recall=1.0
-    )
-    simulated.SimulatedWorld = lambda library, seed: SimulatedWorld(library, seed, small)  # type: ignore[assignment,misc]
+    model: Any = type(hapax.open_models("simulated", library=hapax.parse_rules(RULES)).knowledge)
     count = 0
 
-    def noted(method: Callable[..., Any], worded: Callable[..., list[Any]]) -> Callable[..., Any]:
+    def noted(method: Callable[..., Any], wording: Callable[..., list[Any]]) -> Callable[..., Any]:
         def asked(self: Any, requests: Sequence[Any], *parameters: Any) -> Any:
             nonlocal count
             answers = method(self, requests, *parameters)
-            line = json.dumps([_worded(one) for one in worded(requests, *parameters)]) + "\n"
+            line = json.dumps([worded(request) for request in wording(requests, *parameters)]) + "\n"
             with log.open("a", encoding="utf-8") as stream:
                 stream.write(line)
                 stream.flush()
@@ -431,12 +432,12 @@ def simulate(log: Path, after: int | None = None, fault: Fault | None = None, sl
 
         return asked
 
-    for name, worded in (
+    for name, wording in (
         ("generate", lambda several, given: [{**one.content, "parameters": asdict(given)} for one in several]),
         ("probabilities", lambda claims: [{"claim": claim} for claim in claims]),
         ("log_likelihoods", lambda texts: [{"text": text} for text in texts]),
     ):
-        setattr(SimulatedModel, name, noted(getattr(SimulatedModel, name), worded))
+        setattr(model, name, noted(getattr(model, name), wording))
 
 
 def die() -> None:
@@ -452,9 +453,9 @@ def die_when_told(told: Path) -> None:
 
 def kill_prolog() -> None:
     """SIGKILL to the Prolog worker, as the system does where memory runs out."""
-    for worker in _Forked.running:
+    if ForkedWorker.newest is not None:
         with suppress(ProcessLookupError):  # its session has ended it
-            os.killpg(worker, signal.SIGKILL)
+            os.killpg(ForkedWorker.newest.pid, signal.SIGKILL)
 
 
 def fill_disk() -> None:
@@ -482,13 +483,6 @@ _CONNECTIONS: list[sqlite3.Connection] = []
 def limit_files(size: int) -> None:
     """No file, such as the WAL, may grow beyond so many bytes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-
-def impatient(seconds: float) -> None:
-    """Writers wait no longer for each other."""
-    from hapax.kb import connection
-
-    connection.BUSY_SECONDS = seconds
 
 
 def set_clock_back() -> None:
@@ -519,7 +513,7 @@ def close_stdout() -> None:
     os.close(writing)
 
 
-def _worded(request: Any) -> str:
+def worded(request: Any) -> str:
     return json.dumps(request, sort_keys=True)
 
 
@@ -532,53 +526,44 @@ def serve(descriptor: int) -> None:
     # A detached shell may ignore SIGINT, and nohup ignores SIGHUP; both is inherited, and the tests send both.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    _warm_up()
-    gc.freeze()  # what is never looked at stays shared with the children
-    while True:
-        try:
-            what, told = connection.recv()
-        except EOFError:
-            return
-        if what == "wait":
-            connection.send(os.waitstatus_to_exitcode(os.waitpid(told, 0)[1]))
-        elif child := os.fork():
-            connection.send(child)
-        else:
-            connection.close()
-            os._exit(_obey(told))
+    with WorkerSource() as source:
+        subprocess.Popen = source.popen()  # type: ignore[misc]
+        warm_up()
+        gc.freeze()  # what is never looked at stays shared with the children
+        while True:
+            try:
+                what, told = connection.recv()
+            except EOFError:
+                return
+            if what == "wait":
+                connection.send(os.waitstatus_to_exitcode(os.waitpid(told, 0)[1]))
+            elif child := os.fork():
+                connection.send(child)
+            else:
+                connection.close()
+                os._exit(obey(told))
 
 
-WARMING = 'oracle is_in(Part, Whole): "[1] is in [2]" / "[1] is not in [2]" / "?".\n@name a\nis_in(Part A, Whole B) & has(Person X, Whole B) -> has_too(Person X, Part A).\n'
-
-
-def _warm_up() -> None:
+def warm_up() -> None:
     """Import and build what commands import and build when they first need it, by a search that leaves nothing."""
-    import hapax.llm_oracle.backends.openai_batch
-    import hapax.llm_oracle.backends.openai_models  # noqa: F401
-    from hapax.engine.inference.worker import Worker
-
-    _printing_to(Path(os.devnull), Path(os.devnull))
-    _Forked.worker = Worker(Connection(os.open(os.devnull, os.O_RDWR)))
+    print_to(Path(os.devnull), Path(os.devnull))
+    here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
-        rules = Path(folder) / "warming.rules"
-        rules.write_text(WARMING, encoding="utf-8")
-        _obeyed(("search", str(rules), "-m", "simulated", "--evaluator", "simulated", "--db", f"{folder}/kb.db"))
-        asked = ("query", "is_in(A, b)", "--rules", str(rules), "--ask", "-m", "simulated", "--db", f"{folder}/kb.db")
-        _obeyed(asked)
+        with_rules(Path(folder))
+        os.chdir(folder)
+        obeyed(SEARCH)
+        obeyed(("query", "is_sealed(a)", "--rules", "world.rules", "--ask", "-m", "simulated", "--db", "kb.db"))
+        os.chdir(here)
 
 
-def _obey(command: Command) -> int:
+def obey(command: Command) -> int:
     """The child: the command, its output in files."""
-    _printing_to(command.file("stdout"), command.file("stderr"))
+    print_to(command.file("stdout"), command.file("stderr"))
     os.chdir(command.folder)
-    return _obeyed(command.arguments, command.faults)
+    return obeyed(command.arguments, command.faults)
 
 
-def _obeyed(arguments: Sequence[str], faults: Sequence[Fault] = ()) -> int:
-    from hapax import cli
-
-    subprocess.Popen = _Forked  # type: ignore[assignment,misc]
-    _Forked.running.clear()
+def obeyed(arguments: Sequence[str], faults: Sequence[Fault] = ()) -> int:
     code: Any = 1
     try:
         for fault in faults:
@@ -595,45 +580,8 @@ def _obeyed(arguments: Sequence[str], faults: Sequence[Fault] = ()) -> int:
     return int(code or 0)
 
 
-def _printing_to(stdout: Path, stderr: Path) -> None:
+def print_to(stdout: Path, stderr: Path) -> None:
     for descriptor, path in ((1, stdout), (2, stderr)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         os.dup2(file, descriptor)
         os.close(file)
-
-
-class _Forked:
-    """In `subprocess.Popen`'s place for the Prolog worker, forked from this process, which has Prolog started."""
-
-    worker: ClassVar[Any]
-    running: ClassVar[list[int]] = []
-
-    def __init__(self, arguments: Sequence[str], pass_fds: Sequence[int] = (), **_: Any) -> None:
-        if "hapax.engine.inference.worker" not in arguments:
-            raise AssertionError(f"no command may start {arguments}")
-        (descriptor,) = pass_fds
-        self.pid = os.fork()
-        if self.pid:
-            self.running[:] = [self.pid]
-        else:
-            os.setsid()
-            os.closerange(3, descriptor)
-            os.closerange(descriptor + 1, 256)
-            null = os.open(os.devnull, os.O_RDWR)
-            for standard in (0, 1, 2):
-                os.dup2(null, standard)
-            try:
-                self.worker.connection = Connection(descriptor)
-                self.worker.serve()
-            finally:
-                os._exit(0)
-
-    def wait(self, timeout: float | None = None) -> int:
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            found, status = os.waitpid(self.pid, 0 if end is None else os.WNOHANG)
-            if found:
-                return os.waitstatus_to_exitcode(status)
-            if end is not None and time.monotonic() >= end:
-                raise subprocess.TimeoutExpired("hapax.engine.inference.worker", timeout or 0.0)
-            time.sleep(0.002)

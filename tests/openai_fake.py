@@ -95,6 +95,20 @@ class Faulty:
         return "hang" if kind == "never" else FAULTS[kind]
 
 
+class Unusable:
+    """Spoils every third reply, and adds up what all of them charge."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+
+    def __call__(self, number: int, _: Asked) -> Any:
+        def charged(body: Any) -> Any:
+            self.tokens += sum(body.get("usage", {}).values())
+            return {**body, "choices": []} if number % 3 == 0 else body
+
+        return charged
+
+
 class Server(ThreadingHTTPServer):
     """Takes a burst of connections, which would be tried again after a second if it did not."""
 

@@ -18,8 +18,7 @@ from openai_fake import FakeServer, answered
 from plug_in_fixture import EXAMPLE, install
 from votes_fixture import fill_csv, fill_page
 
-from hapax.evaluation.entailment.pairs import read_levy_holt
-from hapax.kb.store import KnowledgeBase
+import hapax
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """A server that is never there."""
@@ -66,7 +65,7 @@ def write_inputs(folder: Path) -> None:
 
 def write_labels(folder: Path) -> None:
     """Labels of all ingredients that a search has proposed so far: right ones."""
-    with KnowledgeBase(folder / "hapax.db", read_only=True) as kb:
+    with hapax.KnowledgeBase(folder / "hapax.db", read_only=True) as kb:
         facts = kb.facts("is_ingredient_in")
     rows = [["true", fact.predicate, *fact.arguments] for fact in facts]
     (folder / "labels.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows), "utf-8")
@@ -79,17 +78,10 @@ def fill_sheets(folder: Path) -> None:
         voters = ("--voter", "ann", "--voter", "bob")
         run("votes", "export", "predicates", *voters, "--out", sheets, "--db", folder / "hapax.db")
     for path in sorted(sheets.glob("*.csv")):
-        fill_csv(path, _second if path.stem.endswith(("bob", "2")) else _first)
+        choice = int(path.stem.endswith(("bob", "2")))
+        fill_csv(path, lambda row, choice=choice: row["choices"].split(" / ")[choice])
     for path in sorted(sheets.glob("statements-*.html")):
         shutil.move(fill_page(path, lambda row: "yes"), folder)
-
-
-def _first(row: dict[str, str]) -> str:
-    return row["choices"].split(" / ")[0]
-
-
-def _second(row: dict[str, str]) -> str:
-    return row["choices"].split(" / ")[1]
 
 
 def make_key(folder: Path) -> None:
@@ -100,12 +92,16 @@ def make_key(folder: Path) -> None:
         (folder / "signers.txt").write_text(f"ada {key.with_suffix('.pub').read_text('utf-8')}", "utf-8")
 
 
+def scores(pairs: Path) -> str:
+    """A score for each pair of a file, as other programs write them."""
+    labels = [line.split("\t")[2] for line in pairs.read_text("utf-8").splitlines()]
+    return "".join(f"{int(label == 'True')} {place / len(labels)}\n" for place, label in enumerate(labels))
+
+
 def write_scores(folder: Path) -> None:
-    """Scores of every pair of the development set, as other programs write them."""
-    pairs = (folder / "dev.txt").read_text("utf-8").splitlines()
-    lines = [f"{int(line.split(chr(9))[2] == 'True')} {place / len(pairs)}\n" for place, line in enumerate(pairs)]
+    """Two models have scored the development set."""
     for name in ("whole.txt", "alone.txt"):
-        (folder / name).write_text("".join(lines), "utf-8")
+        (folder / name).write_text(scores(folder / "dev.txt"), "utf-8")
 
 
 def copy_answers(folder: Path) -> None:
@@ -122,9 +118,7 @@ def answer_queue(folder: Path) -> None:
 
 def write_their_scores(folder: Path) -> None:
     """Somebody has scored the pairs that an earlier command of the page wrote."""
-    pairs = read_levy_holt(folder / "pairs" / "pairs-dev.txt")
-    scores = [f"{int(pair.entailed)} {place / len(pairs)}\n" for place, pair in enumerate(pairs)]
-    (folder / "theirs.txt").write_text("".join(scores), "utf-8")
+    (folder / "theirs.txt").write_text(scores(folder / "pairs" / "pairs-dev.txt"), "utf-8")
 
 
 def write_mined_rules(folder: Path) -> None:
@@ -165,7 +159,7 @@ def prepared(line: str, folder: Path) -> str:
     for pattern, step in BEFORE:
         if re.search(pattern, line):
             step(folder)
-    with KnowledgeBase(folder / "hapax.db", read_only=True) as kb:
+    with hapax.KnowledgeBase(folder / "hapax.db", read_only=True) as kb:
         newest = kb.runs()[-1].id
     # As a shell expands it; and a run of the author's.
     line = re.sub(r"sheets/\*\.csv", " ".join(map(str, sorted((folder / "sheets").glob("*.csv")))), line)

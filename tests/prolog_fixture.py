@@ -1,123 +1,155 @@
-"""Workers of Prolog sessions, forked from a process in which Prolog has started: a test then waits for no start.
+"""Workers of Prolog sessions, forked from one that has started: a test then waits for no start.
 
-That process starts as a session starts a worker, with the same isolation, and serves requests for forks of itself.
+The first worker is started by a session's own command, with the same isolation. Where it would wait for the session's
+first request, it forks a worker for each session that comes.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import select
-import signal
+import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle, send_handle
+from multiprocessing.connection import Client
+from multiprocessing.reduction import send_handle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from hapax.engine.inference.isolation import child_command, child_environment
+FORKING = """
+import gc, os, select, signal, socket, sys
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
 
-WORKER = "hapax.engine.inference.worker"
+listener = socket.socket(fileno=int(sys.argv.pop(1)))
+
+class ForkingConnection(Connection):
+    said = []  # what the session hears when its worker has started
+    is_forked = False
+
+    def send_bytes(self, content):
+        super().send_bytes(content) if self.is_forked else self.said.append(content)
+
+    def recv_bytes(self):
+        if not self.is_forked:
+            self.fork_for_sessions()
+        return super().recv_bytes()
+
+    def fork_for_sessions(self):
+        gc.freeze()  # otherwise a collection would copy the memory that forks share
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for the forks
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
+            with Connection(listener.accept()[0].detach()) as session:
+                folder, descriptor = session.recv(), recv_handle(session)
+                if pid := os.fork():
+                    os.setpgid(pid, pid)  # before its pid is told: a session may kill the group before it has run
+                    os.close(descriptor)
+                    session.send(pid)
+                    continue
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the worker waits for its goals
+            listener.close()
+            os.chdir(folder)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(descriptor, self.fileno())
+            os.close(descriptor)
+            self.is_forked = True
+            for content in self.said:
+                self.send_bytes(content)
+            return
+        os._exit(0)  # whoever started it has ended
+
+connection.Connection = ForkingConnection
+sys.argv[-1] = str(os.open(os.devnull, os.O_RDWR))
+exec(sys.argv.pop(1))
+"""
+"""Runs the command of a worker, given after the descriptor of a listening socket, and serves sessions by forks."""
+
+
+start_process = subprocess.Popen
 
 
 class ForkedWorker:
     """A worker as the session sees it: the part of `subprocess.Popen` that it uses."""
 
+    newest: ForkedWorker | None = None
+
     def __init__(self, pid: int) -> None:
         self.pid = pid
         # Its parent is the process that forked it, so `waitpid` does not know it here.
-        self._handle = os.pidfd_open(pid)
-        self._has_ended = False
+        self.handle = os.pidfd_open(pid)
+        self.has_ended = False
+        ForkedWorker.newest = self
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait for the end of the process."""
-        if self._has_ended:
+        if self.has_ended:
             return
-        if not select.select([self._handle], [], [], timeout)[0]:
-            raise subprocess.TimeoutExpired(WORKER, timeout or 0.0)
-        os.close(self._handle)
-        self._has_ended = True
+        if not select.select([self.handle], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("worker", timeout or 0.0)
+        os.close(self.handle)
+        self.has_ended = True
 
 
 class WorkerSource:
-    """The part of the module `subprocess` that a session uses; its workers are forks. Use it as a context manager."""
-
-    DEVNULL = subprocess.DEVNULL
-    TimeoutExpired = subprocess.TimeoutExpired
+    """Forks workers for sessions of this process and of its forks. Use it as a context manager."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._environment = child_environment()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
+        self.environment: Mapping[str, str] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> WorkerSource:
+        self.folder = TemporaryDirectory(prefix="workers-")
+        self.address = str(Path(self.folder.name) / "socket")
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None and self._connection is not None:
-            self._connection.close()
-            self._process.wait(10)
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait(10)
+        self.folder.cleanup()
 
-    def Popen(self, command: Sequence[str], *, pass_fds: Sequence[int], env: Mapping[str, str], **options: Any) -> Any:  # noqa: N802
-        """A forked worker; where a test changed the environment of workers, or Prolog does not start, the process."""
-        if WORKER in command and env == self._environment:
-            with suppress(OSError, EOFError), self._lock:
-                connection = self._connected()
-                connection.send(str(Path.cwd()))
-                send_handle(connection, pass_fds[0], 0)
-                return ForkedWorker(connection.recv())
-        return subprocess.Popen(command, pass_fds=pass_fds, env=env, **options)
+    def forked(self, command: Sequence[str], pass_fds: Sequence[int], env: Mapping[str, str]) -> ForkedWorker | None:
+        """A worker for the session of this command; None where Prolog does not start, or in another environment."""
+        if self.process is None:
+            self.start(command, env)
+        if env != self.environment:
+            return None
+        with suppress(OSError, EOFError), Client(self.address, "AF_UNIX") as connection:
+            connection.send(str(Path.cwd()))
+            send_handle(connection, pass_fds[0], 0)
+            return ForkedWorker(connection.recv())
+        return None
 
-    def _connected(self) -> Connection:
-        """The connection to the process that forks, which starts with the first worker."""
-        if self._connection is None:
-            self._connection, theirs = Pipe()
-            self._process = subprocess.Popen(
-                child_command(__name__, str(theirs.fileno())),
-                stdin=subprocess.DEVNULL,
+    def start(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        program, isolated, flag, *rest = command
+        self.environment = env
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen(64)
+            self.process = start_process(
+                [program, isolated, flag, FORKING, str(listener.fileno()), *rest],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env=self._environment,
+                pass_fds=[listener.fileno()],
+                env=env,
                 start_new_session=True,
             )
-            theirs.close()
-        return self._connection
 
+    def popen(self) -> type[subprocess.Popen[Any]]:
+        """`subprocess.Popen` that takes a worker from here; other commands start as ever."""
+        source = self
 
-def serve(requests: Connection) -> None:
-    """Fork a worker for each working folder and connection that come, until the other side is gone."""
-    from hapax.engine.inference.worker import Worker
+        class Popen(start_process):
+            def __new__(cls, command: Any, *arguments: Any, **options: Any) -> Any:
+                is_isolated = isinstance(command, list) and command[:2] == [sys.executable, "-I"]
+                if is_isolated and options.get("pass_fds"):
+                    return source.forked(command, options["pass_fds"], options["env"]) or super().__new__(cls)
+                return super().__new__(cls)
 
-    worker = Worker(Connection(os.open(os.devnull, os.O_RDWR)))
-    gc.freeze()  # otherwise a collection would copy the memory that forks share
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for the forks
-    while True:
-        try:
-            folder, descriptor = Path(requests.recv()), recv_handle(requests)
-        except EOFError:
-            return
-        if pid := os.fork():
-            os.setpgid(pid, pid)  # before its pid is told: a session may kill the group before the fork has run at all
-            os.close(descriptor)
-            requests.send(pid)
-            continue
-        try:
-            os.setpgid(0, 0)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the worker waits for its goals
-            requests.close()
-            os.chdir(folder)
-            worker.connection = Connection(descriptor)
-            worker.serve()
-        finally:
-            os._exit(0)
-
-
-if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+        return Popen

@@ -39,7 +39,7 @@ FENCES = {
         "evaluation/link/baselines/config.py",
         "llm_oracle/backends/openai_aliases.py",
         "llm_oracle/references/mapping.py",
-        "kb/tables.py",
+        "kb/mappings.py",
     ),
     "yaml": (
         "evaluation/link/baselines/config.py",
@@ -47,7 +47,7 @@ FENCES = {
         "llm_oracle/backends/openai_aliases.py",
         "llm_oracle/references/mapping.py",
         "llm_oracle/reply_data.py",
-        "kb/tables.py",
+        "kb/mappings.py",
         "grammar/yaml_files.py",
     ),
     "babel": ("llm_oracle/references/loaders.py",),

@@ -17,11 +17,10 @@ from fault_harness import (
     SEARCH,
     SLOW,
     Command,
-    Ended,
     Stage,
     Warm,
+    beside,
     fill_disk,
-    impatient,
     is_same,
     limit_files,
     lost,
@@ -30,8 +29,6 @@ from fault_harness import (
     undisturbed,
     whole,
 )
-
-from hapax.kb.spill import spilled
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +51,7 @@ def spread(least: int, most: int) -> list[int]:
 
 def test_a_full_disk_ends_a_search_at_once(stage: Stage) -> None:
     """Whichever answers the disk is full at, the search says so, loses none of them, and goes on once it can."""
-    beside = 0
+    kept_beside = 0
     for number in range(1, len(whole(stage).batches()) + 1):
         place = f"full-{number}"
         notes = stage.folder / place / "full.asked"
@@ -66,10 +63,10 @@ def test_a_full_disk_ends_a_search_at_once(stage: Stage) -> None:
         assert "kb.db: the disk is full" in ended.stderr
         assert "Free some space and run the same command again" in ended.stderr
         assert lost(command, stage.database(place)) == []
-        beside += len(spilled(stage.database(place)))
+        kept_beside += len(beside(stage.database(place)))
         stage.check_resumed(command, whole(stage))
 
-    assert beside > 0
+    assert kept_beside > 0
 
 
 def test_files_that_may_not_grow_end_a_search_at_once(stage: Stage) -> None:
@@ -175,26 +172,17 @@ def test_a_search_waits_for_a_lock_that_goes(stage: Stage) -> None:
     assert lost(command, stage.database("delayed")) == []
 
 
-def test_a_search_gives_up_behind_a_lock_that_stays(stage: Stage) -> None:
-    """After its patience it ends with the reason, and loses what was in flight at most."""
-    command = stage.started("locked", "slowed", partial(impatient, 0.2))
-    with locked(stage.database("locked")):
-        ended = stage.warm.wait(command)
-
-    assert ended.code == 1
-    assert "another process has been writing for a long time" in ended.stderr
-    stage.check_resumed(command, whole(stage))
-
-
-def test_a_file_locked_from_the_beginning_is_told(stage: Stage, tmp_path: Path) -> None:
-    """An import into a locked file ends with the reason; the file stays as it is."""
+def test_commands_give_up_behind_a_lock_that_stays(stage: Stage, tmp_path: Path) -> None:
+    """After a minute a search ends with the reason, and loses what was in flight at most; an import, too."""
     facts = tmp_path / "facts.csv"
     facts.write_text("owns,Ada,plough\n", encoding="utf-8")
-    database = stage.database("whole")
+    search = stage.started("locked", "slowed")
+    database = stage.database("locked")
     with locked(database):
-        ended: Ended = stage.warm.run(
-            Command(("import", str(facts), "--db", str(database)), tmp_path, (partial(impatient, 0.2),))
-        )
+        given = stage.warm.start(Command(("import", str(facts), "--db", str(database)), tmp_path))
+        ended = [stage.warm.wait(command) for command in (search, given)]
 
-    assert ended.code == 1
-    assert "another process has been writing for a long time" in ended.stderr
+    for command in ended:
+        assert command.code == 1
+        assert "another process has been writing for a long time" in command.stderr
+    stage.check_resumed(search, whole(stage))

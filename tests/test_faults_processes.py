@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sqlite3
@@ -32,10 +33,7 @@ from fault_harness import (
     with_rules,
 )
 
-from hapax.engine.inference.bulk_derivation import derive_all, read_statements
-from hapax.grammar.parser import parse_library
-from hapax.kb.records import FactRecord, Source
-from hapax.kb.store import KnowledgeBase
+import hapax
 
 pytestmark = pytest.mark.slow
 
@@ -137,10 +135,10 @@ def test_a_signal_ends_a_long_derivation(warm: Warm, number: signal.Signals, tmp
     few = text.format("few", "n(Number A, Thing X) & A < 5")
     many = " & ".join(f"n(Number {name}, Thing X)" for name in "ABCDEFG")
     (tmp_path / "slow.rules").write_text(few + text.format("many", f"{many} & A + B + C + D + E + F + G > 100000"))
-    library = parse_library([("few.rules", few)])
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        kb.add_facts([FactRecord("n", (one, "y"), ("Number", "Thing"), Source.GIVEN) for one in range(400)])
-        derive_all(kb, library, library.rules, "sql")
+    library = hapax.parse_rules(few, "few.rules")
+    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+        hapax.add_facts(kb, "n", [(number, "y") for number in range(400)], library)
+        hapax.derive(library, kb)
     command = warm.start(Command(("derive", "slow.rules", "--rule", "many", "--db", "kb.db"), tmp_path))
     with closing(sqlite3.connect(tmp_path / "kb.db", timeout=0, isolation_level=None)) as other:
         while is_writable(other):
@@ -149,8 +147,10 @@ def test_a_signal_ends_a_long_derivation(warm: Warm, number: signal.Signals, tmp
     os.kill(command.pid, number)
 
     assert warm.wait(command).code == 128 + number
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        assert len(list(read_statements(kb, library, library.rule("few")))) == 5
+    stream = io.StringIO()
+    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+        hapax.export_statements(kb, library, stream)
+    assert len(stream.getvalue().splitlines()) == 5
 
 
 def is_writable(connection: sqlite3.Connection) -> bool:

@@ -1,33 +1,22 @@
-"""Every case of red_team.yaml is contained: no file and no process is left, and the next answer is right."""
+"""Every case of red_team.yaml is contained: it leaves no file, and what it says is refused, bounded or only text.
+
+`unit/engine/test_hostile_goals.py` has its goals meet the walls behind the grammar.
+"""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from rich.markup import escape
+from cli_fixture import run
 
-from hapax.commands.console import Screen
-from hapax.engine.expansion.replies import read_conclusions, read_predicate, read_types
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.program import build_program
-from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession
-from hapax.engine.inference.theory import Theory, run_query
-from hapax.grammar.checks import check_library
-from hapax.grammar.errors import HapaxError
-from hapax.grammar.parser import parse_goal, parse_library
-from hapax.kb.exchange import export_facts, import_facts
-from hapax.kb.records import FactRecord, Source
-from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import parse_values, parse_yes_no
+import hapax
 
 Case = Mapping[str, Any]
 CASES: Mapping[str, list[Case]] = yaml.safe_load((Path(__file__).parent / "red_team.yaml").read_text("utf-8"))
@@ -37,82 +26,54 @@ given n(Number).
 e(Thing A) & loop(Thing A) -> loop(Thing A)
 n(Number A) & B = A + 1 & grow(Number A) -> grow(Number B)
 """
-FACTS = [FactRecord("e", ("alive",), (), Source.GIVEN), FactRecord("n", (1,), (), Source.GIVEN)]
-LIMITS = QueryLimits(seconds=0.3, inferences=20_000_000, answers=100, memory_mb=96)
+SAYS = "given says(Person, Sentence)"
+LIES_IN = 'oracle lies_in(City, Country): "[1] lies in [2]" / "[1] does not lie in [2]" / "does [1] lie in [2]?"'
+SECONDS = 0.3
+"""Processor time of a goal that is to end at a limit."""
 
 
 class Arena:
-    """A session, a knowledge base and a folder of its own, in which everything happens."""
+    """A knowledge base and a folder, in which everything happens."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.file = folder / "made"
-        self.library = parse_library([("f.rules", RULES)])
-        self.kb = KnowledgeBase()
-        self.kb.add_facts(FACTS)
-        self.session = PrologSession()
-        self.load()
-
-    def load(self) -> None:
-        self.session.load(build_program(self.library, FACTS))
+        self.rules = hapax.parse_rules(RULES)
+        self.kb = hapax.KnowledgeBase()
+        hapax.add_facts(self.kb, "e", [("alive",)], self.rules)
+        hapax.add_facts(self.kb, "n", [(1,)], self.rules)
 
     def text(self, case: Case) -> str:
-        text: str = case["text"].replace("{file}", str(self.file))
+        text: str = case["text"].replace("{file}", str(self.folder / "made"))
         return text.replace("{many}", case["many"] * case["count"]) if "many" in case else text
 
-    def is_whole(self) -> bool:
-        """The session answers, there is no file, and the worker has no other process."""
-        answer = self.session.solutions("e(X)", ["X"]).rows
-        process = self.session._process
-        assert process is not None
-        return answer == [("alive",)] and list(self.folder.iterdir()) == [] and processes_of(process.pid) <= 1
-
-
-def processes_of(group: int) -> int:
-    """The number of processes in the group, 0 without /proc."""
-    found = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    def outcome(self, goal: str, rules: hapax.Library, seconds: float = 30 * SECONDS) -> str:
+        limits = hapax.QueryLimits(seconds=seconds, inferences=20_000_000, answers=100, memory_mb=96)
         try:
-            state, _, owner = stat.read_text("utf-8", "replace").rpartition(") ")[2].split()[:3]
-        except (OSError, ValueError):
-            continue
-        found += state != "Z" and int(owner) == group
-    return found
+            hapax.query(goal, rules, self.kb, options=hapax.QueryOptions(limits=limits))
+        except hapax.LimitExceeded:
+            return "limit"
+        except hapax.HapaxError as refused:
+            return "refused" if str(refused).strip() else "unexplained"
+        return "answered"
+
+    def is_empty(self) -> bool:
+        """True if nothing has left a file."""
+        return list(self.folder.iterdir()) == []
 
 
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    folder = tmp_path_factory.mktemp("arena")
-    before = Path.cwd()
-    os.chdir(folder)
-    made = Arena(folder)
-    yield made
-    made.session.close()
-    made.kb.close()
-    os.chdir(before)
+@pytest.fixture
+def arena(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Arena]:
+    (tmp_path / "arena").mkdir()
+    monkeypatch.chdir(tmp_path / "arena")
+    found = Arena(tmp_path / "arena")
+    with found.kb:
+        yield found
 
 
 def cases(kind: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "case", CASES[kind], ids=[f"{n}-{case['why']}"[:60] for n, case in enumerate(CASES[kind])]
     )
-
-
-def assert_explained(refused: HapaxError) -> None:
-    """An error has a message."""
-    assert str(refused).strip()
-
-
-def outcome(arena: Arena, text: str, seconds: float) -> str:
-    try:
-        goal = parse_goal(text, arena.library)
-        arena.session.solutions(str(goal), goal.variables, replace(LIMITS, seconds=seconds))
-    except LimitExceeded:
-        return "limit"
-    except HapaxError as refused:
-        assert_explained(refused)
-        return "refused"
-    return "answered"
 
 
 def test_there_are_many_and_they_differ() -> None:
@@ -127,93 +88,72 @@ def test_there_are_many_and_they_differ() -> None:
 
 @cases("goals")
 def test_goals(arena: Arena, case: Case) -> None:
-    """A hostile goal is rejected or ends at its limits: in the grammar, in Prolog's sandbox, and behind both."""
-    text = arena.text(case)
+    """A hostile goal is rejected or ends at its limits."""
     then = case.get("then", "refused")
     # Only what is to end at a limit ends there: a refusal may take longer than that beside other work.
-    assert outcome(arena, text, LIMITS.seconds if then == "limit" else 30 * LIMITS.seconds) == then
-    for trusted in (False, True):
-        try:
-            arena.session.solutions(text, [], LIMITS, trusted=trusted)
-        except (PrologError, LimitExceeded) as refused:
-            assert_explained(refused)
+    seconds = SECONDS if then == "limit" else 30 * SECONDS
 
-    assert arena.is_whole()
+    assert arena.outcome(arena.text(case), arena.rules, seconds) == then
+    assert arena.is_empty()
 
 
 @cases("rules")
 def test_rules(arena: Arena, case: Case) -> None:
     """A hostile rule file is rejected with diagnostics, or compiles to a program in which nothing runs by itself."""
     try:
-        library = parse_library([("f.rules", arena.text(case)), ("e.rules", "given e(Thing).")])
-        check_library(library)
-        arena.session.load(build_program(library, FACTS))
-        then = "answered"
-    except HapaxError as refused:
-        assert_explained(refused)
-        then = "refused"
-        arena.load()
+        rules = hapax.parse_rules(f"{arena.text(case)}\ngiven e(Thing).")
+        faults = [fault for fault in hapax.check_rules(rules) if fault.severity == "error"]
+        then = "refused" if faults else arena.outcome("X = 1", rules)
+    except hapax.HapaxError as refused:
+        then = "refused" if str(refused).strip() else "unexplained"
 
     assert then == case.get("then", "refused")
-    assert arena.is_whole()
-    arena.load()
+    assert arena.is_empty()
 
 
 @cases("values")
-def test_values(arena: Arena, case: Case) -> None:
-    """A hostile value is rejected, or stays the same in the knowledge base, in Prolog and in every exported file."""
-    text = arena.text(case)
-    fact = FactRecord("says", ("tom", text), (), Source.GIVEN)
-    library = parse_library([("f.rules", "given says(Thing, Thing).")])
-    with KnowledgeBase() as kb:
+def test_values(arena: Arena, tmp_path: Path, case: Case) -> None:
+    """A hostile value is rejected, or stays the same in goals and exported files; a terminal has nothing to obey."""
+    text, rules = arena.text(case), hapax.parse_rules(SAYS)
+    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
         try:
-            kb.add_facts([fact])
-        except HapaxError as refused:
-            assert_explained(refused)
-            assert case.get("then") == "refused"
+            hapax.add_facts(kb, "says", [("tom", text)], rules)
+        except hapax.HapaxError:
+            kept = "refused"
+        else:
+            kept = "kept"
+        assert kept == case.get("then", "kept")
+        if kept == "refused":
             return
-        assert case.get("then", "kept") == "kept"
-        assert kb.facts() == [fact]
         if "\0" not in text:
-            arena.session.load(build_program(library, kb.facts()))
-            assert arena.session.solutions("says(tom, X)", ["X"]).rows == [(text,)]
-            arena.load()
+            assert [row["X"] for row in hapax.query("says(tom, X)", rules, kb)] == [text]
         for form in ("csv", "jsonl"):
-            file = io.StringIO(newline="")
-            export_facts(kb, file, form=form)
-            file.seek(0)
-            with KnowledgeBase() as copy:
-                import_facts(copy, file, form=form)
-                assert [record.arguments for record in copy.facts()] == [fact.arguments]
-
-    assert arena.is_whole()
-
-
-@cases("values")
-def test_values_on_a_terminal(arena: Arena, case: Case) -> None:
-    """Output contains nothing that a terminal would obey or show in another order."""
-    screen = io.StringIO()
-    console = Screen(file=screen, force_terminal=True, highlight=False, width=100)
-    console.print(escape(arena.text(case)), soft_wrap=True)
-    shown = screen.getvalue()
+            exported = io.StringIO(newline="")
+            hapax.export_facts(kb, exported, form=form)
+            exported.seek(0)
+            with hapax.KnowledgeBase() as copy:
+                hapax.import_facts(copy, exported, form=form)
+                assert [fact.arguments for fact in copy.facts()] == [("tom", text)]
+    (tmp_path / "says.rules").write_text(SAYS, "utf-8")
+    shown = run("query", "says(tom, X)", "--rules", tmp_path / "says.rules", "--db", tmp_path / "kb.db").output
 
     assert [sign for sign in shown if unicodedata.category(sign) == "Cc" and sign not in "\n\t"] == []
     assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+    assert arena.is_empty()
 
 
 @cases("answers")
-def test_answers(arena: Arena, case: Case) -> None:
+def test_answers(arena: Arena, tmp_path: Path, case: Case) -> None:
     """A hostile reply gives the values that a person would read from it, and these are facts like any other."""
-    text = arena.text(case)
-    found = [value.value for value in parse_values(text, "A", "City") if value.rejected is None]
-    parse_yes_no(text)
-    read_predicate(text)
-    assert len([*read_types(text), *read_conclusions(text, ("A", "B"))]) < 10_000
+    script = {"defaults": {"generate": arena.text(case), "critic": 0.95, "likelihood": -10.0}}
+    (tmp_path / "script.json").write_text(json.dumps(script), "utf-8")
+    models, rules = hapax.open_models(f"scripted:{tmp_path / 'script.json'}"), hapax.parse_rules(LIES_IN)
+    settings = hapax.SearchSettings(profile="hapax", calls_per_question=1)
+    with hapax.KnowledgeBase() as kb:
+        options = hapax.QueryOptions(settings=settings)
+        found = hapax.query("lies_in(X, 'Norway')", rules, kb, models=models, options=options)
+        again = hapax.query("lies_in(X, 'Norway')", rules, kb)
 
-    assert found == case.get("then", [])
-    with KnowledgeBase() as kb:
-        kb.add_facts(FactRecord("says", ("tom", value), (), Source.MODEL) for value in found)
-        library = parse_library([("f.rules", "oracle says(Thing, Thing).")])
-        if found:
-            assert sorted(run_query(Theory(library, kb), "says(tom, X)").rows) == sorted((value,) for value in found)
-    assert arena.is_whole()
+    assert [row["X"] for row in found] == [row["X"] for row in again]
+    assert sorted(row["X"] for row in found) == sorted(case.get("then", []))
+    assert arena.is_empty()

@@ -9,12 +9,12 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tarfile
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,11 +24,6 @@ from cli_fixture import EVERY_END, run
 from money_fixture import RULES, WORLD
 
 import hapax
-from hapax.api.agent_tools import AskingModels
-from hapax.api.browser.serving import http_server
-from hapax.api.browsing import Allowed, browser_server
-from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
-from hapax.kb.store import KnowledgeBase
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
@@ -55,24 +50,14 @@ LINKS: dict[str, str] = {}
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A knowledge base after a search of a small world, with a hostile fact and statement beside it."""
+    """A knowledge base after a search of a small world with a hostile fact, which is in a statement."""
     folder = tmp_path_factory.mktemp("browser")
     (folder / "money.rules").write_text(RULES, "utf-8")
     (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
+    with hapax.KnowledgeBase(folder / "kb.db") as kb:
+        hapax.add_facts(kb, "is_a_city_in", [(HOSTILE, "Norway")], hapax.parse_rules(RULES))
     models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
     run("search", folder / "money.rules", *models, "--db", folder / "kb.db", "--no-progress", *EVERY_END)
-    with KnowledgeBase(folder / "kb.db") as kb:
-        kb.start_run(RunRecord("hostile", "import", {}, "f", "2026-01-01", status="done"))
-        kb.add_facts([FactRecord("is_a_city_in", (HOSTILE, "Norway"), ("City", "Country"), Source.GIVEN)])
-        step = {"goal": {"predicate": "is_a_city_in", "arguments": [HOSTILE, "Norway"]}, "by": "fact"}
-        values = (("A", HOSTILE), ("C", "Norway"), ("B", "Norwegian krone"))
-        kb.add_statements(
-            [
-                StatementRecord(
-                    "currency", Distribution.HEAD, "hostile", values, HOSTILE, HOSTILE, HOSTILE, {"steps": [step]}
-                )
-            ]
-        )
     return folder / "kb.db"
 
 
@@ -94,56 +79,47 @@ def logged_in(chromium: Any, address: str, **look: Any) -> Any:
 
 
 @contextmanager
+def opened(chromium: Any, place: str, size: dict[str, int], **look: Any) -> Iterator[Any]:
+    """A page of a server, logged in."""
+    context = logged_in(chromium, "/".join(place.split("/", 3)[:3]), viewport=size, **look)
+    page = context.new_page()
+    page.goto(place)
+    yield page
+    context.close()
+
+
+@contextmanager
 def listening(database: Path) -> Iterator[str]:
-    """The address of a server of this process, which judges, asks the scripted models and controls searches."""
-    rules = database.with_name("money.rules")
-    models = hapax.open_models(f"scripted:{database.with_name('script.json')}")
-    asking = AskingModels(models, hapax.Budget(max_calls=30))
-    allowed = Allowed(judging=True, control=True, asking=asking, schemas=SCHEMAS)
-    browser = browser_server(database, [rules], port=0, allowed=allowed)
-    server = http_server(browser.app)
-    thread = threading.Thread(target=server.run, args=([browser.socket],), daemon=True)
-    thread.start()
-    LINKS[browser.address] = browser.link
-    yield browser.address
-    server.should_exit = True
-    thread.join(10)
+    """The address of a server that judges, asks the scripted models and controls searches."""
+    rules, script = (database.with_name(name) for name in ("money.rules", "script.json"))
+    asking = ("--ask", "-m", f"scripted:{script}", "--max-calls", "30")
+    with serving(database, "--rules", str(rules), "--control", "--schemas", str(SCHEMAS), *asking) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def addresses(database: Path) -> tuple[str, ...]:
     """A page of each kind, and those of the hostile texts."""
-    with KnowledgeBase(database, read_only=True) as kb:
-        of_search, *_, hostile = [statement.id for statement in kb.statements()]
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        ids = {HOSTILE in statement.premise: statement.id for statement in kb.statements()}
         identity = kb.runs()[0].id
+    asked = ("uses_currency('Norway', X)", quote(UNKNOWN))
     return (
-        *(
-            "/",
-            "/statements",
-            "/facts",
-            "/claims",
-            f"/statement/{of_search}",
-            "/rules",
-            "/rule/currency",
-            "/predicates",
-        ),
-        *(
-            "/predicate/is_a_city_in/2",
-            "/entity?name=Norway",
-            "/search?words=norw",
-            "/map",
-            "/runs",
-            f"/run/{identity}",
-        ),
-        *(
-            "/ask?goal=uses_currency('Norway', X)",
-            f"/ask?goal={quote(UNKNOWN)}",
-            "/why?atom=uses_currency('Norway', euro)",
-        ),
-        *("/judge", *(f"/judge?voter=ann&kind={kind}" for kind in SHEETS_SHOWN), "/nothing"),
+        *(f"/{name}" for name in ("", "statements", "facts", "claims", f"statement/{ids[False]}", "rules")),
+        *(f"/{name}" for name in ("rule/currency", "predicates", "predicate/is_a_city_in/2", "entity?name=Norway")),
+        *(f"/{name}" for name in ("search?words=norw", "map", "runs", f"run/{identity}", "judge", "nothing")),
+        *(f"/ask?goal={goal}" for goal in asked),
+        "/why?atom=uses_currency('Norway', euro)",
+        *(f"/judge?voter=ann&kind={kind}" for kind in SHEETS_SHOWN),
         "/statements?order=-popularity",
-        *(f"/statement/{hostile}", f"/entity?name={quote(HOSTILE, safe='')}"),
+        *(f"/statement/{ids[True]}", f"/entity?name={quote(HOSTILE, safe='')}"),
     )
+
+
+@pytest.fixture(scope="module")
+def proof(addresses: tuple[str, ...]) -> str:
+    """The page of a statement of the search."""
+    return next(place for place in addresses if place.startswith("/statement/"))
 
 
 @pytest.fixture(scope="module")
@@ -227,21 +203,19 @@ def test_plots_are_drawn_with_titles_in_both_colour_schemes(
     run_page = next(place for place in addresses if place.startswith("/run/"))
     inks = {}
     for scheme in ("light", "dark"):
-        context = logged_in(chromium, address, color_scheme=scheme, viewport=PHONE)
-        page = context.new_page()
-        for place, forms in (
-            (report.as_uri(), {"graph", "histogram"}),
-            (f"{address}/rule/currency", {"graph", "histogram", "dots"}),
-            (f"{address}/map", {"graph"}),
-            (address + run_page, {"funnel"}),
-        ):
-            page.goto(place)
-            drawn = page.evaluate(DRAWN)
-            assert {form for form, *_ in drawn} == forms, place
-            assert all(title and words and marks for _, title, words, marks in drawn), place
-            assert page.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"], place
-        inks[scheme] = page.evaluate("() => getComputedStyle(document.querySelector('.drawn rect')).fill")
-        context.close()
+        with opened(chromium, f"{address}/", PHONE, color_scheme=scheme) as page:
+            for place, forms in (
+                (report.as_uri(), {"graph", "histogram"}),
+                (f"{address}/rule/currency", {"graph", "histogram", "dots"}),
+                (f"{address}/map", {"graph"}),
+                (address + run_page, {"funnel"}),
+            ):
+                page.goto(place)
+                drawn = page.evaluate(DRAWN)
+                assert {form for form, *_ in drawn} == forms, place
+                assert all(title and words and marks for _, title, words, marks in drawn), place
+                assert page.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"], place
+            inks[scheme] = page.evaluate("() => getComputedStyle(document.querySelector('.drawn rect')).fill")
 
     assert inks["light"] != inks["dark"]
 
@@ -257,14 +231,11 @@ DRAWN = """() => Array.from(document.querySelectorAll("[data-plot]"), figure => 
 
 def test_a_dot_leads_to_its_statement(chromium: Any, address: str) -> None:
     """A dot of the plot of likelihoods shows its sentence and opens the page of the statement."""
-    context = logged_in(chromium, address, viewport=DESK)
-    page = context.new_page()
-    page.goto(f"{address}/rule/currency")
-    dot = page.locator("figure.plot svg a").first
-    sentence = dot.locator("title").text_content() or ""
-    dot.click()
-    heading = page.locator("h1").inner_text()
-    context.close()
+    with opened(chromium, f"{address}/rule/currency", DESK) as page:
+        dot = page.locator("figure.plot svg a").first
+        sentence = dot.locator("title").text_content() or ""
+        dot.click()
+        heading = page.locator("h1").inner_text()
 
     assert sentence.startswith(heading)
     assert "PersonX" in heading
@@ -275,16 +246,14 @@ def test_no_page_scrolls_sideways_on_a_phone(
     chromium: Any, address: str, addresses: tuple[str, ...], scheme: str
 ) -> None:
     """At 390 pixels every page is as wide as the screen, also unfolded; wide tables scroll by themselves."""
-    context = logged_in(chromium, address, color_scheme=scheme, viewport=PHONE)
-    page = context.new_page()
     wide = []
-    for place in addresses:
-        page.goto(address + place)
-        page.evaluate("() => document.querySelectorAll('details').forEach(part => { part.open = true; })")
-        width = page.evaluate("() => document.documentElement.scrollWidth")
-        if width > PHONE["width"]:
-            wide.append((place, width))
-    context.close()
+    with opened(chromium, f"{address}/", PHONE, color_scheme=scheme) as page:
+        for place in addresses:
+            page.goto(address + place)
+            page.evaluate("() => document.querySelectorAll('details').forEach(part => { part.open = true; })")
+            width = page.evaluate("() => document.documentElement.scrollWidth")
+            if width > PHONE["width"]:
+                wide.append((place, width))
 
     assert wide == []
 
@@ -293,51 +262,42 @@ def test_the_forecast_of_a_goal_is_read_before_models_are_asked(chromium: Any, d
     """The goal box shows what would be asked and at which cost; the button asks, and the answers have their facts."""
     for name in ("money.rules", "script.json"):
         shutil.copy(database.with_name(name), tmp_path)
-    KnowledgeBase(tmp_path / "kb.db").close()
-    with listening(tmp_path / "kb.db") as address:
-        context = logged_in(chromium, address, viewport=PHONE)
-        page = context.new_page()
-        page.goto(f"{address}/ask")
+    database = tmp_path / "kb.db"
+    hapax.KnowledgeBase(database).close()
+    with listening(database) as address, opened(chromium, f"{address}/ask", PHONE) as page:
         page.get_by_label("Goal", exact=True).fill(UNKNOWN)
         page.get_by_role("button", name="Ask", exact=True).click()
         forecast = page.get_by_role("region", name="Ask models")
         told = forecast.inner_text()
         page.get_by_text("First questions and claims").click()
         questions = forecast.locator("li").all_inner_texts()
-        with KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
-            facts_before = kb.row_counts()["facts"]
+        with hapax.KnowledgeBase(database, read_only=True) as kb:
+            facts_before = kb.facts()
         page.get_by_role("button", name="Ask the models").click()
         page.get_by_text("Nothing is left to ask").wait_for()
         answers = page.get_by_role("region", name="Answers").inner_text()
-        context.close()
 
     assert "The budget leaves 30 calls in all" in told
     assert "expected" in told
     assert questions == ['is_a_city_in("Oslo", ?)']
-    assert facts_before == 0
+    assert facts_before == []
     assert "Norwegian krone" in answers
 
 
 def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: Path) -> None:
     """Keys answer and pass over, typing a comment does not, and each vote is stored when the next statement appears."""
-    context = logged_in(chromium, address, viewport=DESK)
-    page = context.new_page()
-    page.goto(f"{address}/judge")
-    page.get_by_label("Your name or number").fill("zoe")
-    page.get_by_role("button", name="Begin").click()
-    first = page.locator(".sentence").inner_text()
-    page.get_by_label("Comment").fill("1 of 2")
-    assert page.locator(".sentence").inner_text() == first
-    page.locator("h1").click()
-    page.keyboard.press("1")
-    page.wait_for_function("text => document.querySelector('.sentence')?.innerText !== text", arg=first)
-    second = page.locator(".sentence").inner_text()
-    page.keyboard.press("5")
-    page.wait_for_function("text => document.querySelector('.sentence')?.innerText !== text", arg=second)
-    page.reload()
-    context.close()
+    with opened(chromium, f"{address}/judge", DESK) as page:
+        page.get_by_label("Your name or number").fill("zoe")
+        page.get_by_role("button", name="Begin").click()
+        first = page.locator(".sentence").inner_text()
+        page.get_by_label("Comment").fill("1 of 2")
+        assert page.locator(".sentence").inner_text() == first
+        for key in "15":
+            shown = page.locator(".sentence").inner_text()
+            press(page, key)
+            assert page.locator(".sentence").inner_text() != shown
 
-    with KnowledgeBase(database, read_only=True) as kb:
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
         assert [(vote.answer, vote.comment) for vote in kb.votes() if vote.voter == "zoe"] == [("yes", "1 of 2")]
 
 
@@ -389,7 +349,7 @@ def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, d
             context.close()
 
     assert "in place of “yes”" in told
-    with KnowledgeBase(copy, read_only=True) as kb:
+    with hapax.KnowledgeBase(copy, read_only=True) as kb:
         answers = [(vote.voter, vote.answer) for vote in kb.votes()]
     assert sorted(answers) == [("ann", "rule"), ("ann", "yes"), ("ben", "facts"), ("ben", "rule")]
 
@@ -422,7 +382,7 @@ def test_a_reload_or_a_killed_server_loses_nothing(chromium: Any, database: Path
     server.wait()
     context.close()
 
-    with KnowledgeBase(copy, read_only=True) as kb:
+    with hapax.KnowledgeBase(copy, read_only=True) as kb:
         assert [(vote.answer, vote.comment) for vote in kb.votes()] == [("yes", ""), ("facts", "which Norway?")]
 
 
@@ -433,8 +393,9 @@ def copied(database: Path, folder: Path) -> Path:
     """A copy of the knowledge base without votes."""
     copy = folder / "kb.db"
     shutil.copy(database, copy)
-    with KnowledgeBase(copy) as kb:
-        kb.write("DELETE FROM votes", [()])
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("DELETE FROM votes")
+        connection.commit()
     return copy
 
 
@@ -446,9 +407,9 @@ def press(page: Any, key: str) -> None:
 
 
 @contextmanager
-def serving(database: Path) -> Iterator[str]:
-    """The address of a server of another process, which is killed at the end."""
-    server, address = started(database, 0)
+def serving(database: Path, *options: str) -> Iterator[str]:
+    """The address of a server, which is killed at the end."""
+    server, address = started(database, 0, *options)
     try:
         yield address
     finally:
@@ -456,9 +417,10 @@ def serving(database: Path) -> Iterator[str]:
         server.wait()
 
 
-def started(database: Path, port: int) -> tuple[subprocess.Popen[str], str]:
+def started(database: Path, port: int, *options: str) -> tuple[subprocess.Popen[str], str]:
     """A process of `hapax serve --judge` with its address."""
-    command = [sys.executable, "-m", "hapax.cli", "serve", "--db", str(database), "--port", str(port), "--judge"]
+    where = ("--db", str(database), "--port", str(port))
+    command = [sys.executable, "-m", "hapax.cli", "serve", *where, "--judge", *options]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     for line in server.stderr:
@@ -468,33 +430,27 @@ def started(database: Path, port: int) -> tuple[subprocess.Popen[str], str]:
     raise AssertionError("the server did not start")
 
 
-def test_a_proof_unfolds_by_keyboard(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:
+def test_a_proof_unfolds_by_keyboard(chromium: Any, address: str, proof: str) -> None:
     """A line of a proof is reached and unfolded without a mouse, and shows the prompt behind it."""
-    context = logged_in(chromium, address, viewport=DESK)
-    page = context.new_page()
-    page.goto(address + addresses[4])
-    folded = page.locator(".story details:not([open]) > summary").first
-    folded.focus()
-    page.keyboard.press("Enter")
-    text = page.locator(".story").inner_text()
-    context.close()
+    with opened(chromium, address + proof, DESK) as page:
+        folded = page.locator(".story details:not([open]) > summary").first
+        folded.focus()
+        page.keyboard.press("Enter")
+        text = page.locator(".story").inner_text()
 
     assert "threshold" in text
 
 
 @pytest.mark.skipif("HAPAX_SCREENSHOTS" not in os.environ, reason="HAPAX_SCREENSHOTS is not set")
-def test_the_pictures_of_the_page_are_made(chromium: Any, address: str, addresses: tuple[str, ...]) -> None:
+def test_the_pictures_of_the_page_are_made(chromium: Any, address: str, proof: str) -> None:
     """docs/serve.md shows the pages as they are."""
     PICTURES.mkdir(exist_ok=True)
     for name, place, size in (
         ("rule", "/rule/currency", DESK),
         ("entity", "/entity?name=Norway", DESK),
-        ("statement", addresses[4], PHONE),
+        ("statement", proof, PHONE),
     ):
-        context = logged_in(chromium, address, viewport=size)
-        page = context.new_page()
-        page.goto(address + place)
-        page.screenshot(path=PICTURES / f"{name}.png")
-        context.close()
+        with opened(chromium, address + place, size) as page:
+            page.screenshot(path=PICTURES / f"{name}.png")
 
     assert all(picture.stat().st_size < MOST_BYTES for picture in PICTURES.glob("*.png"))

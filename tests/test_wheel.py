@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
-
-from hapax.grammar.extras import EXTRAS
 
 pytestmark = pytest.mark.slow
 
@@ -152,10 +155,24 @@ def write_inputs(folder: Path) -> None:
     (folder / "facts.csv").write_text(FACTS, "utf-8")
 
 
+@cache
+def libraries_of_extras() -> list[str]:
+    """Names of the installed libraries that only extras ask for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = chain.from_iterable(project["optional-dependencies"].values())
+    core, of_extras = ({distribution(text) for text in texts} for texts in (project["dependencies"], extras))
+    provided = packages_distributions().items()
+    return [library for library, owners in provided if {*map(distribution, owners)} <= of_extras - core]
+
+
+def distribution(requirement: str) -> str:
+    """The normal name of the distribution that a requirement names."""
+    return re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-")
+
+
 def without_extras(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    libraries = [name for names in EXTRAS.values() for name in names]
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRAS.format(libraries=libraries), *arguments],
+        [sys.executable, "-c", WITHOUT_EXTRAS.format(libraries=libraries_of_extras()), *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from hapax.engine.inference.bulk_derivation import RUN_ID, derive_all, read_statements
-from hapax.engine.inference.derive import KeptSubstitutions, derive_statements
+from hapax.engine.inference.derive import KeptSubstitutions
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm
-from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.derive import RUN_ID, derive_all, read_statements
+from hapax.engine.logic.proofs import derive_statements
+from hapax.engine.logic.query import run_query
 from hapax.grammar.checks import library_errors
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import parse_library
@@ -202,14 +204,12 @@ class ComparedPrograms:
     """States of programs that clingo answered, too."""
     aggregates_by_clingo: int = 0
     """Those of them with an aggregate."""
-    engines: dict[str, int] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        rules = ", ".join(f"{number} {engine}" for engine, number in sorted(self.engines.items()))
         return (
             f"{self.programs} programs ({self.rejected} drawn again): {self.statements} statements, "
-            f"{self.goals} goals; derivations of rules: {rules}; {self.by_clingo} states by clingo, "
+            f"{self.goals} goals; {self.by_clingo} states by clingo, "
             f"{self.aggregates_by_clingo} with aggregates; {len(self.differences)} differences"
         )
 
@@ -280,10 +280,9 @@ class ProgramRun:
         """Derive, and compare statements, and at the first and last change goals, with loops over the facts."""
         atoms, instances = conclusions(self.program, facts)
         rules = [self.library.rule(rule.name) for rule in self.program.rules]
-        for report in derive_all(self.kb, self.library, rules, session=self.session).rules:
-            found.engines[report.engine] = found.engines.get(report.engine, 0) + 1
+        derive_all(self.kb, self.library, rules)
         for rule in rules:
-            records = list(read_statements(self.kb, self.library, rule, self.session))
+            records = list(read_statements(self.kb, self.library, rule))
             found.statements += len(records)
             yield from _compared_sets(f"derive, {rule.name}", _instances(records), instances[rule.name])
             if change == CHANGES:
@@ -323,7 +322,7 @@ class ProgramRun:
     def _by_prolog(self, rule: Rule) -> list[StatementRecord]:
         kept = KeptSubstitutions(rule, {Distribution.HEAD: [Substitution()]}, RUN_ID)
         facts = Theory(self.library, self.kb).relevant_to(rule).facts()
-        return derive_statements(self.session, self.library, facts, kept)
+        return derive_statements(self.kb, self.library, facts, kept)
 
     def _collected_differences(self, predicate: str, right: set[tuple[Cell, ...]]) -> Iterator[str]:
         """Compare counts, lists, groups, sums and greatest values of a predicate's atoms."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import hapax
 from hapax.engine.entailment.graph import Edge, store_edges
-from hapax.kb.records import DenialRecord, FactRecord, Source
+from hapax.kb.records import DENIALS, DenialRecord, FactRecord, Source
 
 NAMES = "abcd"
 VARIABLES = "XYZ"
@@ -256,7 +256,7 @@ def store_program(kb: hapax.KnowledgeBase, program: ProbableProgram) -> None:
         source = Source.GIVEN if chance == 1.0 else Source.MODEL
         records.append(FactRecord(name, row, ("Thing",) * len(row), source, chance))
     kb.add_facts(records)
-    kb.add_denials(DenialRecord(DOUBTED, (name,), chance, None) for name, chance in program.denials.items())
+    kb.add(DENIALS, (DenialRecord(DOUBTED, (name,), chance, None) for name, chance in program.denials.items()))
     edges = []
     for premise, conclusion, chance in program.entailments:
         edges.append(Edge.of(premise.text(typed=True), conclusion.text(typed=True), chance))

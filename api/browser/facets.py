@@ -9,7 +9,7 @@ from typing import Any
 
 from hapax.api.browser.tables import ENDS, NOBODY, VERDICTS, Wanted
 from hapax.grammar.errors import HapaxError
-from hapax.kb.records import Source
+from hapax.kb.records import RULES, Source
 from hapax.kb.store import KnowledgeBase
 
 # Conditions by their names in an address, which are those of the fields of `Wanted`.
@@ -54,7 +54,7 @@ class Facets:
 
     def statements(self) -> list[Facet]:
         """Facets of statements."""
-        rules = [record.name for record in self._kb.rules()]
+        rules = [record.name for record in self._kb.select(RULES)]
         voters = self._texts("SELECT DISTINCT voter FROM votes ORDER BY voter")
         return [
             self._words(),

@@ -24,8 +24,7 @@ from hapax.grammar.extras import missing_of
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import atom_text
-from hapax.kb.records import VoteRecord
-from hapax.kb.rows import STATEMENTS
+from hapax.kb.records import STATEMENTS, VOTES, VoteRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.llm_oracle.prompts import sentence
 
@@ -154,7 +153,7 @@ class Judging:
                 # A second tab shows no comment of the first, so an empty one takes nothing back.
                 if earlier is not None and not vote.comment:
                     vote = replace(vote, comment=earlier.comment)
-                kb.add_votes([vote, *marks])
+                kb.add(VOTES, [vote, *marks])
         return earlier.answer if earlier is not None and earlier.answer != cells.answer else ""
 
     def agreement(self, kb: KnowledgeBase, name: str) -> VoterAgreement | None:

@@ -11,9 +11,9 @@ from typing import Any
 from hapax.api.browser import tables
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.engine.explain import Story, why_statement
-from hapax.engine.inference.bulk_derivation import statement_by_id
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
+from hapax.engine.logic.derive import statement_by_id
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.search.gates import gates_in_order
@@ -48,8 +48,17 @@ from hapax.grammar.remedies import CALL
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import statement_text
-from hapax.kb.records import Distribution, RuleRecord, RunRecord, StatementRecord
-from hapax.kb.rows import CANDIDATES, QUESTIONS, STATEMENTS
+from hapax.kb.records import (
+    CANDIDATES,
+    PREDICATES,
+    QUESTIONS,
+    RULES,
+    STATEMENTS,
+    Distribution,
+    RuleRecord,
+    RunRecord,
+    StatementRecord,
+)
 from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.word_index import WordMatches
@@ -313,7 +322,7 @@ def rule_page(
 
 def _rule_record(kb: KnowledgeBase, library: Library, name: str) -> RuleRecord:
     """The rule as searches stored it, else as `derive` used it. Raises NotStored for any other name."""
-    stored = next((record for record in kb.rules() if record.name == name), None)
+    stored = next((record for record in kb.select(RULES) if record.name == name), None)
     if stored is not None:
         return stored
     if name not in kb.derived_counts():
@@ -502,7 +511,7 @@ def ask_run(kb: KnowledgeBase, identity: str, wish: Wish | None) -> None:
 def labels(kb: KnowledgeBase, library: Library) -> Mapping[str, str]:
     """The predicates by name/arity, with the sentence of each."""
     known: dict[str, str] = {}
-    for record in kb.predicates():
+    for record in kb.select(PREDICATES):
         known[record.indicator] = record.affirmative or ""
     for signature in library.signatures:
         # Stored declarations come first, since statements were worded by them.

@@ -17,7 +17,7 @@ from hapax.kb.popularity import is_ranked, ranks_table
 from hapax.kb.records import Distribution, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
 from hapax.kb.store import FIRST_STANDING, STANDING, STANDS, KnowledgeBase
-from hapax.kb.values import refusal
+from hapax.kb.values import encode_value, refusal
 
 ROWS = 50
 """Rows of one page of a table."""
@@ -221,7 +221,7 @@ def literal(value: object) -> str:
 
 def know_popularity(kb: KnowledgeBase) -> None:
     """Let queries of this knowledge base call `hapax_popularity` on a cell of values."""
-    kb.database.conn.create_function(POPULARITY, 1, popularity, deterministic=True)
+    kb.connection.create_function(POPULARITY, 1, popularity, deterministic=True)
 
 
 def is_by_popularity(wanted: Wanted, page: Page) -> bool:
@@ -517,8 +517,8 @@ def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if wanted.gate:
         select.where("decisions.gate = ?", wanted.gate)
     if wanted.predicate:
-        asked = "candidates.question_id IN (SELECT question_id FROM question_patterns WHERE predicate = ?)"
-        select.where(asked, wanted.predicate)
+        asked = "candidates.question_id IN (SELECT id FROM questions WHERE instr(patterns, ?))"
+        select.where(asked, f"[{encode_value(wanted.predicate)},[")
     if wanted.about:
         texts = _json_texts(wanted.about)
         marks = ", ".join("?" * len(texts))

@@ -21,8 +21,8 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb import own_files
 from hapax.kb.record_store import RecordStore
-from hapax.kb.records import AttemptRecord, CallRecord
-from hapax.kb.rows import ATTEMPTS, OnConflict
+from hapax.kb.records import ATTEMPTS, AttemptRecord, CallRecord
+from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import publish
 from hapax.llm_oracle.journal import PROBE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hapax.kb.records import RunRecord, content_id
+from hapax.kb.records import RUNS, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 
 COMMAND = "evaluate entailment consistency"
@@ -15,7 +15,7 @@ def keep_margin(kb: KnowledgeBase, scorer: str, margin: float | None) -> None:
     """Store the lead from which on directions count; None: the audit found none."""
     settings = {"scorer": scorer}
     run = RunRecord.now(content_id(COMMAND, settings), COMMAND, settings)
-    kb.start_run(run)
+    kb.add(RUNS, [run])
     kb.finish_run(run.id, summary={"margin": margin})
 
 

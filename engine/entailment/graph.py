@@ -24,7 +24,7 @@ from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Value, Variable
 from hapax.grammar.words import counted
-from hapax.kb.records import FactRecord, PredicateRecord, Source
+from hapax.kb.records import PREDICATES, FactRecord, PredicateRecord, Source
 from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
 
@@ -156,7 +156,7 @@ def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
     """
     facts = [edge.fact for edge in found if not edge.is_trivial]
     with kb.transaction():
-        kb.add_predicates([DECLARATION])
+        kb.add(PREDICATES, [DECLARATION])
         kb.add_facts(facts)
     return len(facts)
 

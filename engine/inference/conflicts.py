@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 
 from hapax.engine.inference.call_patterns import CallPatterns
-from hapax.engine.inference.derive import (
-    BULK_LIMITS,
-    FactIndex,
-    Prover,
-    StatementJoin,
-    derivations,
-    relevant_library,
-)
-from hapax.engine.inference.fact_supply import FactSupply, index_facts
+from hapax.engine.inference.derive import relevant_library
+from hapax.engine.inference.fact_supply import index_facts
 from hapax.engine.inference.known_facts import KnownFacts, matched, stated_fact
-from hapax.engine.inference.program import Supply, build_program, join_order
+from hapax.engine.inference.program import join_order
 from hapax.engine.inference.proof import Proof, instantiated
-from hapax.engine.inference.session import PrologSession, PrologTerm
-from hapax.engine.inference.theory import open_session
+from hapax.engine.inference.theory import FactSource
+from hapax.engine.logic.proofs import given_facts, join_premise
 from hapax.grammar.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
@@ -57,7 +50,7 @@ def _indicator(fact: FactRecord) -> str:
 
 
 def conflicts(
-    session: PrologSession,
+    kb: KnowledgeBase,
     library: Library,
     facts: Iterable[FactRecord],
     denied: Iterable[DenialRecord] = (),
@@ -73,7 +66,7 @@ def conflicts(
     records = list(facts)
     stated = (stated_fact(library, atom) for atom in library.facts)
     found = [
-        *_broken_constraints(session, library, records, list(denied), about),
+        *_broken_constraints(kb, library, records, list(denied), about),
         *_facts_of_disjoint_types(library, chain(stated, records)),
     ]
     return _ordered(found)
@@ -89,9 +82,7 @@ def _ordered(found: Iterable[FactConflict]) -> list[FactConflict]:
     return sorted(distinct.values(), key=lambda conflict: (len(conflict.facts), conflict.declaration, conflict.text))
 
 
-def new_conflicts(
-    kb: KnowledgeBase, library: Library, facts: Iterable[FactRecord], session: PrologSession | None = None
-) -> list[FactConflict]:
+def new_conflicts(kb: KnowledgeBase, library: Library, facts: Iterable[FactRecord]) -> list[FactConflict]:
     """The conflicts that facts would bring into a knowledge base, which are not stored yet."""
     constrained = constrained_predicates(library)
     arriving = {fact.id: fact for fact in facts if _indicator(fact) in constrained}
@@ -100,8 +91,7 @@ def new_conflicts(
     # A constraint that no arriving fact can break has no new conflict.
     changed = set(map(_indicator, arriving.values()))
     stored = [fact for fact in chain.from_iterable(map(kb.facts, sorted(constrained))) if fact.id not in arriving]
-    with open_session(session) as prolog:
-        found = conflicts(prolog, library, [*stored, *arriving.values()], kb.denials(), changed)
+    found = conflicts(kb, library, [*stored, *arriving.values()], kb.denials(), changed)
     return [conflict for conflict in found if any(fact.id in arriving for fact in conflict.facts)]
 
 
@@ -123,16 +113,16 @@ def _literals(constraint: Constraint) -> Iterator[Literal]:
 
 
 def _broken_constraints(
-    session: PrologSession,
+    kb: KnowledgeBase,
     library: Library,
     facts: Sequence[FactRecord],
     denied: Sequence[DenialRecord],
     about: Collection[str] | None,
 ) -> Iterator[FactConflict]:
+    source = given_facts(kb, facts, denied)
     for rule, needed in _constraint_rules(library):
         if about is None or any(needed.knows(indicator) for indicator in about):
-            join = StatementJoin(rule, [Substitution()])
-            yield from _broken(session, needed, join, _LoadedFacts(facts, denied))
+            yield from _broken(source, needed, rule, [Substitution()])
 
 
 def _constraint_rules(library: Library) -> Iterator[tuple[Rule, Library]]:
@@ -142,50 +132,19 @@ def _constraint_rules(library: Library) -> Iterator[tuple[Rule, Library]]:
         yield rule, relevant_library(library, goals=[literal.atom.indicator for literal in rule.literals])
 
 
-@dataclass(frozen=True, slots=True)
-class _LoadedFacts:
-    """The facts over which a constraint is tested: records, and those that a supply reads when they are called."""
-
-    records: Sequence[FactRecord]
-    denied: Sequence[DenialRecord]
-    supply: Supply = field(default_factory=Supply)
-    feed: FactSupply | None = None
-
-    def load(self, session: PrologSession, library: Library, clauses: str) -> None:
-        program = build_program(library, self.known(library).records, denied=self.denied, supply=self.supply)
-        session.load(program + clauses, self.feed)
-
-    def known(self, library: Library) -> FactIndex:
-        """The records, and what was read so far."""
-        return FactIndex(library, [*self.records, *(self.feed.facts() if self.feed is not None else ())])
-
-
-def _broken(
-    session: PrologSession, needed: Library, join: StatementJoin, facts: _LoadedFacts
-) -> Iterator[FactConflict]:
-    """The conflicts of one constraint, whose premise is that of the join's rule."""
-    facts.load(session, needed, join.program(needed))
-    rows = session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True).rows
-    if not rows:
-        return
-    roots = join.derived_goals(needed)
-    instances = derivations(session, needed, roots) if roots else {}
-    known = facts.known(needed)
-    by_id = {fact.id: fact for fact in known.stated_and_stored()}
-    prover = Prover(needed, known, instances)
-    for row in sorted(rows, key=repr):
-        # The first cell is the number of the kept substitution.
-        pairs = zip(join.variables[1:], row[1:], strict=True)
-        values = Substitution(tuple((name, Constant(c)) for name, c in pairs if not isinstance(c, PrologTerm)))
-        proofs = tuple(prover.item(instantiated(item, values)) for item in join.rule.premise)
-        yield FactConflict(join.rule.name, _facts_behind(proofs, by_id), proofs)
+def _broken(source: FactSource, needed: Library, rule: Rule, kept: Sequence[Substitution]) -> Iterator[FactConflict]:
+    """The conflicts of one constraint for kept substitutions."""
+    joined = join_premise(source, needed, rule, kept)
+    by_id = {fact.id: fact for fact in joined.facts.stated_and_stored()}
+    for _, values in joined.rows:
+        proofs = tuple(joined.prover.item(instantiated(item, values)) for item in rule.premise)
+        yield FactConflict(rule.name, _facts_behind(proofs, by_id), proofs)
 
 
 # --- conflicts of a few facts with many ------------------------------------------------------------------------------
 
 
 def conflicts_around(
-    session: PrologSession,
     library: Library,
     arrived: Sequence[FactRecord],
     known: KnownFacts,
@@ -211,18 +170,25 @@ def conflicts_around(
         for names in {frozenset(name for name, _ in substitution.bindings) for substitution in kept}:
             patterns.add_premise(join_order(rule, names).premise, names)
         index_facts(known.kb, patterns)
-        supplied = frozenset(filter(known.is_looked_up, patterns.looked_up))
-        records = [fact for fact in new if needed.knows(_indicator(fact))]
-        for signature in needed.completed().signatures:
-            of = known.of_run if signature.indicator not in supplied else known.found_of
-            records += (fact for fact in of(signature.indicator) if fact.id not in lost)
-        bound = {number: patterns.bound_variables(item) for number, item in enumerate(needed.rules)}
-        feed = FactSupply(known.kb, supplied, map(_atom, records), given=True)
-        facts = _LoadedFacts(records, denials, Supply(supplied, bound), feed)
-        found += _broken(session, needed, StatementJoin(rule, kept, reorder=True), facts)
+        source = FactSource(
+            known.kb,
+            lambda indicator: _standing(new, known.of_run(indicator), indicator, lost),
+            lambda indicator: [item for item in denials if f"{item.predicate}/{len(item.arguments)}" == indicator],
+            looked_up=known.is_looked_up,
+            beside=lambda indicator: _standing(new, known.found_of(indicator), indicator, lost),
+            only_given=True,
+        )
+        found += _broken(source, needed, rule, kept)
     found += _facts_of_disjoint_types(library, _of_equal_values(library, new, known, lost))
     ids = {fact.id for fact in new}
     return _ordered(conflict for conflict in found if any(fact.id in ids for fact in conflict.facts))
+
+
+def _standing(
+    new: Iterable[FactRecord], known: Iterable[FactRecord], indicator: str, lost: Container[str]
+) -> list[FactRecord]:
+    """The facts of a predicate that are new or known and have not lost."""
+    return [fact for fact in (*new, *known) if _indicator(fact) == indicator and fact.id not in lost]
 
 
 def _instances(rule: Rule, needed: Library, facts: Iterable[FactRecord]) -> list[Substitution]:

@@ -14,18 +14,16 @@ from decimal import Decimal
 
 from hapax.engine.inference.known_facts import atom_values, stated_fact
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.program import build_program, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologSession, PrologTerm
+from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologTerm
 from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
-from hapax.grammar.verbalize import literal_text, statement_text
+from hapax.grammar.verbalize import statement_text
 from hapax.kb.derived_statements import RuleWords
-from hapax.kb.records import DenialRecord, Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.symbols import canonical
 
 BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
@@ -48,38 +46,6 @@ class KeptSubstitutions:
         for distribution, substitutions in self.by_distribution.items():
             pairs.extend((distribution, substitution) for substitution in substitutions)
         return pairs
-
-
-def derive_statements(
-    session: PrologSession,
-    library: Library,
-    facts: Iterable[FactRecord],
-    kept: KeptSubstitutions,
-    denied: Iterable[DenialRecord] = (),
-) -> list[StatementRecord]:
-    """The statements of a rule, in the order of the kept substitutions, each with its proof.
-
-    `denied` are the denials that negations of open predicates need. The join gives a variable that a
-    substitution leaves open every value that fits.
-    """
-    rule, pairs = kept.rule, kept.pairs()
-    if not pairs:
-        return []
-    needed = relevant_library(library, rule)
-    known = FactIndex(needed, facts)
-    join = StatementJoin(rule, [substitution for _, substitution in pairs])
-    session.load(build_program(needed, known.records, denied=denied) + join.program(needed))
-    answers = session.solutions(join.goal, join.variables, BULK_LIMITS, trusted=True, distinct=True)
-    roots = join.derived_goals(needed)
-    instances = derivations(session, needed, roots) if roots else {}
-    writer = StatementWriter(needed, rule, Prover(needed, known, instances), kept.run_id)
-    # By kept substitution, then by content: the order of Prolog's tables differs from process to process.
-    rows = sorted(answers.rows, key=lambda row: (_kept_number(row[0]), repr(row)))
-    statements = []
-    for row in rows:
-        distribution, substitution = pairs[_kept_number(row[0])]
-        statements.append(writer.record(distribution, _completed(substitution, join.variables[1:], row[1:])))
-    return statements
 
 
 def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) -> Library:
@@ -162,71 +128,6 @@ def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
     return atom.predicate, atom_values(atom)
 
 
-class StatementJoin:
-    """Program and goal of a derivation in Prolog: kept substitutions are facts, the rule's constraints a clause.
-
-    `reorder`: join the constraints in an order that begins with the variables that a substitution binds.
-    """
-
-    def __init__(self, rule: Rule, kept: Sequence[Substitution], *, reorder: bool = False) -> None:
-        self.rule = rule
-        self.kept = kept
-        self.reorder = reorder
-        self.searched = rule.searched
-        self.constraints = tuple(item for item in rule.premise if not rule.is_information(item))
-        self.variables = (_KEPT.name, *(variable.name for variable in self.searched))
-        self.goal = f"hapax_statement({', '.join(self.variables)})"
-
-    def program(self, library: Library) -> str:
-        """The program's text. Substitutions that bind the same variables share a predicate, which has one clause."""
-        shapes: dict[tuple[Variable, ...], list[tuple[int, Substitution]]] = {}
-        for number, substitution in enumerate(self.kept):
-            bound = tuple(variable for variable in self.searched if variable.name in substitution)
-            shapes.setdefault(bound, []).append((number, substitution))
-        quoted: dict[tuple[type, Value], str] = {}  # by type as well, because 1 == 1.0 == True in Python
-        lines: list[str] = []
-        heads: list[str] = []
-        for shape, (bound, rows) in enumerate(shapes.items()):
-            name = f"hapax_kept_{shape}"
-            heads.append(self._clause(name, bound, library))
-            lines.extend(f"{name}({', '.join([str(number), *_cells(bound, row, quoted)])})." for number, row in rows)
-        return "\n".join((*lines, *heads)) + "\n"
-
-    def _clause(self, name: str, bound: tuple[Variable, ...], library: Library) -> str:
-        row = Literal(Atom(name, (_KEPT, *bound)))
-        statement = Literal(Atom("hapax_statement", (_KEPT, *self.searched)))
-        premise = self.constraints
-        if self.reorder:
-            premise = join_order(replace(self.rule, premise=premise), {variable.name for variable in bound}).premise
-        return clause_text(replace(self.rule, premise=(row, *premise), conclusion=statement), library)
-
-    def derived_goals(self, library: Library) -> str:
-        """A Prolog goal that binds Roots to the derived atoms in the statements' premises; empty if there are none."""
-        atoms = [
-            f"{prolog_atom(literal.atom.predicate)}({', '.join(map(_argument, literal.atom.arguments))})"
-            for literal in self.constraints
-            if isinstance(literal, Literal) and not literal.negated and literal.atom.indicator in library.derived
-        ]
-        if not atoms:
-            return ""
-        return f"findall(Root, ({self.goal}, lists:member(Root, [{', '.join(atoms)}])), Roots)"
-
-
-def _argument(term: Variable | Constant) -> str:
-    return term.name if isinstance(term, Variable) else prolog_value(term.value)
-
-
-def _cells(
-    bound: tuple[Variable, ...], substitution: Substitution, quoted: dict[tuple[type, Value], str]
-) -> Iterator[str]:
-    for variable in bound:
-        value = substitution[variable.name].value
-        key = (type(value), value)
-        if key not in quoted:
-            quoted[key] = prolog_value(value)
-        yield quoted[key]
-
-
 # --- proofs ---------------------------------------------------------------------------------------------------------
 
 
@@ -240,20 +141,6 @@ class RuleInstance:
     rule: Rule
     substitution: Substitution
     others: tuple[Substitution, ...] = ()
-
-
-def derivations(
-    session: PrologSession, library: Library, roots: str, limits: QueryLimits = BULK_LIMITS
-) -> dict[Atom, list[RuleInstance]]:
-    """Every rule instance that takes part in deriving some ground atoms, by conclusion.
-
-    `roots` is a Prolog goal that binds Roots to the list of these atoms. Terminates on cyclic data, because each atom
-    is visited once.
-    """
-    goal = f"{roots}, hapax_host:derivation(Roots, Head, Rule, Values)"
-    return instances_by_conclusion(
-        library, session.solutions(goal, ("Head", "Rule", "Values"), limits, trusted=True).rows
-    )
 
 
 def instances_by_conclusion(library: Library, rows: Iterable[AnswerRow]) -> dict[Atom, list[RuleInstance]]:
@@ -374,24 +261,6 @@ def _with_whole_groups(instances: Iterable[RuleInstance]) -> Iterator[RuleInstan
 # --- records --------------------------------------------------------------------------------------------------------
 
 
-def _kept_number(cell: AnswerCell) -> int:
-    if not isinstance(cell, int):
-        raise HapaxError("Prolog returned a statement without its number. This is a bug in Hapax; please report it.")
-    return cell
-
-
-def _completed(kept: Substitution, names: Sequence[str], cells: Sequence[AnswerCell]) -> Substitution:
-    """The kept substitution with the values that the join found for the variables it leaves open."""
-    pairs: list[tuple[str, Constant]] = []
-    for name, cell in zip(names, cells, strict=True):
-        constant = kept.get(name)
-        if constant is not None:
-            pairs.append((name, constant))  # not Prolog's cell: to Prolog 2.0 and 2 are one number
-        elif not isinstance(cell, PrologTerm):
-            pairs.append((name, Constant(cell)))
-    return Substitution(tuple(pairs))
-
-
 class StatementWriter:
     """Writes the records of a rule's statements. Sentences are verbalised once, with slots for the variables."""
 
@@ -402,10 +271,6 @@ class StatementWriter:
         text = statement_text(rule, library, slots)
         # No value can contain NUL, so the sentences split at the slots and nowhere else.
         self.premise, self.conclusion = text.premise.split("\0"), text.conclusion.split("\0")
-        literals = (
-            literal_text(literal, library, slots, rule.generic) for literal in (*rule.literals, rule.conclusion)
-        )
-        self.ranking = " and ".join(literals).split("\0")
 
     def record(self, distribution: Distribution, substitution: Substitution) -> StatementRecord:
         return StatementRecord(
@@ -415,7 +280,6 @@ class StatementWriter:
             substitution=tuple((name, constant.value) for name, constant in substitution.bindings),
             premise=filled(self.premise, substitution),
             conclusion=filled(self.conclusion, substitution),
-            ranking_text=filled(self.ranking, substitution),
             proof=self._proof(substitution).to_json(),
         )
 

@@ -6,7 +6,7 @@
 %   r  starts a row         e  starts the end mark: two atoms, kind and message
 % Without the end mark the goal's process died, and its output is discarded.
 
-:- module(hapax_host, [ready/0, limit_stacks/1, load_program/3, answer/4, derivation/4, need/3, demanded/3,
+:- module(hapax_host, [ready/0, limit_stacks/1, load_program/3, answer/4, need/3, demanded/3,
                        open_feed/2, fetch/2]).
 
 :- use_module(library(aggregate)).
@@ -145,27 +145,6 @@ raised_by(_, '').
 
 memory(Resource) :- memberchk(Resource, [stack_overflow, memory, no_memory, program_space, private_table_space,
                                          shared_table_space, table_space, stack, c_stack]).
-
-% --- proofs: the ground rule instances that take part in deriving a goal ---------------------------------------------
-
-:- dynamic seen/1, waiting/1.
-
-%!  derivation(+Goals, -Head, -Rule, -Values)
-%   Goals are true ground atoms. Enumerates, for each of them and each derived atom below them, the rule instances whose
-%   premise holds. Terminates on cyclic data in polynomial time; Prover (derive.py) chooses the instances of a tree.
-derivation(Goals, Head, Rule, Values) :-
-    nb_getval(hapax_module, Module),
-    forall(member(Goal, Goals), await(Goal)),
-    repeat,
-    (   retract(waiting(Next))
-    ->  Head = Next,
-        Module:hapax_rule(Rule, Head, Values, Premise, Derived),
-        call(Module:Premise),
-        forall(member(Goal, Derived), await(Goal))
-    ;   !, fail
-    ).
-
-await(Goal) :- ( \+ ground(Goal) -> true ; seen(Goal) -> true ; assertz(seen(Goal)), assertz(waiting(Goal)) ).
 
 % --- demand: the questions that a goal needs answered ----------------------------------------------------------------
 

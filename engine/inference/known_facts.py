@@ -13,10 +13,9 @@ from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, number_of
-from hapax.kb import rows
 from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.loading import is_sayable
-from hapax.kb.records import USER, DenialRecord, FactRecord, Source, TypeFact, content_id
+from hapax.kb.records import DENIALS, FACTS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, content_id
 from hapax.kb.store import KnowledgeBase
 
 Row = tuple[Value, ...]
@@ -53,7 +52,7 @@ class StoredFacts(MutableMapping[Row, FactRecord]):
         """The arguments of at most so many of the given facts."""
         name, _, arity = self._indicator.rpartition("/")
         given = "SELECT rowid FROM facts WHERE predicate = ? AND source = 'given' AND json_array_length(arguments) = ?"
-        stored = self._kb.select(rows.FACTS, f"WHERE facts.rowid IN ({given} LIMIT ?)", [name, int(arity), most])
+        stored = self._kb.select(FACTS, f"WHERE facts.rowid IN ({given} LIMIT ?)", [name, int(arity), most])
         return list(dict.fromkeys([*(fact.arguments for fact in filter(self._counts, stored)), *self._stated]))[:most]
 
     def _counts(self, fact: FactRecord) -> bool:
@@ -263,7 +262,7 @@ class KnownFacts:
 
     def types(self) -> list[TypeFact]:
         """The types that users gave to values, and those under which this run accepted values."""
-        given = [type_fact for type_fact in self._kb.type_facts() if type_fact.probability is None]
+        given = [type_fact for type_fact in self._kb.select(TYPE_FACTS) if type_fact.probability is None]
         return [*given, *self._types.values()]
 
     def given(self, atom: Atom, name: str) -> list[Value]:
@@ -349,7 +348,7 @@ class KnownFacts:
 
     def add_types(self, types: Sequence[TypeFact]) -> None:
         """Add types of values, to the knowledge base too (inside the caller's transaction)."""
-        self._kb.add_type_facts(types)
+        self._kb.add(TYPE_FACTS, types)
         for type_fact in types:
             self._types[type_fact.constant, type_fact.data_type] = type_fact
 
@@ -359,7 +358,7 @@ class KnownFacts:
         Only negations of open predicates need them, so those of other predicates are not stored.
         """
         needed = [item for item in denials if f"{item.predicate}/{len(item.arguments)}" in self._library.open_negations]
-        self._kb.add_denials(needed)
+        self._kb.add(DENIALS, needed)
         for denial in needed:
             self._denials[denial.id] = denial
 

@@ -1,6 +1,6 @@
 """Generate the Prolog program of a library and its facts, which `engine/inference/session.py` loads.
 
-It contains the facts, the rules, computed definitions and, for proofs, every rule again as data. In demand mode a
+It contains the facts, the rules and computed definitions. In demand mode a
 predicate that a model could be asked about also records the questions that it would need (`engine/search/demand.py`).
 All quoting is done by `grammar/prolog_text.py`.
 """
@@ -16,13 +16,11 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import (
     OWN_NAMES,
     SYSTEM_NAMES,
-    atom_goal,
     clause_text,
     definition_text,
     denial_name,
     prolog_atom,
     prolog_value,
-    rows_text,
 )
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, type_key
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
@@ -186,7 +184,6 @@ class _Writer:
         # Variables of rules may occur once, and the clauses of a predicate need not be adjacent.
         yield ":- style_check(-singleton)."
         yield ":- style_check(-discontiguous)."
-        yield ":- dynamic hapax_rule/5."
         for indicator, signature in self.signatures.items():
             name, arity = prolog_atom(signature.name), len(signature.argument_types)
             # Tabling makes left recursion and cycles in the data terminate.
@@ -288,30 +285,11 @@ class _Writer:
         return (first, *(s for s in list(spelling.values()) if s != first and self.library.is_subtype(first, s)))
 
     def rules(self) -> Iterator[str]:
-        """Computed definitions, then every rule as a clause and as data for `derivation/4` of host.pl."""
+        """Computed definitions, then every rule as a clause."""
         for indicator in self.computed:
             yield definition_text(self.signatures[indicator])
-        # By its place in the library, by which `instances_by_conclusion` finds the rule again.
         for index, rule in enumerate(self.library.rules):
-            yield from self._rule(index, rule)
-
-    def _rule(self, index: int, rule: Rule) -> Iterator[str]:
-        body = Atom(f"hapax_body_{index}", rule.variables)
-        derived = [
-            atom_goal(literal.atom)
-            for literal in rule.literals
-            if not literal.negated and literal.atom.indicator in self.library.derived
-        ]
-        yield self._clause(index, rule)
-        # The body again under a name of its own: a proof needs all variables, not only those of the conclusion.
-        known = variable_names([rule.conclusion]) if self.supply.predicates else ()
-        ordered = join_order(rule, known)
-        if rule.aggregate is not None:  # each row of the group, and the value
-            ordered = replace(ordered, premise=(*ordered.premise, rule.conclusion))
-        yield rows_text(replace(ordered, conclusion=Literal(body)), self.library)
-        names = ", ".join(variable.name for variable in rule.variables)
-        head, premises = atom_goal(rule.conclusion.atom), ", ".join(derived)
-        yield f"hapax_rule({index}, {head}, [{names}], {atom_goal(body)}, [{premises}])."
+            yield self._clause(index, rule)
 
     def _clause(self, index: int, rule: Rule) -> str:
         """The rule as a clause, whose atoms are joined in an order that suits the variables that a call binds."""

@@ -14,7 +14,7 @@ from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Variable
 from hapax.grammar.verbalize import StatementText
-from hapax.kb.records import content_id
+from hapax.kb.records import RULES, content_id
 from hapax.kb.rows import BINDINGS, TREE
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import ValueRefused
@@ -91,7 +91,7 @@ class StepChecker:
         self._denials = {identity for (identity,) in kb.query("SELECT id FROM denials")}
         self._rules: dict[str, list[Rule]] = {}
         self._searches: dict[str, int] = {}
-        for record in kb.rules():
+        for record in kb.select(RULES):
             self._add_text(record.name, record.text)
         for run in kb.runs():
             for name in run.settings.get("rules", ()) if run.command == "search" else ():

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from hapax.engine.inference.bulk_derivation import current_rules
 from hapax.engine.inference.statement_lines import statement_lines
+from hapax.engine.logic.derive import current_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library
 from hapax.kb.records import StatementRecord

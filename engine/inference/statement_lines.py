@@ -17,9 +17,9 @@ from operator import eq
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from hapax.engine.inference.bulk_derivation import RUN_ID, fact_tables, read_statements
 from hapax.engine.inference.derive import FactIndex, Prover, StatementWriter, filled, relevant_library
 from hapax.engine.inference.proof import By, Proof, instantiated
+from hapax.engine.logic.derive import RUN_ID, fact_tables, read_statements
 from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Substitution, variable_names
@@ -110,7 +110,6 @@ class _Sheet:
             substitution=tuple((name, constant.value) for name, constant in values.bindings),
             premise=filled(writer.premise, words),
             conclusion=filled(writer.conclusion, words),
-            ranking_text=filled(writer.ranking, words),
             proof=proof.to_json(),
         )
         line = self.line_of(record)

@@ -5,37 +5,39 @@ So a goal about a derived predicate costs as much as its rows, however long the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.grammar.declarations import ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers
-from hapax.grammar.goals import Compound, Goal, calls
 from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.terms import Atom, Constant, Variable
 from hapax.kb.loading import columns_of
 from hapax.kb.records import content_id
-from hapax.kb.relations import BATCH, Relations, StoredDerivation
+from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
 
 
 def rule_fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
     """A hash of everything but facts that decides a rule's statements."""
     part = relevant_library(library, rule)
-    meaning = [*_meaning(part)]
-    # A denial comes with no fact, so that the facts do not tell that the statements are out of date.
-    negated = {literal.atom.indicator for literal in literals_of([rule, *part.rules]) if literal.negated}
-    for indicator in sorted(filter(library.is_open, negated)):
-        meaning += [f"open {indicator}", *sorted(denial.id for denial in kb.denials(indicator))]
-    return content_id("derivation", str(rule), *meaning)
+    return content_id("statements", str(rule), *_meaning(part), *_denied(kb, part, [rule]))
 
 
-def atoms_fingerprint(library: Library, members: Sequence[str]) -> str:
+def atoms_fingerprint(kb: KnowledgeBase, library: Library, members: Sequence[str]) -> str:
     """A hash of everything but facts that decides the atoms of predicates that depend on each other."""
-    return content_id("derived", *members, *_meaning(relevant_library(library, goals=members)))
+    part = relevant_library(library, goals=members)
+    return content_id("atoms", *members, *_meaning(part), *_denied(kb, part))
+
+
+def _denied(kb: KnowledgeBase, library: Library, rules: Iterable[Rule] = ()) -> Iterator[str]:
+    """The denials of the open predicates that rules negate: they come with no fact, so that no fact tells of them."""
+    negated = {literal.atom.indicator for literal in literals_of([*rules, *library.rules]) if literal.negated}
+    for indicator in sorted(filter(library.is_open, negated)):
+        yield f"open {indicator}"
+        yield from sorted(denial.id for denial in kb.denials(indicator))
 
 
 def _meaning(library: Library) -> Iterator[str]:
@@ -44,10 +46,6 @@ def _meaning(library: Library) -> Iterator[str]:
     yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
     yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)
     yield from sorted(str(item) for item in library.declarations if isinstance(item, ClosedDeclaration))
-
-
-AtomRow = tuple[str, tuple[Value, ...]]
-"""A predicate's name and the values of an atom."""
 
 
 @dataclass
@@ -101,14 +99,6 @@ class StoredAtoms:
             self.part = relevant_library(replace(self.library, rules=rules), goals=goals)
         return bool(stored)
 
-    def rows(self, goal: Goal) -> Iterator[AtomRow]:
-        """The stored atoms that a goal can need."""
-        in_rules = {literal.atom.indicator for literal in literals_of(self.part.rules)}
-        for indicator in sorted(self.predicates):
-            wanted = [{}] if indicator in in_rules else [_constants(call) for call in calls(goal, indicator)]
-            for table, cells in self._tables(indicator):
-                yield from self._read(indicator, table, cells, wanted)
-
     def _is_stored(self, indicator: str) -> bool:
         if self.library.signature(indicator).definition is not None:
             return False
@@ -125,7 +115,7 @@ class StoredAtoms:
         """The table of all atoms of a predicate, if it is up to date."""
         stated = {fact.indicator for fact in self.library.facts}
         members = sorted(self._layers[indicator] & (self.library.derived | stated))
-        return self._relations.atoms(indicator, atoms_fingerprint(self.library, members))
+        return self._relations.atoms(indicator, atoms_fingerprint(self.kb, self.library, members))
 
     def _is_derived(self, rule: Rule) -> bool:
         """True if the stored statements of a rule, which are up to date, have all that it concludes."""
@@ -140,54 +130,25 @@ class StoredAtoms:
             and not rule.by_declaration
             and {variable.name for variable in rule.conclusion.variables} <= names
             and found.fingerprint == rule_fingerprint(self.kb, self.library, rule)
-            and not self._lacks_values(rule, found)
         )
 
-    def _lacks_values(self, rule: Rule, found: StoredDerivation) -> bool:
-        """True if a number was too large to be stored."""
-        empty = " OR ".join(f"v{number} IS NULL" for number in range(1, len(rule.searched) + 1)) or "0"
-        return bool(list(self._relations.rows(f"SELECT 1 FROM {found.table} WHERE {empty} LIMIT 1")))  # noqa: S608  ours
-
-    def _tables(self, indicator: str) -> Iterator[tuple[str, Sequence[str | Value]]]:
-        """Tables with atoms of a predicate, each with the atom's cells: the name of a column, or a constant."""
+    def source(self, indicator: str) -> str:
+        """The table with all atoms of a stored predicate, or a SELECT of them."""
         table = self._table(indicator)
         if table is not None:
-            yield table, [_Column(name) for name in columns_of(indicator)]
-            return
+            return table
+        columns, tag = columns_of(indicator), self._relations.symbols.tag
+        selects = [f"SELECT {', '.join(f'0 AS {column}' for column in columns)} WHERE 0"]
+        if facts := self._relations.stored(indicator, indexed=False):
+            selects.append(f"SELECT {', '.join(columns)} FROM {facts}")  # noqa: S608  ours
+        for atom in self.library.facts:
+            if atom.indicator == indicator:
+                tags = [tag(term.value) for term in atom.arguments if isinstance(term, Constant)]
+                selects.append(f"SELECT {', '.join(map(str, tags))}")
         for rule in self.library.concluding[indicator]:
             if not adds_nothing(rule, self.library):
                 places = {variable.name: f"v{number}" for number, variable in enumerate(rule.searched, 1)}
                 terms = rule.conclusion.atom.arguments
-                yield (
-                    self._derivations[rule.name].table,
-                    [term.value if isinstance(term, Constant) else _Column(places[term.name]) for term in terms],
-                )
-
-    def _read(
-        self, indicator: str, table: str, cells: Sequence[str | Value], wanted: Sequence[Mapping[int, Value]]
-    ) -> Iterator[AtomRow]:
-        symbols, name = self._relations.symbols, indicator.rpartition("/")[0]
-        columns = list(dict.fromkeys(cell for cell in cells if isinstance(cell, _Column)))
-        tests: list[str] = []
-        for bound in wanted:
-            found = {cells[place]: symbols.known_tag(value) for place, value in bound.items()}
-            terms = [f"{column} IS {tag}" for column, tag in found.items() if isinstance(column, _Column)]
-            tests.append(" AND ".join(terms).replace(" IS None", " IS NULL") or "1")
-        select = f"SELECT DISTINCT {', '.join(columns) or '1'} FROM {table} WHERE {' OR '.join(tests) or '0'}"  # noqa: S608
-        rows = iter(self._relations.rows(select))
-        while batch := list(islice(rows, BATCH)):
-            values = symbols.values(tag for row in batch for tag in row) if columns else {}
-            for row in batch:
-                found_values = dict(zip(columns, row, strict=False))
-                yield name, tuple(values[found_values[cell]] if isinstance(cell, _Column) else cell for cell in cells)
-
-
-class _Column(str):
-    """The name of a column, as opposed to a constant that is a text."""
-
-    __slots__ = ()
-
-
-def _constants(call: Compound) -> dict[int, Value]:
-    """The constants of a call by place."""
-    return {place: term.value for place, term in enumerate(call.arguments) if isinstance(term, Constant)}
+                cells = [places[term.name] if isinstance(term, Variable) else str(tag(term.value)) for term in terms]
+                selects.append(f"SELECT {', '.join(cells)} FROM {self._derivations[rule.name].table}")  # noqa: S608
+        return " UNION ".join(selects)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.entailment.lookup import strongest
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.fact_supply import FactSupply, index_facts, supplied_predicates
+from hapax.engine.inference.fact_supply import index_facts
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.program import Supply, build_program
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
-from hapax.engine.inference.stored_atoms import AtomRow, StoredAtoms
+from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text
 from hapax.grammar.parser import parse_goal
@@ -22,8 +21,8 @@ from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import one_state
-from hapax.kb.records import DenialRecord, FactRecord, TypeFact
+from hapax.kb.argument_index import ArgumentIndex
+from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
 
@@ -44,15 +43,22 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedFacts:
-    """The facts of a loaded theory: those in its program, and the supply of the others, if it leaves some out."""
+class FactSource:
+    """Where an evaluation finds the facts and the denials of a predicate, by indicator.
 
-    in_program: Sequence[FactRecord]
-    supply: FactSupply | None = None
+    `looked_up`: true for a predicate of which stored facts are read as they are asked for, by an index. `beside`: its
+    facts that are read at once. `only_given`: stored facts count only if a user gave them. `is_stored`: the facts are
+    all that the knowledge base has.
+    """
 
-    def read(self) -> list[FactRecord]:
-        """The facts that the program has, and those that goals have called for since it was loaded."""
-        return [*self.in_program, *(self.supply.facts() if self.supply else ())]
+    kb: KnowledgeBase
+    facts: Callable[[str], Iterable[FactRecord]]
+    denials: Callable[[str], Iterable[DenialRecord]]
+    assumed: tuple[Atom, ...] = ()
+    looked_up: Callable[[str], bool] = lambda _: False
+    beside: Callable[[str], Iterable[FactRecord]] = lambda _: ()
+    only_given: bool = False
+    is_stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,15 @@ class Theory:
 
     def type_facts(self) -> list[TypeFact]:
         """The types under which values were accepted."""
-        return self.kb.type_facts() if self.known is None else self.known.types()
+        return self.kb.select(TYPE_FACTS) if self.known is None else self.known.types()
+
+    def source(self) -> FactSource:
+        """The facts, denials and assumptions for an evaluation."""
+        known = self.known
+        if known is None:
+            looked_up = ArgumentIndex(self.kb).is_looked_up
+            return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, looked_up, is_stored=True)
+        return FactSource(self.kb, known.of_run, known.denials, self.assumed)
 
     def atom(self, text: str) -> Atom:
         """Parse a ground atom. Raises as `goal`, and HapaxError for any other goal."""
@@ -106,7 +120,7 @@ class Theory:
             return f"{entailments}: use {Setting('hapax.with_entailments')} {score:g} to include that one."
         count = self.kb.fact_counts().get(indicator, 0)
         facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
-        if any(predicate.indicator == indicator for predicate in self.kb.predicates()):
+        if any(predicate.indicator == indicator for predicate in self.kb.select(PREDICATES)):
             return f"{facts}, from a search with other rule files: name them with {Setting('rules')}."
         if not count:
             return self._derived(indicator)
@@ -169,54 +183,6 @@ class Theory:
         """Index large predicates for calls with these patterns. Call it outside `one_state`."""
         if self.known is None:
             index_facts(self.kb, patterns)
-
-    def load(
-        self,
-        session: PrologSession,
-        patterns: CallPatterns,
-        clauses: str = "",
-        *,
-        stored: Collection[str] = (),
-        concluded: Iterable[AtomRow] = (),
-    ) -> LoadedFacts:
-        """Load the theory, and further clauses, for goals that call predicates with these patterns.
-
-        The facts of a large predicate that is always called with an argument bound are read when it is called.
-        `concluded`: the atoms of `stored` predicates, whose rules the theory lacks.
-        """
-        library, assumed = patterns.library, self.assumed
-        supplied = supplied_predicates(self.kb, patterns) if self.known is None else frozenset()
-        supplied = supplied.difference(stored)
-        facts = list(self.facts(supplied))
-        # Only where facts are fetched does the order of a premise depend on the call.
-        bound = (
-            {number: patterns.bound_variables(rule) for number, rule in enumerate(library.rules)} if supplied else {}
-        )
-        supply = Supply(supplied, bound, tuple(concluded))
-        program = build_program(library, facts, assumed=assumed, denied=self.denied(), supply=supply)
-        feed = FactSupply(self.kb, supplied, (*library.facts, *assumed)) if supplied else None
-        session.load(program + clauses, feed)
-        return LoadedFacts(facts, feed)
-
-
-def run_query(
-    theory: Theory, goal_text: str, limits: QueryLimits | None = None, *, session: PrologSession | None = None
-) -> QueryResult:
-    """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
-    goal = theory.goal(goal_text)
-    # Only the part that the goal depends on: loading all facts may take seconds.
-    whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    part, _ = whole.without_stored(goal)
-    part.index(part.called_by(goal))
-    with one_state(theory.kb), open_session(session) as prolog:
-        # Again, in the state that is read: another process may have changed facts since.
-        part, stored = whole.without_stored(goal)
-        patterns = part.called_by(goal)
-        if stored is None:
-            part.load(prolog, patterns)
-        else:
-            part.load(prolog, patterns, stored=stored.predicates, concluded=stored.rows(goal))
-        return answer_goal(prolog, goal, limits)
 
 
 def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None = None) -> QueryResult:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 
-from hapax.engine.inference.bulk_derivation import derive_all
+from hapax.engine.logic.derive import derive_all
 from hapax.grammar.declarations import Property
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
@@ -22,6 +22,7 @@ from hapax.grammar.terms import Constant, Value, Variable
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
 from hapax.kb.loading import is_sayable
+from hapax.kb.records import PATTERNS, PREDICATES
 from hapax.kb.relations import BATCH, Relations
 from hapax.kb.store import KnowledgeBase
 
@@ -86,7 +87,7 @@ class MiningTables:
     def __init__(self, kb: KnowledgeBase, sources: MiningSources, check_time: Callable[[], None]) -> None:
         self.library = sources.library
         self._kb = kb
-        self._conn: sqlite3.Connection = kb.database.conn
+        self._conn: sqlite3.Connection = kb.connection
         self._relations = Relations(kb)
         self._check_time = check_time
         self.predicates: dict[int, MinedPredicate] = {}
@@ -184,7 +185,7 @@ class MiningTables:
         sql = "SELECT predicate, json_array_length(arguments), types FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         for name, arity, text in self._kb.query(sql):
             observed.setdefault(f"{name}/{arity}", []).append(rows.NAMES.decode(text))
-        recorded = {record.indicator: record.argument_types for record in self._kb.predicates()}
+        recorded = {record.indicator: record.argument_types for record in self._kb.select(PREDICATES)}
         found: dict[str, tuple[str | None, ...]] = {}
         for indicator in tables:
             arity = int(indicator.rpartition("/")[2])
@@ -312,7 +313,7 @@ class MiningTables:
             "WHERE judged.accepted = 0 AND judged.score IS NOT NULL ORDER BY candidates.rowid"
         )
         for text, value in self._conn.execute(sql):
-            patterns = rows.PATTERNS.decode(text)
+            patterns = PATTERNS.decode(text)
             # Of several patterns, as --compat asks them, nobody knows which one the critic denied.
             if len(patterns) != 1:
                 continue

@@ -10,8 +10,8 @@ from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.proof import instantiated
 from hapax.engine.inference.session import AnswerCell
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
+from hapax.engine.logic.goals import GOAL, goal_rules, rule_of, with_rules
 from hapax.engine.probability.exact import TooLarge, exact
-from hapax.engine.probability.goals import GOAL, goal_rules, rule_of, with_rules
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, ground
 from hapax.engine.probability.options import ProbabilityOptions, Together
@@ -70,7 +70,7 @@ def _groups(kb: KnowledgeBase, together: Together) -> Callable[[FactRecord], Has
         return lambda fact: fact.run_id
     if together == "reply":
         # A statement of the database, not of each fact: a search has as many candidates as facts.
-        calls = dict(kb.database.execute("SELECT id, call_id FROM candidates").fetchall())
+        calls = dict(kb.connection.execute("SELECT id, call_id FROM candidates").fetchall())
         return lambda fact: calls.get(fact.candidate_id or "")
     return lambda _: None
 

@@ -1,6 +1,6 @@
-"""Ground programs of goals, by Prolog over the facts of a theory.
+"""Ground programs of goals over the facts of a theory.
 
-Prolog's own proofs are those of the world in which every fact holds. A negated atom that is uncertain is false in some
+Proofs are those of the world in which every fact holds. A negated atom that is uncertain is false in some
 worlds, so the instances are looked up without these negations, and the ground program has them again.
 """
 
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, derivations, fact_key
+from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, fact_key
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import PrologSession
-from hapax.engine.inference.theory import Theory, open_session
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.demand import Demand
+from hapax.engine.logic.limits import time_limit
+from hapax.engine.logic.proofs import reading
 from hapax.engine.probability.ground import GroundProgram
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import atom_goal
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable
-from hapax.kb.argument_index import one_state
 from hapax.kb.records import DenialRecord, FactRecord
 
 
@@ -77,7 +77,6 @@ def ground(
     goal: str,
     chances: Chances,
     limits: QueryLimits = BULK_LIMITS,
-    session: PrologSession | None = None,
 ) -> GroundProgram:
     """The ground program below the atoms of a derived predicate, given by its indicator.
 
@@ -93,16 +92,14 @@ def ground(
     free = Atom(root.predicate, tuple(Variable(f"A{place}", "Object") for place in range(len(root.arguments))))
     called.add_atom(free)
     part.index(called)
-    with one_state(theory.kb), open_session(session) as prolog:
-        loaded = part.load(prolog, called)
-        builder = _Builder(original, called.library, chances)
+    with reading(theory.kb), time_limit(theory.kb, limits.seconds):
+        demand = Demand(part.source(), part.library, keeps_records=True)
+        builder = _Builder(original, demand.library, chances)
         waiting = [free]
         # Negated atoms have instances of their own, below which there may be further negations.
         while waiting:
-            goals = ", ".join(map(atom_goal, waiting))
-            roots = f"findall(Goal, (lists:member(Goal, [{goals}]), call(Goal)), Roots)"
-            waiting = builder.add(derivations(prolog, called.library, roots, limits))
-        builder.weigh(loaded.read(), theory)
+            waiting = builder.add(demand.instances(waiting))
+        builder.weigh(demand.records(), theory)
     return builder.program
 
 

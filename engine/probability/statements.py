@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 
-from hapax.engine.inference.bulk_derivation import JoinedRows, joined_rows, read_statements
 from hapax.engine.inference.derive import BULK_LIMITS, relevant_library
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.derive import JoinedRows, joined_rows, read_statements
+from hapax.engine.logic.goals import GOAL, rule_of
 from hapax.engine.probability.answers import Evaluator, Probability, chances_of, grounded
-from hapax.engine.probability.goals import GOAL, rule_of
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, hidden_event, refuse_aggregates
 from hapax.engine.probability.options import ProbabilityOptions

@@ -226,9 +226,8 @@ class StepAccount:
             setattr(account, name, int(stored[name]))
         account.dropped = {str(reason): DroppedLines(**lines) for reason, lines in stored["dropped"].items()}
         account.losses = {str(gate): GateLoss(**loss) for gate, loss in stored["losses"].items()}
-        # Older versions stored each beam's verdict instead.
-        account.cuts = {str(name): DistributionCut(**cut) for name, cut in stored.get("cuts", {}).items()}
-        account.listable = bool(stored.get("listable", False))
+        account.cuts = {str(name): DistributionCut(**cut) for name, cut in stored["cuts"].items()}
+        account.listable = bool(stored["listable"])
         account.failed = {str(premise): PremiseLoss(**loss) for premise, loss in stored["failed"].items()}
         return account
 

@@ -23,6 +23,9 @@ from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import (
+    CALIBRATIONS,
+    PREDICATES,
+    RULES,
     CertificateRecord,
     FactRecord,
     PredicateRecord,
@@ -119,7 +122,7 @@ class Certifier:
             decided.update(stored_scores(kb, self._atoms, earlier))
         raw = stored_scores(kb, self._atoms, self._critic)
         self._scores = self._worth({fact: score for fact, score in raw.items() if fact not in decided})
-        taught = kb.calibration(self._critic) if maps is not None else None
+        taught = kb.first(CALIBRATIONS, critic=self._critic) if maps is not None else None
         # A label from which the map was learned says nothing about how right the map is.
         used = set(taught.sample) if taught else set()
         truths = fact_truths(kb)
@@ -224,8 +227,8 @@ def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[Store
     if not records:
         return []
     maps, runs = ScoreMaps.stored(kb), kb.runs()
-    templates = template_hashes(kb.predicates())
-    rules = {rule.name: content_id("rule", rule.text) for rule in kb.rules()}
+    templates = template_hashes(kb.select(PREDICATES))
+    rules = {rule.name: content_id("rule", rule.text) for rule in kb.select(RULES)}
     stored = []
     for record in records:
         reasons = [_other_revision(record, runs)]

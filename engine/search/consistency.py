@@ -17,13 +17,11 @@ from hapax.engine.inference.conflicts import (
     settlement,
 )
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.inference.session import PrologSession
-from hapax.engine.inference.theory import open_session
 from hapax.engine.search.gates import CONSISTENCY
 from hapax.engine.search.inquiry import AskedQuestion
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
-from hapax.kb.records import Candidate, ConflictRecord, Decision, FactRecord, Source
+from hapax.kb.records import CONFLICTS, DECISIONS, Candidate, ConflictRecord, Decision, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 
@@ -41,7 +39,7 @@ ConflictJudge = Callable[[Sequence[Sequence[Atom]]], list[dict[Atom, float]]]
 
 @dataclass(slots=True)
 class Consistency:
-    """Decides the conflicts of a run. `session`: of the run; without one each decision opens its own.
+    """Decides the conflicts of a run.
 
     `covers`: true for an atom that a reference covers, which loses no more than a given fact does. `conflicts`: number
     of those decided, `facts`: ids of the facts that came here.
@@ -52,7 +50,6 @@ class Consistency:
     known: KnownFacts
     run_id: str
     judge: ConflictJudge
-    session: PrologSession | None = None
     covers: Callable[[Atom], bool] = lambda _: False
     conflicts: int = field(default=0, init=False)
     facts: set[str] = field(default_factory=set, init=False)
@@ -75,22 +72,21 @@ class Consistency:
         proposed = {item.fact.id: item.fact for item in proposals}
         settled: dict[tuple[str, tuple[str, ...]], Settlement] = {}
         lost: dict[str, FactRecord] = {}
-        with open_session(self.session) as session:
-            # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
-            # is found: each round loses a fact or ends.
-            while True:
-                denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
-                if self.known.looks_up:
-                    found = conflicts_around(session, self.library, arrived, self.known, denied=denied, lost=lost)
-                else:
-                    standing = [fact for fact in self._facts(proposed).values() if fact.id not in lost]
-                    found = conflicts(session, self.library, standing, denied, changed)
-                new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
-                if not new_conflicts:
-                    break
-                for item in self._decided(list(new_conflicts.values())):
-                    settled[_key(item.conflict)] = item
-                    lost.update((fact.id, fact) for fact in item.lost)
+        # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
+        # is found: each round loses a fact or ends.
+        while True:
+            denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
+            if self.known.looks_up:
+                found = conflicts_around(self.library, arrived, self.known, denied=denied, lost=lost)
+            else:
+                standing = [fact for fact in self._facts(proposed).values() if fact.id not in lost]
+                found = conflicts(self.known.kb, self.library, standing, denied, changed)
+            new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
+            if not new_conflicts:
+                break
+            for item in self._decided(list(new_conflicts.values())):
+                settled[_key(item.conflict)] = item
+                lost.update((fact.id, fact) for fact in item.lost)
         self.conflicts += len(settled)
         self._apply(list(settled.values()), proposals)
 
@@ -152,8 +148,8 @@ class Consistency:
                 reason, subject = reasons[fact.id], current.candidate_id or current.id
                 decisions.append(Decision(self.run_id, CONSISTENCY.name, subject, False, None, None, reason))
         with self.kb.transaction():
-            self.kb.add_conflicts(records)
-            self.kb.add_decisions(decisions)
+            self.kb.add(CONFLICTS, records)
+            self.kb.add(DECISIONS, decisions)
             self.known.retract(stored, CONSISTENCY.name)
 
     def _record(self, item: Settlement) -> ConflictRecord:

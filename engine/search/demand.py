@@ -17,7 +17,8 @@ from hapax.engine.inference.fact_supply import FactSupply, supplied_predicates
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import DemandState, Supply, build_program
 from hapax.engine.inference.session import PrologSession, PrologTerm
-from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session
+from hapax.engine.inference.theory import QueryResult, Theory, open_session
+from hapax.engine.logic.query import answer
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
 from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, called_indicators, goal_text
 from hapax.grammar.prolog_text import prolog_atom
@@ -252,15 +253,10 @@ class _Loop:
         return Evidence(facts, types, theory.assumed, tuple(theory.denied()), state, Supply(supplied, bound), feed)
 
     def _answer(self) -> QueryResult:
-        # The program in demand mode only records what is missing; answers come from the ordinary one.
-        theory = self.theory
-        with one_state(theory.kb):
-            known = self._evidence(DemandState())
-            program = build_program(
-                theory.library, known.facts, assumed=theory.assumed, denied=known.denied, supply=known.supply
-            )
-            self.session.load(program, known.feed)
-            return answer_goal(self.session, self.goal, self.budget.limits)
+        # The program in demand mode only records what is missing.
+        learnt = tuple(map(fact_atom, self.learnt))
+        theory = replace(self.theory, assume=(*self.theory.assumed, *learnt))
+        return answer(theory, self.goal, self.budget.limits, session=self.session)
 
     def _ask(self, missing: Missing) -> None:
         """Ask one batch, within the limits."""

@@ -38,6 +38,9 @@ from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import (
+    ASSESSMENTS,
+    CANDIDATES,
+    DECISIONS,
     Assessment,
     Candidate,
     Decision,
@@ -431,7 +434,7 @@ class Oracle:
                 denials.append(DenialRecord(atom.predicate, values, score, self.run_id or None))
         if decisions:
             with self.kb.transaction():
-                self.kb.add_decisions(decisions)
+                self.kb.add(DECISIONS, decisions)
                 self.known.add(facts)
                 self.known.deny(denials)
         if CONSISTENCY in self.settings.gates:
@@ -454,8 +457,9 @@ class Oracle:
         self._require(None not in scores)
         name = model_name(model)
         known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
-        self.kb.add_assessments(
-            Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in known
+        self.kb.add(
+            ASSESSMENTS,
+            (Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in known),
         )
         return {text: score.per_token for text, score in known}
 
@@ -478,7 +482,7 @@ class Oracle:
         for ranked_text, scored in known.items():
             for measure, score in scored.scores.items():
                 assessments.append(Assessment(ranked_text, measure.value, name, score, scored.name_tokens))
-        self.kb.add_assessments(assessments)
+        self.kb.add(ASSESSMENTS, assessments)
         return known
 
     # -- one round of calls
@@ -497,7 +501,7 @@ class Oracle:
             rejected += more_rejected
         with self.kb.transaction():
             self.kb.add_questions(question.inquiry.question for question in answered)
-            self.kb.add_candidates(new)
+            self.kb.add(CANDIDATES, new)
         if self.on_round is not None:
             self.on_round(RoundResult(accepted, rejected))
 
@@ -683,14 +687,17 @@ class Oracle:
             known = {claim: score for claim, score in zip(texts, replies, strict=False) if score is not None}
             refused = [claim for claim, score in known.items() if score.refused]
             call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
-            self.kb.add_assessments(
-                # A chain's score is that of the critic that decided.
-                Assessment(
-                    claim, measure, score.judge or name, score.probability, 0, call_ids.get(claim), _basis(score)
-                )
-                for claim, score in known.items()
+            self.kb.add(
+                ASSESSMENTS,
+                (
+                    # A chain's score is that of the critic that decided.
+                    Assessment(
+                        claim, measure, score.judge or name, score.probability, 0, call_ids.get(claim), _basis(score)
+                    )
+                    for claim, score in known.items()
+                ),
             )
-            self.kb.add_assessments(member_assessments(known, measure))
+            self.kb.add(ASSESSMENTS, member_assessments(known, measure))
             self._unanswered.update((claim, score.refused) for claim, score in known.items() if score.refused)
             self._sources.update((claim, score.basis) for claim, score in known.items() if _supports(score))
             found[measure] = {claim: self._worth(claim, score, measure) for claim, score in known.items()}
@@ -786,7 +793,7 @@ class Oracle:
                 if decision.accepted and TYPE.name in scores:
                     types.append(TypeFact(candidate.value, data_type, scores[TYPE.name]))
         with self.kb.transaction():
-            self.kb.add_decisions(decisions)
+            self.kb.add(DECISIONS, decisions)
             # First reject, then add: one candidate may support what another, rejected one proposed too.
             self.known.reject(rejected)
             self.known.add(accepted)

@@ -16,7 +16,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.words import counted
-from hapax.kb.records import AtomPattern, ProfileRecord, Question
+from hapax.kb.records import MODEL_PROFILES, AtomPattern, ProfileRecord, Question
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledGenerator
 from hapax.llm_oracle.critic_probing import reads_any_words
@@ -97,14 +97,14 @@ class ProfileChooser:
     def _stored(self) -> ProfileChoice | None:
         """The choice in the knowledge base, or the words in which it has answers of the model already."""
         name = model_name(self.model)
-        record = None if self.again else self.kb.profile(name)
+        record = None if self.again else self.kb.first(MODEL_PROFILES, model=name)
         if record is not None:
             order = _order(record.scores.get(record.profile, 0))
             message = f"profile {record.profile}, as chosen before for {short_model_name(name)}"
             return ProfileChoice(record.profile, message + _order_note(order), order=order)
         call = None if self.again else self.kb.first_knowledge_call(name)
         prompt = call.request.get("prompt") if call is not None else None
-        # Older versions had one profile. With another one, their answers would be paid for a second time.
+        # In another profile these answers would be paid for a second time.
         if isinstance(prompt, str) and read_prompt(prompt) and "to fill in the sentence '" in prompt:
             return ProfileChoice(
                 HAPAX.name,
@@ -142,7 +142,7 @@ class ProfileChooser:
             best = next(score for score in scores if score.profile is HAPAX)
         name = model_name(self.model)
         by_profile = {score.profile.name: score.known for score in scores}
-        self.kb.set_profile(ProfileRecord(name, best.profile.name, by_profile))
+        self.kb.add(MODEL_PROFILES, [ProfileRecord(name, best.profile.name, by_profile)])
         sent = counted(self.journal.total.calls - sent_before, "call")
         note = self._fallback(best.profile.name).removeprefix(": ")
         report = _report(best, by_profile, sent)

@@ -12,12 +12,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from math import ceil
 
-from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, derive_statements, relevant_library
+from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
 from hapax.engine.inference.known_facts import Row
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
-from hapax.engine.inference.theory import Theory, run_query
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.proofs import derive_statements
+from hapax.engine.logic.query import run_query
 from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
 from hapax.engine.search.certified_statements import StatementCertifier, StatementScores
 from hapax.engine.search.certifying import Certifier, certificate_lines
@@ -43,13 +44,18 @@ from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, Se
 from hapax.engine.search.running import WatchedSearch
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.dependencies import CALLS, Preset, SearchPlan, cost_from, plan
+from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
 from hapax.kb import system
 from hapax.kb.records import (
+    CERTIFICATES,
+    DECISIONS,
+    PREDICATES,
+    RULES,
+    RUNS,
     Decision,
     Distribution,
     PredicateRecord,
@@ -99,16 +105,15 @@ def search(job: SearchJob) -> SearchReport:
     kb, settings = job.kb, worthy_settings(job.kb, job.library, job.models.critic, job.settings)
     run = run_record(job, settings)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
-    kb.start_run(run)
-    kb.add_rules(map(RuleRecord.of, job.rules))
+    kb.add(RUNS, [run])
+    kb.add(RULES, map(RuleRecord.of, job.rules))
     for certificates in settings.all_certificates:
-        kb.add_certificates(certificates.of_run(kb, run.id))
-    kb.add_predicates(PredicateRecord.of(signature) for signature in job.library.completed().signatures)
+        kb.add(CERTIFICATES, certificates.of_run(kb, run.id))
+    kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in job.library.completed().signatures))
     oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
     try:
         with _watched(job, journal, run) as watched, PrologSession() as session, _rare_garbage_collection():
-            oracle.consistency.session = session
-            report = _SearchRun(watched, oracle, session).report()
+            report = SearchRun(watched, oracle, session).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
             kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
@@ -264,7 +269,7 @@ def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Varia
 
 
 @dataclass
-class _SearchRun:
+class SearchRun:
     """One run of a job. Its rules are searched in groups, each group step by step.
 
     `_sent`: inquiries of all rules so far, whose calls are counted. `_counts`: of the rules in the current group.
@@ -391,8 +396,7 @@ class _SearchRun:
             known = self.oracle
             oracle = Oracle(scratch, known.library, known.models, known.settings, known.run_id, journal=known.journal)
             oracle.finished, oracle.takes_parts = known.finished, True
-            oracle.consistency.session = self.session
-            _SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
+            SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
 
     def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Take the rules through all steps of their plans; rules with short plans wait for the others."""
@@ -405,17 +409,17 @@ class _SearchRun:
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
             if any(rule_search.step_number for rule_search in active):
                 self.progress.expecting(sum(map(_calls_left, active)))
-            self._extend(active)
-            self._close(active)
-            self._rank(active)
+            self.extend(active)
+            self.close(active)
+            self.rank(active)
             decisions: list[Decision] = []
             for rule_search in active:
                 decisions += rule_search.decisions
                 rule_search.decisions.clear()
-            self.job.kb.add_decisions(decisions)
+            self.job.kb.add(DECISIONS, decisions)
         for rule_search in searches:
             rule_search.finish()
-            self.job.kb.add_decisions(rule_search.decisions)
+            self.job.kb.add(DECISIONS, rule_search.decisions)
             rule_search.decisions.clear()
         reports = [self._report(rule_search) for rule_search in searches]
         self._counts.clear()
@@ -423,7 +427,7 @@ class _SearchRun:
 
     # -- the three phases of a step
 
-    def _extend(self, active: Sequence[RuleSearch]) -> None:
+    def extend(self, active: Sequence[RuleSearch]) -> None:
         """Extend the beams of each rule by the values of its step's variable."""
         inquiries = {rule_search: rule_search.inquiries() for rule_search in active}
         batch: list[Inquiry] = []
@@ -435,6 +439,7 @@ class _SearchRun:
                 case Origin.MODEL:
                     by_beam = inquiries[rule_search]
                     self._count(rule_search, {inquiry: answers[inquiry] for inquiry in by_beam.values()})
+                    self._wait(rule_search, [beam for beam, asked in by_beam.items() if not answers[asked].complete])
                     rule_search.extend({beam: answers[inquiry] for beam, inquiry in by_beam.items()})
                 case Origin.COMPUTED:
                     rule_search.compute()
@@ -458,7 +463,7 @@ class _SearchRun:
             values[atom] = list(dict.fromkeys(row[name] for row in rows))
         rule_search.extend_with({beam: values[atom] for beam, atom in atoms.items()})
 
-    def _close(self, active: Sequence[RuleSearch]) -> None:
+    def close(self, active: Sequence[RuleSearch]) -> None:
         """Drop the beams for which a comparison or a premise that has all its values now does not hold."""
         judged: list[tuple[RuleSearch, Literal]] = []
         derived: list[tuple[RuleSearch, Literal]] = []
@@ -472,17 +477,24 @@ class _SearchRun:
                 (derived if is_derived else judged).append((rule_search, literal))
         self._judge(judged)
         for rule_search, literal in derived:
-            atoms = rule_search.ground(literal)
-            # `_derived` sets `cut`; here it must say whether this literal was cut.
-            was_cut, rule_search.cut = rule_search.cut, False
-            rows = self._derived(rule_search, list(dict.fromkeys(atoms)))
-            if literal.negated:
-                # An atom whose proof the limits cut short is not known to be false.
-                passed = [not rows[atom] and not rule_search.cut for atom in atoms]
-            else:
-                passed = [bool(rows[atom]) for atom in atoms]
-            rule_search.close(literal, passed, DERIVED)
-            rule_search.cut = rule_search.cut or was_cut
+            self._prove(rule_search, literal)
+
+    def _prove(self, rule_search: RuleSearch, literal: Literal) -> None:
+        """Close a derived literal."""
+        atoms = rule_search.ground(literal)
+        # `_derived` sets `cut`; here it must say whether this literal was cut.
+        was_cut, rule_search.cut = rule_search.cut, False
+        rows = self._derived(rule_search, list(dict.fromkeys(atoms)))
+        if literal.negated:
+            # An atom whose proof the limits cut short is not known to be false.
+            passed = [not rows[atom] and not rule_search.cut for atom in atoms]
+        else:
+            passed = [bool(rows[atom]) for atom in atoms]
+        rule_search.close(literal, passed, DERIVED)
+        rule_search.cut = rule_search.cut or was_cut
+
+    def _wait(self, _: RuleSearch, beams: Sequence[Beam]) -> None:
+        """Called for beams whose answers are missing, before they are dropped. A plan counts them."""
 
     def _judge(self, checked: Sequence[tuple[RuleSearch, Literal]]) -> None:
         """Close literals that arithmetic, given facts or the critic decide."""
@@ -497,7 +509,11 @@ class _SearchRun:
             passed: list[bool] = []
             failing: list[float] = []
             verdicts: dict[Atom, AtomVerdict] = {}
-            for atom in rule_search.ground(literal):
+            atoms = rule_search.ground(literal)
+            if has_critic:
+                paired = zip(rule_search.beams, atoms, strict=True)
+                self._wait(rule_search, [beam for beam, atom in paired if probabilities[atom] is None])
+            for atom in atoms:
                 score = probabilities[atom]
                 if score is None and has_critic:  # the answer is queued
                     passed.append(False)
@@ -521,7 +537,7 @@ class _SearchRun:
             highest = max(failing, default=None) if gate is CRITIC else None
             rule_search.close(literal, passed, gate, highest)
 
-    def _rank(self, active: Sequence[RuleSearch]) -> None:
+    def rank(self, active: Sequence[RuleSearch]) -> None:
         """Keep each distribution's share of the beams, or the first beams where this step does not rank."""
         ranker = self.job.settings.likelihood
         texts = {
@@ -541,10 +557,13 @@ class _SearchRun:
                 joined = joined_measures(dict.fromkeys(own.values()), measures[rule_search])
                 wanted = Measure(self.job.settings.measure or Measure.PAPER)
                 known = {text: found.scores[wanted] for text, found in joined.items() if wanted in found.scores}
+                self._wait(rule_search, [beam for beam, text in own.items() if text not in known])
                 rule_search.rank(own, known, joined)
             elif rule_search in texts:
                 own = texts[rule_search]
-                rule_search.rank(own, joined_scores(dict.fromkeys(own.values()), scores))
+                known = joined_scores(dict.fromkeys(own.values()), scores)
+                self._wait(rule_search, [beam for beam, text in own.items() if text not in known])
+                rule_search.rank(own, known)
             else:
                 rule_search.advance_unranked()
 
@@ -683,14 +702,14 @@ class _SearchRun:
         )
 
     def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
-        """The statements that Prolog derives from the kept beams, scored by the evaluator."""
+        """The statements that follow from the kept beams, scored by the evaluator."""
         rule = rule_search.plan.rule
         facts = []
         for signature in relevant_library(self.job.library, rule).completed().signatures:
             facts += self.oracle.known.of_run(signature.indicator)
         kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
         denied = chain.from_iterable(map(self.oracle.known.denials, sorted(self.job.library.open_negations)))
-        statements = derive_statements(self.session, self.job.library, facts, kept, denied)
+        statements = derive_statements(self.oracle.kb, self.job.library, facts, kept, denied)
         if self.oracle.settings.statements is not None:
             derived = list(statements)
             statements = self.oracle.settings.statements.kept(derived)
@@ -773,13 +792,15 @@ def _expected_calls(plans: Sequence[SearchPlan], library: Library, settings: Sea
 def _calls_left(rule_search: RuleSearch) -> int:
     """The calls that a rule is expected to need from its current step on."""
     settings, names = rule_search.settings, rule_search.names[:-1]
-    values: dict[str, set[Value]] = {name: set() for name in names}
-    for beam in rule_search.beams:
-        for name, value in zip(names, beam.values, strict=True):
-            values[name].add(value)
-    distinct = {name: len(found) for name, found in values.items()}
-    cost = cost_from(rule_search.plan, rule_search.library, settings.pool, len(rule_search.beams), distinct)
-    return ceil(cost.calls * settings.calls_per_question / CALLS)
+    costs = PlanCosts(rule_search.plan.rule, rule_search.library, settings.yields(Yields()))
+    return round(cost_from(rule_search.plan, costs, settings.pool, rows_of(names, rule_search.beams)).calls)
+
+
+def rows_of(names: Sequence[str], beams: Sequence[Beam]) -> Rows:
+    """The numbers of beams and of distinct values of their variables. `names`: those of the beams' values."""
+    columns = zip(*(beam.values for beam in beams), strict=True)
+    distinct = {name: len(set(column)) for name, column in zip(names, columns, strict=False)}
+    return Rows(len(beams), {**dict.fromkeys(names, 0), **distinct})
 
 
 @contextmanager

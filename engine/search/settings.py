@@ -17,7 +17,7 @@ from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.released import MAX_TOKENS
 from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule
 from hapax.grammar.arguments import checked
-from hapax.grammar.dependencies import BEAM, Preset
+from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution
@@ -36,6 +36,10 @@ THRESHOLDS = ("fact_threshold", "type_threshold")
 """Settings that are rules of thresholds; a run stores them as texts, and only if they are given."""
 LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
 """The prompt profiles of the ways of LINK."""
+
+
+PASSING = 0.5
+"""Share of the partial substitutions that are expected to pass a premise that nobody has judged yet."""
 
 
 @checked
@@ -209,6 +213,11 @@ class SearchSettings:
     def is_released(self) -> bool:
         """True if the search follows LINK's released code."""
         return self.compat == "released"
+
+    def yields(self, usual: Yields) -> Yields:
+        """What questions are expected to take and give within these limits, where no answer is known."""
+        limits = self.calls_per_question, self.values_per_call
+        return Yields(usual.open.within(*limits), usual.keyed.within(*limits), usual.functional, PASSING)
 
     @property
     def oracle(self) -> OracleSettings:

@@ -36,7 +36,7 @@ from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb import system
-from hapax.kb.records import Assessment, CalibrationRecord, content_id
+from hapax.kb.records import ASSESSMENTS, CALIBRATIONS, Assessment, CalibrationRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.calls import JournaledCritic
@@ -243,10 +243,11 @@ class Calibrator:
         own = {
             claim: score for claim, score in scores.items() if score.covered and not score.basis and not score.refused
         }
-        self.kb.add_assessments(
-            Assessment(claim, measure, score.judge or self.name, score.probability) for claim, score in own.items()
+        self.kb.add(
+            ASSESSMENTS,
+            (Assessment(claim, measure, score.judge or self.name, score.probability) for claim, score in own.items()),
         )
-        self.kb.add_assessments(member_assessments(own, measure))
+        self.kb.add(ASSESSMENTS, member_assessments(own, measure))
         return own
 
     def _type_labels(self) -> list[LabelledScore]:
@@ -329,16 +330,19 @@ class Calibrator:
         metrics = {}
         for part, (count, raw, calibrated) in result.measured.items():
             metrics[part] = {"labels": count, "raw": _plain(raw), "calibrated": _plain(calibrated)}
-        self.kb.set_calibration(
-            CalibrationRecord(
-                self.name,
-                result.fitted.method,
-                parameters,
-                tuple(sorted(label.fact for label in used)),
-                sources,
-                metrics,
-                system.now().isoformat(timespec="seconds"),
-            )
+        self.kb.add(
+            CALIBRATIONS,
+            [
+                CalibrationRecord(
+                    self.name,
+                    result.fitted.method,
+                    parameters,
+                    tuple(sorted(label.fact for label in used)),
+                    sources,
+                    metrics,
+                    system.now().isoformat(timespec="seconds"),
+                )
+            ],
         )
 
 

@@ -120,8 +120,8 @@ def write_current(
     path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions, found: Judgements
 ) -> DerivedCounts:
     """Write the statements that `derive` stored to a `.jsonl` file, unless there are none, each with its judgement."""
-    from hapax.engine.inference.bulk_derivation import current_rules, read_statements
     from hapax.engine.inference.statement_lines import statement_lines
+    from hapax.engine.logic.derive import current_rules, read_statements
     from hapax.evaluation.votes.derived import judged_derived
 
     stored = {name: count for name, count in kb.derived_counts().items() if count}
@@ -172,7 +172,7 @@ def check_parquet() -> None:
 
 def write_tables(folder: Path, kb: KnowledgeBase, library: Library, rules: Sequence[Rule]) -> int:
     """Write the rules' joins as `rules.sql` and their input tables as Parquet; return the number of tables."""
-    from hapax.engine.inference.bulk_derivation import export_tables
+    from hapax.engine.logic.derive import export_tables
     from hapax.evaluation.dataset.parquet import write_columns
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.terms import Constant, Literal
-from hapax.kb.records import Distribution, StatementPlace, StatementRecord
+from hapax.kb.records import RULES, Distribution, StatementPlace, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 T = TypeVar("T")
@@ -139,7 +139,7 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     if not chosen and (left_out.total() or not any(kb.derived_counts().values())):
         raise HapaxError(_nothing_left(kb, left_out))
     counts = JudgedCounts.of(shared_judgements(judgements, (text.id for text in texts)))
-    rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.rules()})
+    rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.select(RULES)})
     reasons = {reason: left_out[reason] for reason in REASONS}
     return Selection(tuple(chosen), judgements, counts, tuple(rules), reasons)
 
@@ -205,7 +205,7 @@ def _latest(
     kb: KnowledgeBase, options: SelectionOptions, left_out: Counter[str]
 ) -> dict[Distribution, dict[str, StatementPlace]]:
     """Statements of the chosen rules and runs by distribution and id."""
-    names = {*(rule.name for rule in kb.rules()), *kb.derived_counts()}
+    names = {*(rule.name for rule in kb.select(RULES)), *kb.derived_counts()}
     for name in options.rules:
         if name not in names:
             raise HapaxError(

@@ -24,6 +24,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.kb.intake import FactFault, FactIntake
+from hapax.kb.records import PREDICATES
 from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
 
@@ -160,13 +161,12 @@ def import_entailment_graphs(
     for name in paths:
         files.update(dict.fromkeys(graph_paths(str(name))))
     intake = FactIntake(kb, "")
-    intake.names_predicates = True
     counts = {"weak": 0, "trivial": 0}
     for path in files:
         intake.file = str(path)
         _read(path, intake, chosen, counts)
     report = intake.store(chosen.skip_faulty)
-    kb.add_predicates([DECLARATION])
+    kb.add(PREDICATES, [DECLARATION])
     StoredEdges(kb).prepare()
     known = report.known + report.promoted
     return GraphImport(len(files), report.added, known, counts["weak"], counts["trivial"], report.faults)

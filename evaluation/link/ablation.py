@@ -22,7 +22,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, accuracy
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.rules import Library, Rule
-from hapax.kb.records import Distribution, Source
+from hapax.kb.records import ASSESSMENTS, PREDICATES, RULES, RUNS, Distribution, Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure
@@ -162,11 +162,11 @@ def _keep(temporary: KnowledgeBase, report: SearchReport, kb: KnowledgeBase, eva
     # One transaction: after a kill, a run is there with all its statements or not at all.
     with kb.transaction():
         for run in temporary.runs():
-            kb.start_run(run)
-        kb.add_rules(temporary.rules())
-        kb.add_predicates(temporary.predicates())
+            kb.add(RUNS, [run])
+        kb.add(RULES, temporary.select(RULES))
+        kb.add(PREDICATES, temporary.select(PREDICATES))
         kb.add_statements(report.statements)
-        kb.add_assessments(temporary.assessments(texts, "log_likelihood", evaluator).values())
+        kb.add(ASSESSMENTS, temporary.assessments(texts, "log_likelihood", evaluator).values())
 
 
 def _cell(variant: str, distribution: Distribution, report: SearchReport, judge: TruthJudge) -> AblationCell:

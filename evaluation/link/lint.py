@@ -30,6 +30,10 @@ from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb.csv_text import read_cell
 from hapax.kb.records import (
+    PREDICATES,
+    RULES,
+    RUNS,
+    VOTES,
     Distribution,
     PredicateRecord,
     RuleRecord,
@@ -238,11 +242,11 @@ def import_lint(
     settings = {"folder": reader.folder.name, "evaluator": evaluator.identity.name}
     # An import that is killed leaves nothing behind.
     with kb.transaction():
-        kb.start_run(RunRecord.now(reader.run_id, "evaluate lint", settings))
-        kb.add_predicates(map(PredicateRecord.of, reader.library.completed().signatures))
-        kb.add_rules(map(RuleRecord.of, rules))
+        kb.add(RUNS, [RunRecord.now(reader.run_id, "evaluate lint", settings)])
+        kb.add(PREDICATES, map(PredicateRecord.of, reader.library.completed().signatures))
+        kb.add(RULES, map(RuleRecord.of, rules))
         kb.add_statements(statements)
-        kb.add_votes(votes)
+        kb.add(VOTES, votes)
         kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})
     return report
 

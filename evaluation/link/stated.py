@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hapax.engine.inference.proof import By, Proof
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Substitution, Value
-from hapax.grammar.verbalize import literal_text, statement_text
+from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import Distribution, StatementRecord
 
 
@@ -26,8 +26,6 @@ class GivenStatementWriter:
         bound = {name: Constant(value) for name, value in values.items()}
         rule, library = self.rule, self.library
         words = statement_text(rule, library, bound)
-        # For `ranking_text`, which has all literals, not only those that the sentence states.
-        clauses = [literal_text(literal, library, bound, rule.generic) for literal in (*rule.literals, rule.conclusion)]
         return StatementRecord(
             rule.name,
             self.distribution,
@@ -35,7 +33,6 @@ class GivenStatementWriter:
             tuple(values.items()),
             words.premise,
             words.conclusion,
-            " and ".join(clauses),
             _proof(rule, bound).to_json(),
         )
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 
-from hapax.engine.inference.bulk_derivation import RUN_ID
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
+from hapax.engine.logic.derive import RUN_ID
 from hapax.engine.run_memory import circular_judge, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, stored_certificates
 from hapax.evaluation.report.drawing import Histogram
@@ -47,7 +47,7 @@ from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.kb import system
 from hapax.kb.derived_statements import current_counts, derived_statements
-from hapax.kb.records import Distribution, RunRecord, VoteRecord
+from hapax.kb.records import RULES, Distribution, RunRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics
 
@@ -209,7 +209,7 @@ class _PageBuilder:
             most = max(1, min(most, MOST_STATEMENTS // max(1, 2 * rules_with_statements)))
         judged = Judgements.stored(self.kb)
         votes = self._votes(tallies, judged)
-        records = {rule.name: rule for rule in self.kb.rules()}
+        records = {rule.name: rule for rule in self.kb.select(RULES)}
         builder = SectionBuilder(theory, records, votes, judged, most)
         # Of all rules, not only the chosen ones: the summary counts them.
         states = self._states(names, tallies)

@@ -254,7 +254,7 @@ def gate_report(kb: KnowledgeBase, run: RunRecord, library: Library, rejected: i
 def _count_beams(tally: _Tally, run: RunRecord) -> None:
     """Count the partial substitutions by the run's account: of those rejected only examples have decisions.
 
-    Runs of older versions, whose account has no cuts, and unfinished runs are counted by their decisions.
+    Unfinished runs, which have no account, are counted by their decisions.
     """
     steps = _steps(run)
     if not any(step.cuts for step in steps):
@@ -276,7 +276,7 @@ def _count_beams(tally: _Tally, run: RunRecord) -> None:
 
 
 def _steps(run: RunRecord) -> list[StepAccount]:
-    """The steps of all rules of the run; empty where another program or an older version stored something else."""
+    """The steps of all rules of the run; empty where another program stored something else."""
     steps: list[StepAccount] = []
     try:
         for line in run.summary["rules"]:
@@ -357,11 +357,8 @@ def _replayed(rows: Sequence[_GateRow], rule: CriticRule) -> list[float] | None:
         threshold = threshold.after(scores, earlier, rule)
         earlier += scores
         steps.append(threshold.value)
-    # Older versions did not lower the threshold at the end of a question.
-    for last in (threshold, threshold.at_end(earlier, rule)):
-        if all(row.threshold == last.value for row in judged):
-            return [*steps[:-1], last.value]
-    return []
+    last = threshold.at_end(earlier, rule).value
+    return [*steps[:-1], last] if all(row.threshold == last for row in judged) else []
 
 
 # -- rejected values

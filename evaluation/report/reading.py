@@ -8,13 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from hapax.kb import rows
 from hapax.kb.connection import translated
-from hapax.kb.records import StatementRecord
+from hapax.kb.records import STATEMENTS, StatementRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 
 # The table without its side table, which holds the proofs: the join and their parsing are spared.
-_WITHOUT_PROOFS = replace(rows.STATEMENTS, record=partial(StatementRecord, proof={}), side=None)
+_WITHOUT_PROOFS = replace(STATEMENTS, record=partial(StatementRecord, proof={}), side=None)
 
 
 @contextmanager
@@ -22,18 +21,18 @@ def snapshot(kb: KnowledgeBase) -> Iterator[None]:
     """Keep everything that is read inside at one moment, even while a search writes."""
     with translated(kb.place):
         # In WAL mode, a transaction that only reads sees one state of the file, and keeps no writer waiting.
-        kb.database.conn.execute("BEGIN")
+        kb.connection.execute("BEGIN")
         try:
             yield
         finally:
-            kb.database.conn.execute("ROLLBACK")
+            kb.connection.execute("ROLLBACK")
 
 
 def streamed(kb: KnowledgeBase, sql: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
     """Rows of a query, read one by one."""
     with translated(kb.place):
         # `yield from` would close the cursor of an abandoned reading, maybe after the file was closed.
-        for row in kb.database.conn.execute(sql, tuple(parameters)):  # noqa: UP028  see above
+        for row in kb.connection.execute(sql, tuple(parameters)):  # noqa: UP028  see above
             yield row
 
 
@@ -46,7 +45,7 @@ def statements_of(kb: KnowledgeBase, run_id: str, rule: str | None = None) -> It
 
 def proved(kb: KnowledgeBase, statements: Sequence[StatementRecord]) -> list[StatementRecord]:
     """The same statements with their proofs, in the same order."""
-    keys = [rows.statement_key(statement) for statement in statements]
-    by_key = {rows.statement_key(statement): statement for statement in kb.select_in(rows.STATEMENTS, "key", keys)}
+    keys = [statement.key for statement in statements]
+    by_key = {statement.key: statement for statement in kb.select_in(STATEMENTS, "key", keys)}
     # select_in returns rows in the order of the table.
     return [by_key[key] for key in keys if key in by_key]

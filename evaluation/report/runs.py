@@ -187,8 +187,7 @@ def _search_summary(summary: Mapping[str, Any], compat: str | None) -> SearchSum
     rules = {}
     for line in summary.get("rules", ()):
         gates = {gate: (int(count["accepted"]), int(count["judged"])) for gate, count in line["gates"].items()}
-        # Searches of older versions stored no account.
-        account = tuple(StepAccount.from_json(step) for step in line.get("account", ()))
+        account = tuple(StepAccount.from_json(step) for step in line["account"])
         rules[str(line["rule"])] = RuleSummary(
             gates, int(line["calls"]), int(line["hits"]), line["skipped"], account, str(shortage(account, compat) or "")
         )

@@ -31,7 +31,7 @@ def skipped_runs(kb: KnowledgeBase, beginnings: Sequence[str]) -> set[str]:
         return {run.id for run in runs if not run.id.startswith(tuple(beginnings))}
     experiments = set()
     for run in runs:
-        # Imports, and runs of older versions, lack these settings.
+        # Imports lack these settings.
         ungated = run.settings.get("critic") is False or run.settings.get("likelihood", "model") != "model"
         if ungated or run.command == INSTRUCT:
             experiments.add(run.id)

@@ -10,7 +10,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
-from hapax.kb.records import Distribution, StatementRecord, content_id
+from hapax.kb.records import PREDICATES, RULES, Distribution, StatementRecord, content_id
 from hapax.kb.store import KnowledgeBase
 
 
@@ -43,7 +43,7 @@ def chosen_statements(
 
     Raises HapaxError for an unknown rule.
     """
-    names = {rule.name for rule in kb.rules()}
+    names = {rule.name for rule in kb.select(RULES)}
     for name in rules:
         if name not in names:
             raise HapaxError(
@@ -107,7 +107,7 @@ def draw_order_key(seed: int, identity: str) -> str:
 def stored_library(kb: KnowledgeBase, rules: Container[str] | None = None) -> Library:
     """The rules of a knowledge base with their predicates, as its last run read them; `rules` None: all."""
     signatures = []
-    for predicate in kb.predicates():
+    for predicate in kb.select(PREDICATES):
         templates = None
         if predicate.affirmative:
             templates = Templates(predicate.affirmative, predicate.negated, predicate.question)
@@ -123,7 +123,7 @@ def stored_library(kb: KnowledgeBase, rules: Container[str] | None = None) -> Li
     # Rules are parsed with the signatures, which say what kinds of predicates they use.
     library = Library(signatures=tuple(signatures))
     parsed = []
-    for record in kb.rules():
+    for record in kb.select(RULES):
         if rules is None or record.name in rules:
             try:
                 parsed.append(parse_rule(record.text, library, f"rule {record.name}").named(record.name))

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from hapax.engine.inference.bulk_derivation import current_rules, read_statements, statement_by_id
 from hapax.engine.judgements import Judgement, Judgements
+from hapax.engine.logic.derive import current_rules, read_statements, statement_by_id
 from hapax.engine.search.certified_statements import StatementScores
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.grammar.errors import HapaxError

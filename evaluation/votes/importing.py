@@ -15,7 +15,7 @@ from hapax.grammar.remedies import Operation
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.intake import FactFault, FactsRejected
-from hapax.kb.records import VoteRecord
+from hapax.kb.records import VOTES, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
 _Ballot = tuple[str, str]
@@ -146,7 +146,7 @@ def import_sheets(
     # Read and written in one transaction, so that no other import comes between.
     with kb.transaction():
         before = {vote.id: vote for vote in kb.votes()}
-        kb.add_votes(votes)
+        kb.add(VOTES, votes)
     repeated = [vote for vote in votes if vote.id in before]
     replaced = tuple(ReplacedVote(before[vote.id], vote) for vote in repeated if before[vote.id].answer != vote.answer)
     # A vote with the same answer again counts as known, even if its comment is new.

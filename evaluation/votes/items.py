@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hapax.engine.inference.bulk_derivation import RUN_ID
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgements
+from hapax.engine.logic.derive import RUN_ID
 from hapax.engine.search.scored_facts import proposed_atoms
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.link.probing.templates import TEMPLATES

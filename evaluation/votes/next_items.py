@@ -26,7 +26,7 @@ from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb import system
-from hapax.kb.records import DrawnItem, JudgingDraw, content_id
+from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CRITIC
 
@@ -86,11 +86,11 @@ def next_items(kb: KnowledgeBase, options: NextOptions, derived_by: Library | No
     `derived_by`: the rules of derived statements.
     """
     pool = judging_pool(kb, options.kind, derived_by)
-    draw = None if options.anew else kb.judging_draw(options.kind)
+    draw = None if options.anew else kb.first(JUDGING_DRAWS, kind=options.kind)
     # Another critic's probabilities give other weights, so its items need a draw of their own.
     if draw is None or draw.settings.get("critic") != pool.critic:
         draw = _begun(options, pool)
-    known = {item.item_id: item for item in kb.drawn_items(draw)}
+    known = {item.item_id: item for item in kb.matching(DRAWN_ITEMS, salt=draw.salt)}
     cut = float(draw.settings["cut"])
     new = [
         # The random number depends on the draw's salt alone, so new items join an old draw without changing it.
@@ -118,8 +118,12 @@ def drawn_share(kb: KnowledgeBase, kind: DrawKind) -> tuple[Estimate, int] | Non
 
     None without a draw.
     """
-    draw = kb.judging_draw(kind)
-    return None if draw is None else _share(draw, kb.drawn_items(draw), _truths(kb, kind), _labelled(kb, kind))
+    draw = kb.first(JUDGING_DRAWS, kind=kind)
+    return (
+        None
+        if draw is None
+        else _share(draw, kb.matching(DRAWN_ITEMS, salt=draw.salt), _truths(kb, kind), _labelled(kb, kind))
+    )
 
 
 def mended_lines(kb: KnowledgeBase) -> list[str]:

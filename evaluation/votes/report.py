@@ -25,7 +25,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
-from hapax.kb.records import Distribution, StatementRecord
+from hapax.kb.records import RULES, Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 TIES_SHOWN = 5
@@ -217,7 +217,7 @@ class _FailedStatements:
     def __init__(self, kb: KnowledgeBase, failures: Sequence[VotedStatement]) -> None:
         self._kb, self._failures = kb, failures
         # A rule in one line; line ends become blanks first, or `visible` would show them by their codes.
-        self._rules = {rule.name: " ".join(visible(rule.text.replace("\n", " ")).split()) for rule in kb.rules()}
+        self._rules = {rule.name: " ".join(visible(rule.text.replace("\n", " ")).split()) for rule in kb.select(RULES)}
 
     def lines(self, most: int | None) -> Iterator[str]:
         """The first `most` statements as indented lines."""

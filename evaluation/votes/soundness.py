@@ -42,7 +42,7 @@ from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.arguments import checked
 from hapax.grammar.remedies import Operation
 from hapax.grammar.words import counted
-from hapax.kb.records import Distribution, StatementRecord, VoteRecord
+from hapax.kb.records import VOTES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.journal import Journal
@@ -180,7 +180,7 @@ def judge(
     def ask_batch(batch: Sequence[ProbeItem]) -> None:
         answers = ask([(item, _TRUTH) for item in batch])
         # Stored batch by batch, so that an interruption loses no answer.
-        kb.add_votes(_vote(answer, voter) for answer in answers)
+        kb.add(VOTES, (_vote(answer, voter) for answer in answers))
 
     def finished(done: int) -> None:
         if progress is not None:

@@ -33,7 +33,7 @@ from hapax.evaluation.votes.agreement import AnnotatorAgreement, agreement
 from hapax.evaluation.votes.items import ItemSource
 from hapax.evaluation.votes.paper import MEASURES
 from hapax.evaluation.votes.questions import AUDIT, BASELINE, SheetKind
-from hapax.kb.records import Distribution, StatementRecord, VoteRecord
+from hapax.kb.records import RULES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
 AUDIT_QUESTIONS = tuple(f"{AUDIT} Q{number}".casefold() for number in range(1, 6))
@@ -281,7 +281,7 @@ def count_votes(kb: KnowledgeBase, statements: Sequence[StatementRecord], found:
     """Count all votes of a knowledge base, given all its statements, and the judgements if they are known already."""
     votes, found = kb.votes(), found or Judgements.stored(kb)
     ballots = ballots_of(votes)
-    domains = {rule.name: rule.domain or NO_DOMAIN for rule in kb.rules()}
+    domains = {rule.name: rule.domain or NO_DOMAIN for rule in kb.select(RULES)}
     judged = []
     for statement in statements:
         if statement.id in ballots:

@@ -22,7 +22,7 @@ from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.kb.records import Decision, RunRecord, content_id
+from hapax.kb.records import DECISIONS, RUNS, Decision, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached
@@ -186,7 +186,7 @@ class GenerateSession:
         settings = {**self._options.settings(), "file": path.name}
         # The texts are part of the identity, so a changed file starts a new run.
         run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
-        self._kb.start_run(RunRecord.now(run_id, COMMAND, settings))
+        self._kb.add(RUNS, [RunRecord.now(run_id, COMMAND, settings)])
         generated = Generated(len(pairs))
         try:
             show("Asking for analogous entities")
@@ -207,7 +207,7 @@ class GenerateSession:
             if generated.stopped and not candidate.rejected:
                 candidate.rejected = "not judged: the budget was reached"
         with self._kb.transaction():
-            self._kb.add_decisions([*_structural_decisions(generated.candidates, run_id), *generated.decisions])
+            self._kb.add(DECISIONS, [*_structural_decisions(generated.candidates, run_id), *generated.decisions])
             self._kb.finish_run(run_id, "budget" if generated.stopped else "done", {"counts": generated.counts()})
         return generated
 

@@ -20,7 +20,7 @@ from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, meas
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.kb.records import RunRecord, content_id
+from hapax.kb.records import PREDICATES, RUNS, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached, Deferred
@@ -224,7 +224,7 @@ class AskSession:
         else:
             identity, ask = self.model.identity, asking(self.model, journal, settings)
         record = _record(identity, source, pairs, settings, self._options)
-        self._kb.start_run(record)
+        self._kb.add(RUNS, [record])
         run = ask_pairs(pairs, ask, finished)
         status, summary = "budget" if run.stopped else "done", _summary(run)
         facts = []
@@ -234,7 +234,7 @@ class AskSession:
         with self._kb.transaction():
             self._kb.finish_run(record.id, status, summary)
             if facts:
-                self._kb.add_predicates([ABSTRACTS_TO])
+                self._kb.add(PREDICATES, [ABSTRACTS_TO])
                 self._kb.add_facts(facts)
         return _stored(replace(record, status=status, summary=summary)), run.stopped
 

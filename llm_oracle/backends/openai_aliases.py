@@ -81,11 +81,18 @@ class KeyMissing(HapaxError):  # noqa: N818  # named after the situation, as all
 
 
 def served_model(
-    argument: str, aliases: Path | None, environment: Mapping[str, str], queued: bool = False, proxy: str = ""
+    argument: str,
+    aliases: Path | None,
+    environment: Mapping[str, str],
+    queued: bool = False,
+    proxy: str = "",
+    *,
+    forecast: bool = False,
 ) -> ServedModel:
     """The model that follows `openai:`. Raises HapaxError with place and remedy for a string that has no meaning.
 
-    `queued`: requests are recorded and not sent, so a model whose alias states `logprobs` needs no key.
+    `queued`: requests are recorded and not sent, so a model whose alias states `logprobs` needs no key;
+    `forecast`: nothing is sent, so that none does.
     `proxy`: URL, or name of the environment variable, of the proxy to servers on other machines, unless an alias names
     another one.
     """
@@ -94,7 +101,8 @@ def served_model(
         url = named_proxy(proxy, environment, str(Setting("proxy")))
         served = replace(served, server=replace(served.server, proxy=url))
     server = served.server
-    if server.base_url == OPENAI and not server.key and not (queued and served.logprobs is not None):
+    is_unsent = forecast or (queued and served.logprobs is not None)
+    if server.base_url == OPENAI and not server.key and not is_unsent:
         raise KeyMissing(f"OpenAI requires a key. Set {server.key_name}, or {URL_NAME} for a server of your own.")
     return served
 

@@ -120,11 +120,15 @@ class OpenAIModel:
         # A decision endpoint may report another name than the endpoint that was probed for its version.
         reported = "" if critic_method.kind == SYSTEM_ONE else self.method.reported
         transport = same_version(self._transport, self.served, reported)
-        return OpenAICritic(self.served, transport, self.method, critic_method)
+        critic = OpenAICritic(self.served, transport, self.method, critic_method)
+        critic.is_assumed = bool(self._prober.assumed)
+        return critic
 
     def likelihood(self) -> OpenAILikelihood:
         method = stated_likelihood_method(self.served) if self._is_stated else self._prober.likelihood_method()
-        return OpenAILikelihood(self.served, same_version(self._transport, self.served, method.reported), method)
+        likelihood = OpenAILikelihood(self.served, same_version(self._transport, self.served, method.reported), method)
+        likelihood.is_assumed = bool(self._prober.assumed)
+        return likelihood
 
 
 class OpenAIGenerator:
@@ -199,8 +203,11 @@ class OpenAIGenerator:
 class OpenAICritic:
     """P(yes) from the likeliest first tokens, from a decision endpoint, or as the share of yes among sampled votes.
 
-    The identity says which, so that votes are never taken for probabilities.
+    The identity says which, so that votes are never taken for probabilities. `is_assumed`: neither a probe nor the
+    alias says which it is, so that at most it is a vote.
     """
+
+    is_assumed: bool = False
 
     def __init__(
         self, served: ServedModel, transport: Transport, method: AnswerMethod, critic_method: CriticMethod
@@ -234,14 +241,14 @@ class OpenAICritic:
     def reserved(self, claim: str) -> Usage:
         """Most tokens that a claim uses: each vote, with the question around the claim."""
         prompt = estimated_tokens(critic_prompt(claim))
-        if self._critic_method.kind != VOTE:
+        if self._critic_method.kind != VOTE and not self.is_assumed:
             return Usage(prompt, 1)
         requests = self._requests_per_vote
         return Usage(prompt * requests, VOTE_TOKENS[self._method.endpoint] * self._votes, requests)
 
     @property
     def _requests_per_vote(self) -> int:
-        return 1 if self._critic_method.takes_n else self._votes
+        return 1 if self._critic_method.takes_n and not self.is_assumed else self._votes
 
     def _vote_requests(self, prompt: str) -> list[ServerRequest]:
         # With the option `n` one request returns all votes; without it each vote is a request with a seed of its own.
@@ -254,7 +261,12 @@ class OpenAICritic:
 
 
 class OpenAILikelihood:
-    """ln P of a text from completions that echo it with log-probabilities, or from `prompt_logprobs`."""
+    """ln P of a text from completions that echo it with log-probabilities, or from `prompt_logprobs`.
+
+    `is_assumed`: as for the critic.
+    """
+
+    is_assumed: bool = False
 
     def __init__(self, served: ServedModel, transport: Transport, method: LikelihoodMethod) -> None:
         version = served.revision or (method.reported if method.reported != served.model else "")

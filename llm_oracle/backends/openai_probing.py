@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -199,7 +199,9 @@ def stated_form_method(_: ServedModel) -> FormMethod:
 
 
 def stated_likelihood_method(served: ServedModel) -> LikelihoodMethod:
-    """The likelihood's method by the alias alone. Raises HapaxError if it states none."""
+    """The likelihood's method by the alias alone. Raises HapaxError if it states that there is none."""
+    if served.logprobs is None:
+        return LikelihoodMethod(ECHO)
     if served.logprobs not in _STATED_LIKELIHOODS:
         raise HapaxError(
             f"{served.name} cannot score texts: its alias says `logprobs: {served.logprobs}`.",
@@ -392,8 +394,9 @@ def _found(transport: Transport, request: ServerRequest, read: Callable[[Any], F
 class Prober:
     """Probes one model on one server; with a journal, once for all commands that use the same journal.
 
-    `again`: probe even if the journal holds findings; the new ones then replace them. `stated`: where the journal holds
-    none, believe what the alias states instead of probing, if it states anything.
+    `again`: probe even if the journal holds findings; the new ones then replace them. `stated`: send nothing, and where
+    the journal holds none, take what the alias states, or else the usual method. `assumed`: abilities of which neither
+    the journal nor the alias says anything.
     """
 
     served: ServedModel
@@ -401,6 +404,7 @@ class Prober:
     journal: Journal | None = None
     again: bool = False
     stated: bool = False
+    assumed: set[str] = field(default_factory=set)
 
     def answer_method(self) -> AnswerMethod:
         # Part of the ids of stored findings: under another name every server would be probed again.
@@ -432,14 +436,15 @@ class Prober:
         stated: Callable[[ServedModel], Method],
     ) -> Method:
         """The finding in the journal, else that of the probe, which is stored there."""
-        is_stated = self.stated and self.served.logprobs is not None
-        if self.journal is None:
-            return stated(self.served) if is_stated else probe(self.transport)
+        if self.journal is None and not self.stated:
+            return probe(self.transport)
         asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
         if not self.served.chat.is_default:
             ability = {**ability, "chat": self.served.chat.revision}
-        call = self._call(self.journal, asker, ability)
-        if is_stated and not self.journal.store.calls([call.id]):
+        call = None if self.journal is None else self._call(self.journal, asker, ability)
+        if self.journal is None or call is None or (self.stated and not self.journal.store.calls([call.id])):
+            if self.served.logprobs is None:
+                self.assumed.add(str(ability["ability"]))
             return stated(self.served)
 
         def send(_: Sequence[int]) -> Stream[StoredAnswer]:

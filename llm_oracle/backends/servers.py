@@ -27,10 +27,6 @@ _HOW_TO_SEND_NOTHING = Remedy(
     Setting("aliases"),
 )
 
-_HOW_TO_FORECAST = Remedy(
-    "For a forecast without a server or key, state `logprobs` in an alias of the model ({}).", Setting("aliases")
-)
-
 
 def _open_openai(request: ModelRequest) -> Any:
     model = request.once(lambda: _connect(request))
@@ -43,10 +39,9 @@ def _open_openai(request: ModelRequest) -> Any:
     except BudgetReached:
         raise
     except HapaxError as fault:
-        if model.served.logprobs is not None or not (request.options.queue or request.options.forecast):
+        if model.served.logprobs is not None or not request.options.queue:
             raise
-        remedy = _HOW_TO_SEND_NOTHING if request.options.queue else _HOW_TO_FORECAST
-        raise HapaxError(f"{fault} {remedy}") from fault
+        raise HapaxError(f"{fault} {_HOW_TO_SEND_NOTHING}") from fault
 
 
 def _connect(request: ModelRequest) -> OpenAIModel:
@@ -60,15 +55,17 @@ def _connect(request: ModelRequest) -> OpenAIModel:
     default_aliases = os.environ.get(ALIASES_NAME)
     aliases = options.aliases or (Path(default_aliases) if default_aliases else None)
     is_queued = options.queue is not None
-    remedy = _HOW_TO_SEND_NOTHING if is_queued else _HOW_TO_FORECAST if options.forecast else ""
+    remedy = _HOW_TO_SEND_NOTHING if is_queued else ""
     try:
-        served = served_model(request.argument, aliases, os.environ, is_queued or options.forecast, options.proxy)
+        served = served_model(
+            request.argument, aliases, os.environ, is_queued, options.proxy, forecast=options.forecast
+        )
     except KeyMissing as fault:
         raise HapaxError(f"{fault} {remedy}".strip()) from None
     if request.model in options.prices:
         served = replace(served, price=options.prices[request.model])
-    # A queue and a forecast may do without sending anything, so `--offline` does not forbid them.
-    if not (options.offline and (is_queued or options.forecast)):
+    # A forecast sends nothing. A queue may do without, so `--offline` does not forbid it.
+    if not options.forecast and not (options.offline and is_queued):
         permit(*(urlsplit(url).hostname or "" for url in (served.server.base_url, served.server.proxy) if url))
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)

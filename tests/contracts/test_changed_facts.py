@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke, run
+from cli_fixture import run
 
 import hapax
 
@@ -27,15 +26,6 @@ reaches(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place 
 @name onward
 @generic none
 road(Place A, Place B) & reaches(Place B, Place C) & C \\= A & not closed(Place C) -> serves(Place A, Place C)
-"""
-PRICES = """
-given price(Thing, Number)
-@name twice
-@generic none
-price(Thing X, Number P) & Number Q = P * 1.5 -> twice(Thing X, Number Q)
-@name dear
-@generic none
-twice(Thing X, Number Q) & Q > 2 & Number R = Q * 1.1 -> dear(Thing X, Number R)
 """
 SQUARES = """
 given size(Thing, Number)
@@ -106,31 +96,6 @@ def test_an_atom_that_a_rule_file_states_outlives_what_it_followed_from(kb: hapa
     assert assert_as_anew(rules, kb) == {"one": 2, "more": 1}
 
 
-def test_what_rests_on_two_atoms_that_fall_together_falls_with_them(kb: hapax.KnowledgeBase) -> None:
-    """Both premises of a recursive rule are lost at once, and so is its conclusion; the chain beside it stays."""
-    rules = hapax.parse_rules(ROUTES)
-    give(kb, rules, "road", "ab", "bc", "xy", "yz")
-    assert_as_anew(rules, kb)
-    take(kb, rules, "road(a, b)", "road(b, c)")
-
-    assert assert_as_anew(rules, kb) == {"step": 2, "further": 1, "onward": 1}
-
-
-def test_a_fact_that_returns_while_another_is_lost_keeps_its_statement(kb: hapax.KnowledgeBase) -> None:
-    """One fact is lost, another comes back, and a third is contradicted, between two derivations."""
-    rules = hapax.parse_rules(
-        "given road(Place, Place)\ngiven toll(Place)\n"
-        "@name open\n@generic none\nroad(Place A, Place B) & not toll(Place B) -> open(Place A, Place B)"
-    )
-    give(kb, rules, "road", "ef", "ab", "cd")
-    texts(rules, kb)
-    take(kb, rules, "road(a, b)", "road(c, d)")
-    give(kb, rules, "toll", "f")
-    hapax.restore("road(a, b)", rules, kb)
-
-    assert assert_as_anew(rules, kb) == {"open": 1}
-
-
 def test_of_equal_numbers_the_proof_names_one_that_is_there(kb: hapax.KnowledgeBase) -> None:
     """2 and 2.0 give one statement; when the fact in its proof is withdrawn, the other takes its place."""
     rules = hapax.parse_rules(
@@ -159,21 +124,11 @@ def test_a_number_too_large_for_a_column_comes_and_goes(huge: Any, kb: hapax.Kno
     assert assert_as_anew(rules, kb)["square"] == 1
 
 
-def test_a_number_that_a_rule_calculates_anew_is_compared_by_the_next(kb: hapax.KnowledgeBase) -> None:
-    """A decimal that no fact has is known to the rules above it at once."""
-    rules = hapax.parse_rules(PRICES)
-    give(kb, rules, "price", ("a", Decimal("1.5")), *((f"x{number}", Decimal("0.5")) for number in range(40)))
-    assert_as_anew(rules, kb)
-    give(kb, rules, "price", ("b", Decimal("2.7")), ("c", Decimal("1.25")))
-
-    assert assert_as_anew(rules, kb)["dear"] == 2
-
-
-def test_a_rule_derived_alone_leaves_the_statements_of_others(kb: hapax.KnowledgeBase) -> None:
-    """And after a change those of the others are out of date until they are derived as well."""
-    rules = hapax.parse_rules(
-        ROUTES + "@name far\n@generic none\nroad(Place A, Place B) -> is_far_from(Place A, Place B)"
-    )
+def test_statements_belong_to_the_rules_that_derived_them(kb: hapax.KnowledgeBase) -> None:
+    """A rule derived alone leaves those of others; after facts or rules have changed these are out of date, not wrong."""
+    text = ROUTES + "@name far\n@generic none\nroad(Place A, Place B) -> is_far_from(Place A, Place B)"
+    rules = hapax.parse_rules(text)
+    other = hapax.parse_rules(text.replace("road(Place A, Place B) -> reaches", "road(Place B, Place A) -> reaches"))
     give(kb, rules, "road", "ab", "bc", "ca")
     onward = hapax.derive(rules, kb, only="onward")
     before = len(list(onward.read()))
@@ -184,19 +139,11 @@ def test_a_rule_derived_alone_leaves_the_statements_of_others(kb: hapax.Knowledg
     hapax.derive(rules, kb, only="far")
     with pytest.raises(hapax.HapaxError, match=r"onward.*hapax derive"):
         list(onward.read())
-
-
-def test_statements_belong_to_the_rules_that_derived_them(kb: hapax.KnowledgeBase) -> None:
-    """After other rules define a predicate, statements over it are out of date, not wrong."""
-    rules = hapax.parse_rules(ROUTES)
-    other = hapax.parse_rules(ROUTES.replace("road(Place A, Place B) -> reaches", "road(Place B, Place A) -> reaches"))
-    give(kb, rules, "road", "ab", "bc", "cd")
     first = hapax.derive(rules, kb, only="onward")
     hapax.derive(other, kb, only="onward")
-
     with pytest.raises(hapax.HapaxError, match="hapax derive"):
         list(first.read())
-    assert assert_as_anew(rules, kb)["onward"] == 3
+    assert_as_anew(rules, kb)
 
 
 # --- other programs ---------------------------------------------------------------------------------------------------
@@ -232,19 +179,6 @@ def test_what_another_program_changes_is_seen(change: str, routes: Path) -> None
         assert assert_as_anew(rules, kb)["step"] == roads
 
 
-@pytest.mark.parametrize("damage", ['["x", "y', '["x",null]', '["x",["y"]]', '{"x": "y"}', "7", '["x","y"],["z"'])
-def test_a_damaged_fact_is_refused(damage: str, routes: Path) -> None:
-    """A cell that Hapax did not write is named by goals and derivations, and nothing is concluded from it."""
-    with closing(sqlite3.connect(routes)) as connection:
-        connection.execute("UPDATE facts SET arguments = ? WHERE rowid = 2", (damage,))
-        connection.commit()
-    rules = routes.with_name("routes.rules")
-    for command in (("derive", rules), ("query", "road(X, Y)", "--rules", rules)):
-        ended = invoke(*command, "--db", routes)
-        assert ended.exit_code == 1
-        assert damage[:8] in ended.stderr
-
-
 def test_a_large_table_is_asked_as_it_is_now(tmp_path: Path) -> None:
     """Goals with a known argument find what came and went since the last goal, at each argument, numbers by value."""
     rules = hapax.parse_rules("given road(Place, Place)\ngiven trip(Place, Place, Place, Place, Number)\n")
@@ -259,58 +193,7 @@ def test_a_large_table_is_asked_as_it_is_now(tmp_path: Path) -> None:
         assert hapax.query("road(p5, Y)", rules, kb).rows == [("x",)]
         assert {row[0] for row in hapax.query("trip(A, B, C, D, 9), D \\= A", rules, kb).rows} == {"a"}
         assert {row[3] for row in hapax.query("trip(A, B, C, D, 9)", rules, kb).rows} == {"d9", "e"}
-        kb.database.conn.execute("VACUUM")
+        kb.connection.execute("VACUUM")
         assert hapax.query("road(X, x)", rules, kb).rows == [("p5",)]
     with hapax.KnowledgeBase(path, read_only=True) as kb:
         assert hapax.query("road(X, p9)", rules, kb).rows == [("p8",)]
-
-
-def test_a_new_fact_is_compared_with_a_large_table(tmp_path: Path) -> None:
-    """A model's road that breaks a declaration with one of 3,000 is no answer and is not stored; another one is."""
-    rules = hapax.parse_rules(
-        'oracle road(Place, Place): "[1] leads to [2]" / "[1] does not lead to [2]" / "does [1] lead to [2]?"\n'
-        "given far(Place, Place)\nnever road(Place A, Place B) & road(Place B, Place C) & far(Place A, Place C)\n"
-    )
-    script = {"generate": {"'x leads to [B]'": ["p7", "p9"]}, "defaults": {"critic": 0.95, "generate": []}}
-    (tmp_path / "script.json").write_text(json.dumps(script), "utf-8")
-    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
-        give(kb, rules, "road", *((f"p{n}", f"p{n + 1}") for n in range(3000)))
-        give(kb, rules, "far", ("x", "p8"))
-        models = hapax.open_models(f"scripted:{tmp_path / 'script.json'}", library=rules)
-
-        assert hapax.query("road(x, Y)", rules, kb, models=models).rows == [("p9",)]
-        assert hapax.query("road(x, Y)", rules, kb).rows == [("p9",)]
-        assert "far" in str(hapax.why_not("road(x, p7)", rules, kb))
-
-
-def test_reachability_in_a_large_table_is_found_and_explained(tmp_path: Path) -> None:
-    """From a place near the end of a chain of 3,000, over its circle, with the reason where a negation fails."""
-    (tmp_path / "r.rules").write_text(ROUTES.replace("not closed(Place C)", "not reaches(Place C, Place A)"), "utf-8")
-    rules = hapax.load_rules(tmp_path / "r.rules")
-    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
-        give(kb, rules, "road", *((f"p{n}", f"p{n + 1}") for n in range(3000)), ("p3000", "p2990"))
-        found = hapax.query("reaches(p2950, Y)", rules, kb)
-
-        assert {row[0] for row in found.rows} == {f"p{n}" for n in range(2951, 3001)}
-        assert hapax.query("serves(p2985, p2999)", rules, kb).holds
-        assert not hapax.query("serves(p2995, p2999)", rules, kb).holds
-        assert "reaches" in str(hapax.why_not("serves(p2995, p2997)", rules, kb))
-
-
-def test_a_derivation_that_fails_leaves_the_last_one(routes: Path) -> None:
-    """Ended by its time limit: the statements before are there, and are listed."""
-    before = run("export", "--statements", "--db", routes).stdout
-    endless = routes.with_name("endless.rules")
-    endless.write_text(
-        'given road(Place, Place)\ngiven starts(Place, Number)\nfact starts("a", 1)\n'
-        "@generic none\nstarts(Place A, Number N) -> counts(Place A, Number N)\n"
-        "@generic none\ncounts(Place A, Number N) & Number M = N + 1 -> counts(Place A, Number M)\n"
-        "@name many\n@generic none\ncounts(Place A, Number N) & N > 9 -> has_many(Place A, Number N)\n",
-        "utf-8",
-    )
-    ended = invoke("derive", endless, "--db", routes, "--seconds", "0.5")
-
-    assert ended.exit_code == 1
-    assert "rule many" in " ".join(ended.stderr.split())
-    assert before
-    assert run("export", "--statements", "--db", routes).stdout == before

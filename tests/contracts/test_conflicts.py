@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import run
 
 import hapax
 
@@ -103,29 +102,6 @@ def test_facts_are_judged_together(tmp_path: Path) -> None:
         hapax.query("member(X, [a, b]), feeds(X, Y)", RULES, kb, models=asked)
 
         assert facts(kb, "feeds") == {("b", "a")}
-
-
-SEARCHED = """
-given lives_in(Person, Country)
-@name climb
-lives_in(Person X, Country A) & lies_above(Country B, Country A) -> must_climb_to(Person X, Country B)
-"""
-
-
-@pytest.mark.parametrize(("declared", "option"), [(True, ()), (False, ()), (True, ("--compat", "paper"))])
-def test_a_search_counts_conflicts_where_facts_can_have_some(
-    tmp_path: Path, declared: bool, option: tuple[str, ...]
-) -> None:
-    """Without a declaration that facts can break there is no number, not even 0; LINK's behaviours know no declarations."""
-    text = BORDERS if declared else "".join(line + "\n" for line in BORDERS.splitlines() if line.startswith("oracle"))
-    (tmp_path / "my.rules").write_text(text + SEARCHED, "utf-8")
-    models(tmp_path, {"[A]": ["Norway", "Peru"], "lies above": ["Norway", "Peru"]}, {})
-    result = run(
-        *("search", tmp_path / "my.rules", "-m", f"scripted:{tmp_path / 'script.json'}", "--db", tmp_path / "kb.db"),
-        *("--no-progress", "--json", *option),
-    )
-
-    assert (json.loads(result.stdout)["conflicts"] is not None) is (declared and not option)
 
 
 def test_only_a_sure_no_denies_what_a_model_is_asked(tmp_path: Path) -> None:

@@ -58,14 +58,6 @@ def test_an_index_is_made_once_and_again_after_a_change(texts: Path) -> None:
     assert changed.identity.revision != first.identity.revision
 
 
-def test_signs_at_the_end_of_a_name_count(tmp_path: Path) -> None:
-    """C++ and C# are other names than C; a sign between words or before one is none of a name."""
-    (tmp_path / "a.txt").write_text("He writes C++, not C#.\n\nvitamin C + zinc\n\n1+1 #C\n\ng++", "utf-8")
-    model = evaluator(f"counts:{tmp_path}")
-
-    assert model.counts([("c",), ("C++",), ("c#",), ("C+",), ("1",), ("zinc",), ("g",)]) == [2, 1, 1, 0, 1, 1, 0]
-
-
 def test_scripts_without_blanks_are_counted(tmp_path: Path) -> None:
     """A name in Chinese, Japanese or Thai letters is found inside a sentence, and only in this order."""
     (tmp_path / "a.txt").write_text("東京は日本の首都です。\n\nกรุงเทพเป็นเมืองหลวง Tokyo\n", "utf-8")

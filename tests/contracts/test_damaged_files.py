@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import EVERY_END, invoke, run
-from money_fixture import RULES, WORLD
+from cli_fixture import invoke, run
+from worlds import copied
 
 import hapax
 
@@ -44,35 +44,12 @@ def change(path: Path, sql: str, *values: object) -> None:
         assert connection.execute(sql, values).rowcount != 0
 
 
-def copied(source: Path, target: Path) -> Path:
-    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
-        old.backup(new)
-    return target
-
-
 def damages(path: Path, *options: object) -> list[dict[str, Any]]:
     """The damages that `verify` lists; its exit code says whether there is anything."""
     result = invoke("verify", "--db", path, *options, "--json")
     found = json.loads(result.stdout)["damages"]
     assert result.exit_code == (1 if found else 0)
     return found  # type: ignore[no-any-return]
-
-
-@pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A knowledge base after a search of a small world."""
-    folder = tmp_path_factory.mktemp("searched")
-    (folder / "money.rules").write_text(RULES, "utf-8")
-    (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
-    models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
-    run("search", folder / "money.rules", *models, "--db", folder / "kb.db", "--no-progress", *EVERY_END)
-    return folder / "kb.db"
-
-
-@pytest.fixture
-def database(searched: Path, tmp_path: Path) -> Path:
-    """A copy of `searched`."""
-    return copied(searched, tmp_path / "kb.db")
 
 
 @pytest.fixture
@@ -89,7 +66,6 @@ def changed(database: Path) -> Path:
     "words",
     [
         ("query", "uses_currency('Norway', X)"),
-        ("query", "uses_currency(X, Y)"),
         ("why", "uses_currency('Norway', 'arsenic')"),
         ("export", "-o", "-"),
         ("report", "-o", "report.html"),
@@ -102,7 +78,7 @@ def changed(database: Path) -> Path:
 def test_a_changed_fact_is_served_by_no_command(
     changed: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command ends with exit code 1, names the row and its content, and writes nothing."""
+    """It ends with exit code 1, names the row and its content, and writes nothing; rows that it does not use may be so."""
     monkeypatch.chdir(changed.parent)
     result = invoke(*words, *(() if "--db" in words else ("--db", changed)))
 
@@ -111,10 +87,6 @@ def test_a_changed_fact_is_served_by_no_command(
     assert "arsenic" not in result.stdout
     assert not {"report.html", "dataset", "copy.db"} & {path.name for path in changed.parent.iterdir()}
     assert [(damage["table"], "arsenic" in damage["content"]) for damage in damages(changed)] == [("facts", True)]
-
-
-def test_rows_that_are_not_used_do_not_matter(changed: Path) -> None:
-    """A query about other facts is answered: only rows that a command uses are checked."""
     assert "Oslo" in run("query", "is_a_city_in(X, 'Norway')", "--db", changed).stdout
 
 
@@ -206,11 +178,9 @@ def proved(proofs: Path, tmp_path: Path) -> Path:
         ('"by":"fact"', '"by":"given"', False),  # who states a fact may change later
         ('"by":"fact"', '"by":"computed"', True),
         ('"predicate":"might_see"', '"predicate":"must_see"', True),
-        ('"predicate":"visits"', '"predicate":"leaves"', True),
         ('"operator":">"', '"operator":"<"', True),
         ('"fact":"', '"fact":"0', True),
         ('"by":"assumption"', '"by":"fact"', True),
-        ('"by":"negation"', '"by":"assumption"', True),
         ('"rule":"drive"', '"rule":"fly"', True),
         ('{"steps":', '{"step":', True),
     ],
@@ -228,15 +198,21 @@ def test_a_changed_step_of_a_proof_is_named(proved: Path, before: str, after: st
     assert all(conclusion in damage["content"] and damage["reason"] for damage in found)
 
 
-def test_stored_proofs_replay(proofs: Path) -> None:
-    """Those of facts, rules, declarations, comparisons, denials and assumptions are found as a search stored them."""
-    result = json.loads(run("verify", "--db", proofs, "--json").stdout)
-    with closing(sqlite3.connect(proofs)) as connection:
+def test_stored_proofs_replay_also_after_their_rule_was_rewritten(proved: Path) -> None:
+    """Those of each kind are found as a search stored them; of a rule with another premise they meet the facts alone."""
+    result = json.loads(run("verify", "--db", proved, "--json").stdout)
+    with closing(sqlite3.connect(proved)) as connection:
         text = "".join(proof for (proof,) in connection.execute("SELECT proof FROM proofs"))
+    rules = proved.with_name("other.rules")
+    rules.write_text(PROOFS.replace("has_area(Country B, Number N) & N > 5", "is_closed(Country B)"), "utf-8")
+    with hapax.KnowledgeBase(proved) as kb:
+        hapax.keep_rules(kb, rules)
+        rewritten = hapax.verify(kb)
 
     assert (result["clean"], result["damages"], result["rewritten"]) == (True, [], [])
-    assert result["proofs"] > 2
     assert all(f'"by":"{by}"' in text for by in ("fact", "rule", "declaration", "computed", "negation", "assumption"))
+    assert rewritten.is_clean
+    assert rewritten.rewritten
 
 
 def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
@@ -255,42 +231,6 @@ def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
     assert len([damage for damage in damages(gone) if damage["table"] == "proofs"]) == statements
 
 
-def test_a_rewritten_rule_is_no_damage(proved: Path) -> None:
-    """Statements of a rule that has another premise now are compared with the facts only, and the rule is named."""
-    rules = proved.with_name("other.rules")
-    rules.write_text(PROOFS.replace("has_area(Country B, Number N) & N > 5", "is_closed(Country B)"), "utf-8")
-    with hapax.KnowledgeBase(proved) as kb:
-        hapax.keep_rules(kb, rules)
-        verification = hapax.verify(kb)
-
-    assert verification.is_clean
-    assert verification.rewritten
-
-
-@pytest.mark.parametrize(
-    ("third", "faults"),
-    [
-        ('{"decimal":"3333.333333333333333333333333"}', 0),  # as versions wrote it that kept no fraction
-        ('{"decimal":"3333.33333"}', 1),
-        ('{"decimal":"-3333.333333333333333333333333"}', 1),
-    ],
-)
-def test_a_stored_third_has_all_its_digits(tmp_path: Path, third: str, faults: int) -> None:
-    """A computed third is no damage where its decimal has all digits that are kept; one that is cut before is."""
-    rules, path = tmp_path / "share.rules", tmp_path / "kb.db"
-    rules.write_text(
-        'given has_area(Country, Number): "[1] has an area of [2] km2".\nfact has_area("Liechtenstein", 10000)\n@name share\n'
-        "visits(Person X, Country A) & has_area(Country A, Number N) & S = N / 3 -> sees(Person X, Number S)\n",
-        "utf-8",
-    )
-    run("search", rules, "-m", "simulated", "--no-progress", "--db", path)
-    exact = '{"decimal":"3333.333333333333333333333333","exact":"10000/3"}'
-    change(path, "UPDATE proofs SET proof = replace(proof, ?, ?) WHERE instr(proof, ?)", exact, third, exact)
-    change(path, "UPDATE statements SET substitution = replace(substitution, ?, ?)", exact, third)
-
-    assert len([damage for damage in damages(path) if damage["table"] == "proofs"]) == faults
-
-
 # --- seals ------------------------------------------------------------------------------------------------------------
 
 
@@ -305,29 +245,21 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def root(path: Path) -> str:
-    return str(json.loads(run("verify", "--db", path, "--json").stdout)["root"])
-
-
-def test_the_root_depends_on_the_rows_alone(database: Path, tmp_path: Path) -> None:
-    """A backup, and a file with the same rows in another order, have the same root."""
-    hapax.backup(database, tmp_path / "copy.db")
-    with hapax.KnowledgeBase(tmp_path / "merged.db") as kb:
-        hapax.merge(kb, database)
-
-    assert root(database) == root(tmp_path / "copy.db") == root(tmp_path / "merged.db")
-
-
-def test_a_sealed_file_is_checked(database: Path, keys: Path) -> None:
-    """The check finds root and key as they were, by OpenSSH alone, too, and names the signer that a file lists."""
+def test_a_sealed_file_is_checked(database: Path, keys: Path, tmp_path: Path) -> None:
+    """Root and key are found as they were, by OpenSSH alone, too, and the signer that a file lists; a backup has the root."""
     sealed = run("verify", "--db", database, "--seal", keys / "ada").stdout
     command = ["ssh-keygen", "-Y", "check-novalidate", "-n", "hapax", "-s", f"{database}.seal.sig"]
     with database.with_name("kb.db.seal").open() as text:
         said = subprocess.run(command, stdin=text, capture_output=True, check=True, text=True).stdout
+    hapax.backup(database, tmp_path / "copy.db")
+    roots = [
+        json.loads(run("verify", "--db", tmp_path / name, "--json").stdout)["root"] for name in ("kb.db", "copy.db")
+    ]
 
     assert run("verify", "--db", database).stdout == sealed
     assert sealed.splitlines()[2].removeprefix("sealed by ") in said
     assert "ada, ED25519 key" in run("verify", "--db", database, "--signers", keys / "signers").stdout
+    assert roots[0] == roots[1]
 
 
 @pytest.mark.parametrize(
@@ -340,19 +272,13 @@ def test_a_sealed_file_is_checked(database: Path, keys: Path) -> None:
     ],
 )
 def test_a_change_that_no_identity_shows_breaks_the_seal_of_its_run(database: Path, keys: Path, sql: str) -> None:
-    """A changed probability and a deleted row belong to no identity; sealing again takes what is there."""
+    """A changed probability and a deleted row belong to no identity, and later rows to no seal; sealing takes them in."""
     run("verify", "--db", database, "--seal", keys / "ada")
     change(database, sql)
-    with hapax.KnowledgeBase(database, read_only=True) as kb:
-        (identity,) = [found.id for found in kb.runs()]
-
-    assert identity in [damage["row"] for damage in damages(database)]
-
-
-def test_a_new_run_is_not_in_the_seal(database: Path, keys: Path) -> None:
-    """Rows that were added since are told, and sealing again takes them in."""
-    run("verify", "--db", database, "--seal", keys / "ada")
     with hapax.KnowledgeBase(database) as kb:
+        (identity,) = [found.id for found in kb.runs()]
+        assert identity in [damage["row"] for damage in damages(database)]
+        run("verify", "--db", database, "--seal", keys / "ada")
         hapax.add_facts(kb, "owns", [("Ann", "mill")], OWNS)
 
     assert damages(database)
@@ -360,7 +286,7 @@ def test_a_new_run_is_not_in_the_seal(database: Path, keys: Path) -> None:
     assert damages(database) == []
 
 
-def test_a_forged_seal_is_refused(database: Path, keys: Path) -> None:
+def test_a_forged_seal_is_refused(database: Path, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed seal, another's and a lost one are damages where a file of signers is named; a damaged file gets none."""
     signers = ("--signers", keys / "signers")
     seal = database.with_name("kb.db.seal")
@@ -376,23 +302,16 @@ def test_a_forged_seal_is_refused(database: Path, keys: Path) -> None:
     seal.unlink()
     assert damages(database, *signers)
 
-    change(database, "UPDATE facts SET arguments = replace(arguments, 'euro', 'arsenic')")
-    refused = invoke("verify", "--db", database, "--seal", keys / "ada")
-    assert refused.exit_code == 1
-    assert not seal.exists()
-
-
-def test_sealing_without_key_or_program_says_so(database: Path, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing key and a missing ssh-keygen end with the remedy, and leave nothing behind."""
-    before = sorted(database.parent.iterdir())
     with hapax.KnowledgeBase(database, read_only=True) as kb:
         with pytest.raises(hapax.HapaxError, match="ssh-keygen -t ed25519"):
             hapax.seal(kb, keys / "none")
-        monkeypatch.setenv("PATH", str(keys))
-        with pytest.raises(hapax.HapaxError, match="Install OpenSSH"):
-            hapax.seal(kb, keys / "ada")
-
-    assert sorted(database.parent.iterdir()) == before
+        with monkeypatch.context() as without:
+            without.setenv("PATH", str(keys))
+            with pytest.raises(hapax.HapaxError, match="Install OpenSSH"):
+                hapax.seal(kb, keys / "ada")
+    change(database, "UPDATE facts SET arguments = replace(arguments, 'euro', 'arsenic')")
+    assert invoke("verify", "--db", database, "--seal", keys / "ada").exit_code == 1
+    assert not seal.exists()
 
 
 def test_the_commands_of_the_page_work(database: Path) -> None:

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-from cli_fixture import EVERY_END, run
-from money_fixture import RULES, WORLD
+from cli_fixture import run
 
 import hapax
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A knowledge base after a search of a small world and a derivation, which makes inner tables."""
-    folder = tmp_path_factory.mktemp("datasette")
-    (folder / "money.rules").write_text(RULES, "utf-8")
-    (folder / "script.json").write_text(json.dumps(WORLD), "utf-8")
-    models = ("-m", f"scripted:{folder / 'script.json'}", "--evaluator", "frequency")
-    run("search", folder / "money.rules", *models, "--db", folder / "money.db", "--no-progress", *EVERY_END)
-    run("derive", folder / "money.rules", "--db", folder / "money.db")
-    return folder / "money.db"
-
-
-def test_the_metadata_describe_the_file(database: Path) -> None:
+def test_the_metadata_describe_the_file(database: Path, searched: Path) -> None:
     """Facets, labels and orders are columns, inner tables are hidden, and every query runs and shows sentences."""
-    described = hapax.datasette_metadata(database)["databases"]["money"]
+    run("derive", searched.with_name("money.rules"), "--db", database)
+    described = hapax.datasette_metadata(database)["databases"]["kb"]
     shown = {}
     with closing(sqlite3.connect(database)) as connection:
         for name, table in described["tables"].items():

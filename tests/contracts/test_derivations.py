@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import resource
 import signal
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke, run
+from cli_fixture import run
 
 import hapax
 
@@ -52,13 +51,12 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("engine", ["sql", "prolog"])
-def test_a_derivation_is_printed_stored_and_written(engine: str, world: Path) -> None:
+def test_a_derivation_is_printed_stored_and_written(world: Path) -> None:
     """`derive` counts the statements of each rule, writes them with proofs to both formats, and `stats` counts them."""
     from pyarrow import parquet
 
     for ending in ("jsonl", "parquet"):
-        shown = run("derive", "routes.rules", *ONWARD, "--engine", engine, "-o", f"out.{ending}").stdout
+        shown = run("derive", "routes.rules", *ONWARD, "-o", f"out.{ending}").stdout
         assert shown.splitlines()[1].split()[:2] == ["onward", "6"]
     lines = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
     rows = parquet.read_table("out.parquet").to_pylist()
@@ -67,32 +65,9 @@ def test_a_derivation_is_printed_stored_and_written(engine: str, world: Path) ->
     assert all(line["proof"]["steps"][0]["premises"] for line in lines)
     assert [json.loads(line["proof"]) for line in rows] == [line["proof"] for line in lines]
     assert json.loads(run("stats", "--json").stdout)["derived"] == {"onward": 6}
-
-
-def test_a_derivation_as_json(world: Path) -> None:
-    """`--json` has the statements of each rule and the derived atoms by predicate."""
-    shown = json.loads(run("derive", "routes.rules", *ONWARD, "--json").stdout)
-
-    assert shown["atoms"] == {"reaches/2": 9}
-    assert [(rule["rule"], rule["statements"]) for rule in shown["rules"]] == [("onward", 6)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--db", "none.db"), ["none.db"]),
-        (("-o", "out.csv"), [".jsonl", ".parquet"]),
-        (("--rule", "nowhere"), ["nowhere", "onward"]),
-    ],
-)
-def test_a_derivation_that_is_refused_makes_nothing(arguments: tuple[str, ...], words: list[str], world: Path) -> None:
-    """Without a knowledge base, with another ending or an unknown rule there is one error and no file."""
-    before = sorted(world.iterdir())
-    ended = invoke("derive", "routes.rules", *arguments)
-
-    assert ended.exit_code == 1
-    assert all(word in ended.stderr for word in words)
-    assert sorted(world.iterdir()) == before
+    as_json = json.loads(run("derive", "routes.rules", *ONWARD, "--json").stdout)
+    assert as_json["atoms"] == {"reaches/2": 9}
+    assert [(rule["rule"], rule["statements"]) for rule in as_json["rules"]] == [("onward", 6)]
 
 
 @pytest.mark.parametrize("place", ["out.jsonl", "bulk"])
@@ -136,17 +111,14 @@ def limited(arguments: list[str], size: int) -> subprocess.CompletedProcess[str]
 
 def test_written_tables_are_the_same_each_time(world: Path) -> None:
     """`derive --tables` writes the same bytes in another process with another hash seed, and when it runs again."""
-    written: list[dict[str, bytes]] = []
-    for number, seed in enumerate(("1", "2")):
-        copy, place = world / f"{seed}.db", world / f"tables{number}"
-        if not copy.exists():
-            copy.write_bytes(Path("hapax.db").read_bytes())
-        command = [sys.executable, "-m", "hapax.cli", "derive", "routes.rules", "--db", copy, "--tables", place]
-        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed})
-        written.append({file.name: file.read_bytes() for file in place.iterdir()})
+    run("derive", "routes.rules", "--tables", "tables")
+    before = {file.name: file.read_bytes() for file in (world / "tables").iterdir()}
+    (world / "other.db").write_bytes((world / "hapax.db").read_bytes())
+    command = [sys.executable, "-m", "hapax.cli", "derive", "routes.rules", "--db", "other.db", "--tables", "again"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": "2"})
 
-    assert written[0]
-    assert all(files == written[0] for files in written)
+    assert before
+    assert {file.name: file.read_bytes() for file in (world / "again").iterdir()} == before
 
 
 def test_duckdb_joins_the_written_tables(world: Path) -> None:
@@ -187,24 +159,23 @@ n(Thing A, Thing G) & n(Thing B, Thing G) & n(Thing C, Thing G) & n(Thing D, Thi
 
 @pytest.mark.parametrize("text", [COUNTING, CLIQUE])
 def test_a_time_limit_ends_a_derivation(text: str) -> None:
-    """Recursion that counts for ever, and a join too large, end with LimitExceeded and store nothing."""
-    rules = hapax.parse_rules(text)
+    """Recursion that counts for ever, and a join too large, end with LimitExceeded and leave what was derived before."""
+    rules = hapax.parse_rules(f"given p(Thing)\n@name own\n@generic none\np(Thing X) -> q(Thing X)\n{text}")
     with hapax.KnowledgeBase() as kb:
+        hapax.add_facts(kb, "p", [("x",)], rules)
+        hapax.derive(rules, kb, only="own")
         if text is CLIQUE:
             hapax.add_facts(kb, "n", [(f"v{number}", "g") for number in range(300)], rules)
         with pytest.raises(hapax.LimitExceeded) as ended:
             hapax.derive(rules, kb, seconds=0.3)
+        if text is COUNTING:
+            for asked in (hapax.why, hapax.why_not):
+                with pytest.raises(hapax.LimitExceeded):
+                    asked("counts(a, 0.5)", rules, kb, seconds=0.3)
 
         assert ended.value.limit == "seconds"
         assert "0.3" in str(ended.value)
-        assert hapax.stats(kb).derived == {}
-
-
-@pytest.mark.parametrize("seconds", [0.0, -1.0, math.inf, math.nan])
-def test_a_derivation_needs_a_time_above_zero(seconds: float) -> None:
-    """Zero, negative and endless times are refused."""
-    with hapax.KnowledgeBase() as kb, pytest.raises(hapax.HapaxError, match="seconds"):
-        hapax.derive(hapax.parse_rules(CLIQUE), kb, seconds=seconds)
+        assert hapax.stats(kb).derived == {"own": 1}
 
 
 LIMITS: dict[str, Callable[[], Any]] = {
@@ -228,17 +199,6 @@ def test_a_goal_ends_at_its_limits(limit: str) -> None:
         assert hapax.query("X = 1", rules, kb).rows == [(1,)]
 
 
-def test_answers_over_their_limit_are_cut_and_say_so() -> None:
-    """At the limit nothing is cut."""
-    rules = hapax.parse_rules("given p(Thing)\n")
-    options = hapax.QueryOptions(limits=hapax.QueryLimits(answers=5))
-    with hapax.KnowledgeBase() as kb:
-        cut = hapax.query("between(1, 9, X)", rules, kb, options=options)
-
-        assert (len(cut), cut.truncated) == (5, True)
-        assert not hapax.query("between(1, 5, X)", rules, kb, options=options).truncated
-
-
 @pytest.mark.parametrize(
     ("goal", "word"),
     [
@@ -246,7 +206,6 @@ def test_answers_over_their_limit_are_cut_and_say_so() -> None:
         ("X = " + "[" * 1001 + "]" * 1001, "100 "),
         ("true".ljust(100_001), "100000"),
         ("X is 10 ** 1000 * 10 ** 1000 * 10 ** 1000 * 10 ** 1000 * 10 ** 1000", "4300"),
-        ("X is 2 ** 1001", "1000"),
     ],
 )
 def test_goals_and_answers_without_measure_are_refused(goal: str, word: str) -> None:
@@ -256,33 +215,31 @@ def test_goals_and_answers_without_measure_are_refused(goal: str, word: str) -> 
         hapax.query(goal, rules, kb)
 
 
-def test_answers_are_sorted_and_typed() -> None:
+def test_answers_are_sorted_typed_and_cut_at_their_limit() -> None:
     """Numbers before texts; whole numbers, decimals, the first digits of a third, lists and terms are told apart."""
     rules = hapax.parse_rules("given p(Thing)\n")
+    options = hapax.QueryOptions(limits=hapax.QueryLimits(answers=5))
     with hapax.KnowledgeBase() as kb:
         found = hapax.query("member(X, [b, 3, '3', a, 2.5, [a, 1]])", rules, kb).rows
         third = hapax.query("X is 1 / 3, Y is 1.1 ** 3", rules, kb).rows[0]
+        cut, whole = (hapax.query(f"between(1, {most}, X)", rules, kb, options=options) for most in (9, 5))
 
     assert found == [(Decimal("2.5"),), (3,), ("3",), ("a",), ("b",), (["a", 1],)]
     assert (str(third[0]), third[1]) == ("0." + "3" * 28, Decimal("1.331"))
+    assert (len(cut), cut.truncated, whole.truncated) == (5, True, False)
 
 
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        ("p(N), X is 1 / N", ["zero"]),
-        ("q(N), X is N + 1", ["text", "it's", "HPX404"]),
-        ("X is N + 1", ["is/2", "variable"]),
-        ("N < 1", ["</2", "variable"]),
+        ("X is N + 1", ["variable", "N"]),
         ("N is -1, length(L, N)", ["length/2", "-1"]),
-        ("N = 1.5, length(L, N)", ["length/2", "1.5"]),
         ("q(L), sum_list(L, N)", ["sum_list/2", "list"]),
-        ("sum_list([1|_], N)", ["sum_list/2", "list"]),
         ("nth1(a, [a], N)", ["nth1/3", "whole number"]),
     ],
 )
 def test_a_goal_that_cannot_calculate_says_with_what(goal: str, words: list[str]) -> None:
-    """Zero, texts, unbound variables and wrong values are named, and the next goal is answered."""
+    """Unbound variables and wrong values are named, and the next goal is answered."""
     rules = hapax.parse_rules('given p(Number)\ngiven q(Thing)\nfact p(0)\nfact q("it\'s")\n')
     with hapax.KnowledgeBase() as kb:
         with pytest.raises(hapax.HapaxError) as refused:
@@ -290,3 +247,11 @@ def test_a_goal_that_cannot_calculate_says_with_what(goal: str, words: list[str]
 
         assert [word for word in words if word not in str(refused.value)] == [], refused.value
         assert hapax.query("p(N)", rules, kb).rows == [(0,)]
+
+
+@pytest.mark.parametrize("goal", ["p(N), X is 1 / N", "q(N), X is N + 1", "q(N), N > 1"])
+def test_a_goal_calculates_as_rules_do(goal: str) -> None:
+    """With a text, and by zero, nothing is calculated or compared: there is no answer, and no error."""
+    rules = hapax.parse_rules('given p(Number)\ngiven q(Thing)\nfact p(0)\nfact q("it\'s")\n')
+    with hapax.KnowledgeBase() as kb:
+        assert hapax.query(goal, rules, kb).rows == []

@@ -233,24 +233,6 @@ def test_aggregates_imports_exceptions_and_examples_are_known(tmp_path: Path) ->
     edit(path, act)
 
 
-def test_files_of_one_folder_of_rules_are_checked_together(tmp_path: Path) -> None:
-    """A predicate declared in another file of --rules is known, and its definition lies there."""
-    declared, used = tmp_path / "declared.rules", tmp_path / "used.rules"
-    head, _, rule = TEXT.partition("@name")
-    declared.write_text(head, "utf-8")
-    used.write_text(f"@name{rule}", "utf-8")
-
-    async def act(editor: Editor) -> None:
-        text = used.read_text("utf-8")
-        faults = await editor.open(text)
-        params = types.DefinitionParams(editor.document, place(text, "is_made_from"))
-        definition: Any = await editor.client.text_document_definition_async(params)
-        assert not any(fault.code == "HPX201" and "is_made_from" in fault.message for fault in faults)
-        assert definition.uri == declared.as_uri()
-
-    edit(used, act, "--rules", str(tmp_path))
-
-
 def test_the_extension_colours_the_words_of_the_language() -> None:
     """All words that begin a statement, and no others."""
     grammar = json.loads((EXTENSION / "syntaxes" / "hapax.tmLanguage.json").read_text("utf-8"))

@@ -90,17 +90,6 @@ def test_another_measure_asks_the_ranker_nothing() -> None:
     assert stored >= {"total", "slor", "span"}
 
 
-def test_pairs_of_names_are_scored_only_for_a_search_that_ranks_by_them() -> None:
-    """Such a search has more texts scored than any other."""
-    by_names, by_pairs = models(), models()
-    search(None, by_names)
-    result = search(None, by_pairs, measure="pair")
-
-    assert len(result.statements) > 0
-    assert any(" has to do with " in text for text in by_pairs.likelihood.asked)
-    assert not any(" has to do with " in text for text in by_names.likelihood.asked)
-
-
 def test_overlapping_ends_are_ranked_by_the_wanted_measure() -> None:
     """By the names the head has the early letters; by the mean per token, which is equal here, chance decides."""
     options = {"ends": "overlapping", "keep_share": 0.25}
@@ -108,22 +97,6 @@ def test_overlapping_ends_are_ranked_by_the_wanted_measure() -> None:
     assert is_by_names(search(**options, measure="prior"))
     assert is_by_names(search(**options))
     assert not is_by_names(search(**options, measure="paper"))
-
-
-@pytest.mark.parametrize(("measure", "spans"), [("prior", True), ("span", True), ("pair", True), ("paper", False)])
-def test_the_plan_counts_the_texts_that_the_ranker_then_scores(measure: str, spans: bool) -> None:
-    """Where all answers are known, sentences, names and pairs are counted exactly, and afterwards none is left."""
-    kb, using = hapax.KnowledgeBase(), models(spans=spans)
-    search(kb, using, likelihood="none")
-    plain: dict[str, Any] = {"profile": "hapax", "plan": "premise-first", "beam": 200, "calls_per_question": 2}
-    settings = hapax.SearchSettings(**plain, measure=measure)
-    planned = hapax.plan(RULES, kb, using, settings).roles["likelihood"].calls
-    scored = search(kb, using, measure=measure).report.statistics["likelihood"].calls
-    left = hapax.plan(RULES, kb, using, settings).roles["likelihood"].calls
-
-    assert planned.expected == scored > 0
-    assert scored <= planned.most
-    assert left.expected == 0
 
 
 def test_a_search_for_the_long_tail_alone_gives_the_same_long_tail() -> None:
@@ -143,18 +116,6 @@ def test_one_land_does_not_fill_an_end() -> None:
     assert result.report.rules[0].crowded == 4
 
 
-def test_matched_pairs_differ_in_one_value() -> None:
-    """A pair of the report has a head and a long-tail statement that differ in one value."""
-    result = search()
-    values = {(item.distribution, item.id): item.values for item in result.statements}
-    pairs = result.report.rules[0].matched
-
-    assert pairs
-    for pair in pairs:
-        head, tail = values["head", pair.head], values["long_tail", pair.long_tail]
-        assert sum(head[name] != tail[name] for name in head) == 1
-
-
 def test_a_ranker_of_whole_texts_ranks_by_the_papers_measure() -> None:
     """Without a wanted measure such a ranker is used as in LINK; with one it is refused before anything is asked."""
     kb, plain = hapax.KnowledgeBase(), models(spans=False)
@@ -163,14 +124,3 @@ def test_a_ranker_of_whole_texts_ranks_by_the_papers_measure() -> None:
 
     assert not list(kb.runs())
     assert len(search(None, plain).statements) > 0
-
-
-def test_links_ways_keep_their_measure_and_ends() -> None:
-    """`compat` has 75 % at each end by the mean per token, and its runs store neither ends nor measure."""
-    kb = hapax.KnowledgeBase()
-    search(kb, models(), compat="paper", profile=None)
-    linked = hapax.SearchSettings(compat="paper", measure="paper", ends="overlapping")
-
-    assert not {"ends", "measure"} & set(kb.runs()[0].settings)
-    assert kb.runs()[0].settings["keep_share"] == 0.75
-    assert linked.compat == "paper"

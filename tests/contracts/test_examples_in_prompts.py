@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import invoke
-from servers import OddServer, prompt_of
+from openai_fake import FakeServer
+from served import prompt_of
 
 import hapax
 
@@ -25,24 +26,11 @@ def prompts(folder: Path, goal: str, *facts: tuple[str, str, str]) -> str:
     with hapax.KnowledgeBase(folder / "kb.db") as kb:
         for predicate, first, second in facts:
             hapax.add_facts(kb, predicate, [(first, second)], rules)
-    with OddServer() as server:
-        invoke(
-            *(
-                "query",
-                goal,
-                "--ask",
-                "-m",
-                "openai:m",
-                "--profile",
-                "few-shot",
-                "--likelihood",
-                "frequency",
-                "--rules",
-                folder / "my.rules",
-            ),
-            *("--db", folder / "kb.db"),
-            environment={"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"},
-        )
+    asking = ("--ask", "-m", "openai:m", "--profile", "few-shot", "--likelihood", "frequency")
+    with FakeServer() as server:
+        environment = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+        given = ("--rules", folder / "my.rules", "--db", folder / "kb.db")
+        invoke("query", goal, *asking, *given, environment=environment)
         return next(prompt for prompt in map(prompt_of, server.asked) if "List" in prompt)
 
 

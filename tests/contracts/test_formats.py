@@ -145,11 +145,8 @@ def test_every_faulty_line_of_json_is_named(kb: hapax.KnowledgeBase) -> None:
         "{",
         "[1]",
         '{"arguments": ["x"]}',
-        '{"predicate": "p", "args": ["x"]}',
         '{"predicate": "p", "arguments": []}',
-        '{"predicate": "p", "arguments": "x"}',
         '{"predicate": "p", "arguments": [true]}',
-        '{"predicate": "p", "arguments": [null]}',
         '{"predicate": "p", "arguments": [["x"]]}',
         '{"predicate": "p", "arguments": [NaN]}',
         '{"predicate": "p", "arguments": ["\\ud83d"]}',
@@ -164,22 +161,6 @@ def test_every_faulty_line_of_json_is_named(kb: hapax.KnowledgeBase) -> None:
     assert [fault.line for fault in caught.value.faults] == list(range(2, len(lines) + 1))
     good = '{"predicate": "costs", "arguments": ["tea", 2.50], "types": ["Drink", "Number"]}'
     assert imported(good, "jsonl") == [("costs", "tea", Decimal("2.50"))]
-
-
-@pytest.mark.parametrize(
-    ("header", "words"),
-    [
-        ("relation,argument1,argument2", "predicate"),
-        ("predicate,argument1,argument3", "argument2"),
-        ("predicate,argument1,argument1", "same number"),
-        ("predicate;argument1;argument2", "commas"),
-    ],
-)
-def test_a_header_that_lacks_a_column_is_refused(kb: hapax.KnowledgeBase, header: str, words: str) -> None:
-    """Without its columns no row can be read, so nothing is imported even where faulty rows are skipped."""
-    with pytest.raises(hapax.HapaxError, match=rf":1: .*{words}"):
-        hapax.import_facts(kb, io.StringIO(f"{header}\ndislikes,Ada,milk\n"), form="csv", skip_faulty=True)
-    assert stored(kb) == []
 
 
 def test_a_row_that_does_not_fit_its_numbered_header_is_a_fault(kb: hapax.KnowledgeBase) -> None:
@@ -229,15 +210,6 @@ def test_prolog_text_loads_without_a_warning_and_runs_nothing(kb: hapax.Knowledg
     assert sorted(done.stdout.split()) == sorted([*codes, "-1", str(2**70), "5r2"])
 
 
-def test_one_predicate_can_be_exported_alone(kb: hapax.KnowledgeBase) -> None:
-    """By name or with its number of arguments; a file without facts has the first line of its format alone."""
-    assert [exported(kb, form) for form in ("csv", "prolog", "jsonl")] == ["predicate\n", ":- encoding(utf8).\n", ""]
-    hapax.import_facts(kb, io.StringIO("p,1\np,1,2\nq,1\n"), form="csv")
-
-    assert exported(kb, "csv", "p") == "predicate,argument1,argument2\np,1,\np,1,2\n"
-    assert exported(kb, "csv", "p/2") == "predicate,argument1,argument2\np,1,2\n"
-
-
 # --- tables with columns of their own ---------------------------------------------------------------------------------
 
 TABLE: list[tuple[str, int | float]] = [("Heathrow", 83), ("El Alto", 13355), ("Årø", -3), ("q", 1.5)]
@@ -248,13 +220,17 @@ def as_csv(folder: Path) -> Path:
 
 
 def as_tsv(folder: Path) -> Path:
-    text = '\ufeff airport \t"elevation"\nHeathrow\t83\nEl Alto\t13355\nÅrø\t-3\n"q"\t1.5\n'
-    return written(folder, "t.tsv", text)
+    text = '\ufeff airport \t"elevation"\r\n\t\r\nHeathrow\t83\r\nEl Alto\t13355\r\nÅrø\t-3\r\n"q"\t1.5\r\n'
+    return written(folder, "t.csv", text)
 
 
 def as_json_lines(folder: Path) -> Path:
     lines = [json.dumps({"elevation": height, "airport": name, "more": []}) for name, height in TABLE]
     return written(folder, "t.jsonl", "\n".join(lines))
+
+
+def as_semicolons(folder: Path) -> Path:
+    return written(folder, "t.csv", "airport;elevation\nHeathrow;83\nEl Alto;13355\nÅrø;-3\nq;1.5\n")
 
 
 def as_frame(_: Path) -> Any:
@@ -274,24 +250,15 @@ def as_sqlite(folder: Path) -> Path:
     return folder / "t.sqlite"
 
 
-@pytest.mark.parametrize("form", [as_csv, as_tsv, as_json_lines, as_frame, as_parquet, as_sqlite])
+@pytest.mark.parametrize("form", [as_csv, as_tsv, as_semicolons, as_json_lines, as_frame, as_parquet, as_sqlite])
 def test_every_form_of_a_table_gives_the_same_facts(
     form: Callable[[Path], Any], tmp_path: Path, kb: hapax.KnowledgeBase
 ) -> None:
-    """Texts, integers and decimals come in alike, whatever the table is stored in."""
+    """Texts, integers and decimals come in alike; the separator is read from the header, and rows of blanks say nothing."""
     report = hapax.import_facts(kb, form(tmp_path), mapping=LIES_AT.model_copy(update={"table": "air ports"}))
 
     assert (report.read, report.added) == (4, 4)
     assert stored(kb) == [("El Alto", 13355), ("Heathrow", 83), ("q", Decimal("1.5")), ("Årø", -3)]
-
-
-@pytest.mark.parametrize("mark", [";", "|", "\t", ","])
-def test_the_separator_is_read_from_the_header(mark: str, kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
-    """A header without commas is split at its other marks, after a byte order mark, too; rows of blanks say nothing."""
-    text = f"\ufeffairport{mark}elevation\r\n{mark}\r\nGatwick{mark}202\r\n{mark}\r\n"
-    hapax.import_facts(kb, written(tmp_path, "t.csv", text), mapping=LIES_AT)
-
-    assert stored(kb) == [("Gatwick", 202)]
 
 
 @pytest.mark.parametrize("form", ["frame", "parquet"])
@@ -322,59 +289,23 @@ def test_dates_short_floats_and_missing_cells_of_frames(form: str, tmp_path: Pat
 
 def test_faulty_rows_of_a_table_are_named_in_the_order_of_the_file(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
     """Short and long rows, texts for numbers, blanks and broken bytes are faults of their rows; repeats are counted once."""
-    lines = [
-        "airport,elevation",
-        "Gatwick,83 ft",
-        "Short",
-        "Long,1,2",
-        "Blank, ",
-        "\ud800,4",
-        "Gatwick,203",
-        "Gatwick,203",
-    ]
-    table = written(tmp_path, "t.csv", "\n".join(lines).encode("utf-8", "surrogatepass"))
+    lines = "airport,elevation\nGatwick,83 ft\nShort\nLong,1,2\nBlank, \n\ud800,4\nGatwick,203\nGatwick,203"
+    table = written(tmp_path, "t.csv", lines.encode("utf-8", "surrogatepass"))
 
     assert refused(kb, table, mapping=LIES_AT) == [2, 3, 4, 5, 6]
     report = hapax.import_facts(kb, table, mapping=LIES_AT, rules=hapax.parse_rules(RULES), skip_faulty=True)
     assert (report.added, report.repeats, len(report.faults)) == (1, 1, 5)
 
 
-def test_a_large_table_is_checked_to_its_last_row(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
-    """Of many thousand rows a faulty last one keeps all out; without it all come in."""
-    rows = "".join(f"Airport {number},{number % 9000}\n" for number in range(30_000))
-    table = written(tmp_path, "t.csv", "airport,elevation\n" + rows + "last,high\n")
-
-    assert refused(kb, table, mapping=LIES_AT) == [30_002]
-    hapax.import_facts(kb, table, mapping=LIES_AT, rules=hapax.parse_rules(RULES), skip_faulty=True)
-    assert kb.fact_counts() == {"lies_at/2": 30_000}
-
-
-def test_facts_that_contradict_each_other_are_refused(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
-    """Both rows of a file, or the row against a stored fact; values of a functional predicate within its tolerance agree."""
-    near, opened = hapax.TableMapping.of("is_near", ["a", "b"]), hapax.TableMapping.of("opened_in", ["a", "b"])
-    pairs = written(tmp_path, "t.csv", "a,b\nA,B\nB,A\nC,D\n")
-    years = written(tmp_path, "u.csv", "a,b\nTegel,1948\nGatwick,1933\nTegel,1974\nOrly,1932\nOrly,1933\nTegel,1948\n")
-
-    assert refused(kb, pairs, mapping=near) == [2, 3]
-    assert refused(kb, years, mapping=opened) == [2, 4, 7]
-    for table, mapping in ((pairs, near), (years, opened)):
-        hapax.import_facts(kb, table, mapping=mapping, rules=hapax.parse_rules(RULES), skip_faulty=True)
-    assert kb.fact_counts() == {"is_near/2": 1, "opened_in/2": 3}
-    assert refused(kb, written(tmp_path, "v.csv", "a,b\nD,C\n"), mapping=near) == [2]
-    assert refused(kb, written(tmp_path, "w.csv", "a,b\nGatwick,1933\nGatwick,1935\n"), mapping=opened) == [2, 3]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("t.csv", "airport,elevatoin\na,1\n", "elevatoin"),
-        ("t.jsonl", '{"airport": "a", "elevatoin": 1}', "elevatoin"),
         ("t.csv", "airport,airport,elevation\na,b,1\n", "twice"),
         ("t.csv", "", "header"),
         ("t.csv", "airport,elevation\nBogotá,1\n".encode("utf-16"), "UTF-16"),
         ("t.csv", 'airport,elevation\n"open,3\n', "CSV"),
         ("t.jsonl", '{"airport"', "JSON"),
-        ("t.jsonl", "[1]", "JSON object"),
         ("t.sqlite", "no database" * 100, "cannot be read"),
         ("t.xlsx", "", "read from"),
         ("none.csv", None, "no such file"),
@@ -397,15 +328,11 @@ def test_an_unreadable_table_is_refused_with_its_place(
     "content",
     [
         "",
-        "facts: 3",
         "{{",
         "!!python/object/apply:os.system [id]",
         "facts: [{predicate: Lies, columns: [a]}]",
-        "facts: [{predicate: p, columns: []}]",
         "facts: [{predicate: p, columns: [a], more: 1}]",
         "facts: &a [*a]",
-        "facts: 2024-99-99",
-        "facts: [{predicate: p, columns: [{value: 1.5}]}]",
         'delimiter: "\\n"\nfacts: [{predicate: p, columns: [a]}]',
         b"\xff\xfe\x00",
         "a: " + "[" * 3000,
@@ -466,15 +393,10 @@ def test_the_reader_of_the_page_is_used(packages: Path, tmp_path: Path, kb: hapa
 
 @pytest.mark.parametrize("entry", ["triples = my_package:nothing", "triples = my_package:__name__"])
 def test_a_broken_reader_names_its_package(packages: Path, tmp_path: Path, entry: str, kb: hapax.KnowledgeBase) -> None:
-    """A reader that cannot be loaded, or fails, is an error with its package and the remedy."""
+    """A reader that cannot be loaded, or fails, is an error with package and remedy; of two none is left to chance."""
     register(packages, "broken", entry)
     with pytest.raises(hapax.HapaxError, match=r"broken: .*pip uninstall broken"):
         hapax.import_facts(kb, tmp_path / "facts.triples")
-
-
-def test_two_readers_of_one_ending_are_refused(packages: Path, tmp_path: Path, kb: hapax.KnowledgeBase) -> None:
-    """Which of two packages reads a file is not left to chance."""
-    register(packages, "first")
     register(packages, "second")
-    with pytest.raises(hapax.HapaxError, match="first and second"):
+    with pytest.raises(hapax.HapaxError, match="broken and second"):
         hapax.import_facts(kb, tmp_path / "facts.triples")

@@ -106,18 +106,6 @@ def test_a_question_is_asked_once_for_everybody() -> None:
     assert "curry" in found(BUTTER, models(("curry",)), kb)
 
 
-def test_stored_scores_pass_other_thresholds_without_a_call() -> None:
-    """A later goal with a higher threshold rejects by the stored scores, and the fact that stood on them goes."""
-    using, kb = models(), hapax.KnowledgeBase()
-    found(BUTTER, using, kb)
-    claims = len(using.critic.claims)
-    strict = found(BUTTER, using, kb, fact_threshold=hapax.CriticRule.parse("0.88"))
-
-    assert strict == ["toast"]
-    assert len(using.critic.claims) == claims
-    assert facts(kb) == {("is_ingredient_in", "butter", "toast", 0.9)}
-
-
 def answering(*years: int) -> Any:
     """A model with another answer in each sample."""
     using = models()
@@ -158,32 +146,6 @@ def test_functional_samples_must_agree(tolerance: str, years: tuple[int, ...], t
     assert found(PHONE, using, kb, wide)  # stored answers are judged by the tolerance of the rules that ask
 
 
-def test_numbers_are_judged_by_the_fact_alone() -> None:
-    """No type claim is put about a year."""
-    using = models()
-    found(PHONE, using)
-
-    assert using.critic.claims == ["Telephone was invented in 1876."]
-
-
-def test_without_critic_everything_readable_is_accepted() -> None:
-    """No claim is put, and no fact has a probability."""
-    using, kb = models(), hapax.KnowledgeBase()
-
-    assert sorted(found(BUTTER, using, kb, critic=False)) == ["paella", "soap", "toast"]
-    assert using.critic.claims == []
-    assert facts(kb) == set()
-
-
-def test_given_facts_are_answers_whatever_models_say() -> None:
-    """A given fact needs no critic, and stays given."""
-    kb = hapax.KnowledgeBase()
-    hapax.add_facts(kb, "is_ingredient_in", [("butter", "Soap")], RULES)
-
-    assert sorted(found(BUTTER, models(), kb)) == ["Soap", "paella", "toast"]
-    assert [fact.source for fact in kb.facts() if "Soap" in fact.arguments] == ["given"]
-
-
 def test_the_critic_is_asked_only_where_nothing_else_decides() -> None:
     """Computed and given atoms cost no claim; judged ones that hold become facts."""
     using, kb = models(), hapax.KnowledgeBase()
@@ -201,43 +163,16 @@ def test_the_critic_is_asked_only_where_nothing_else_decides() -> None:
     assert facts(kb) == {("is_ingredient_in", "butter", "toast", 0.9)}
 
 
-@pytest.mark.parametrize(("probability", "is_true"), [(0.85, True), (0.8499, False)])
-def test_an_atom_whose_score_is_exactly_the_threshold_is_true(probability: float, is_true: bool) -> None:
-    """The threshold itself is enough; what is below it is false."""
-    using = models(critic={"Butter is an ingredient in soup.": probability})
-
-    assert holds("is_ingredient_in(butter, soup)", using) is is_true
-
-
-def test_a_budget_keeps_what_was_answered() -> None:
-    """Where the budget ends, the reply is kept, the answer is marked, and a later goal goes on from there."""
+@pytest.mark.parametrize(("role", "calls"), [("knowledge", 1), ("critic", 0)])
+def test_a_budget_keeps_what_was_answered(role: str, calls: int) -> None:
+    """Replies are kept, what could not be judged is neither accepted nor refused, and a later goal goes on from there."""
     kb = hapax.KnowledgeBase()
+    hapax.add_facts(kb, "is_ingredient_in", [("butter", "Soap")], RULES)  # given: an answer whatever models say
     options = hapax.QueryOptions(settings=hapax.SearchSettings(profile="hapax"))
-    short = models(budget=hapax.Budget(max_calls=1, roles=frozenset({"knowledge"})))
+    short = models(budget=hapax.Budget(max_calls=calls, roles=frozenset({role})))
     cut = hapax.query(BUTTER, RULES, kb, models=short, options=options)
-    kept = sum(call.role == "knowledge" for call in kb.calls().values())
-    whole = models()
+    kept = sum(call.role == role for call in kb.calls().values())
 
-    assert (cut.complete, kept) == (False, 1)
-    assert found(BUTTER, whole, kb) == ["paella", "toast"]
-    assert len(whole.knowledge.prompts) == 2
-
-
-def test_a_critic_without_budget_leaves_values_unjudged() -> None:
-    """A value that could not be judged is not accepted, and nothing is said against it."""
-    kb = hapax.KnowledgeBase()
-    short = models(budget=hapax.Budget(max_calls=0, roles=frozenset({"critic"})))
-
-    assert found(BUTTER, short, kb) == []
-    assert kb.decisions() == []
-    assert found(BUTTER, models(), kb) == ["paella", "toast"]
-
-
-@pytest.mark.parametrize("hostile", ["x" * 64, "'); DROP TABLE facts; --", "halt.", "\u202eright to left", "[A]", "🧈"])
-def test_hostile_values_are_stored_or_refused_with_a_reason(hostile: str) -> None:
-    """Whatever a model proposes ends as an accepted value or as a line with the reason why it is none."""
-    kb = hapax.KnowledgeBase()
-    values = found(BUTTER, models((hostile,)), kb)
-    refused = [item for item in kb.decisions() if item.gate == "parser" and item.reason]
-
-    assert bool(values) != bool(refused)
+    assert (cut.complete, kept) == (False, calls)
+    assert role == "knowledge" or kb.decisions() == []
+    assert sorted(found(BUTTER, models(), kb)) == ["Soap", "paella", "toast"]

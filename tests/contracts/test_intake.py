@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,28 @@ def test_every_way_in_refuses_what_breaks_a_declaration(
     refused = invoke("import", tmp_path / "f.csv", "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
     assert refused.exit_code == 1
     assert fault in refused.stderr or predicate in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"predicate": "is rich"},
+        {"arguments": ()},
+        {"arguments": ("ann", None)},
+        {"arguments": ("ann", "x" * 2_000_000)},
+        {"arguments": ("ann", "\ud800")},
+        {"types": ("Person",)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_record_that_cannot_be_a_fact_is_not_stored(rules: hapax.Library, change: dict[str, Any]) -> None:
+    """The knowledge base itself refuses what the intake of files refuses, and stores none of the records."""
+    with hapax.KnowledgeBase() as kb:
+        hapax.add_facts(kb, "likes", [("ann", "bob")], rules)
+        (fact,) = kb.facts()
+        with pytest.raises(hapax.HapaxError):
+            kb.add_facts([replace(fact, arguments=("carl", "dora")), replace(fact, **change)])
+        assert facts_of(kb) == [("likes", "ann", "bob")]
 
 
 def test_given_facts_replace_those_of_models_and_count_as_new(rules: hapax.Library) -> None:

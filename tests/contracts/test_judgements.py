@@ -6,24 +6,17 @@ import csv
 import html
 import json
 import re
-import subprocess
-import sys
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import EVERY_END, run
-from money_fixture import RULES, WORLD
+from cli_fixture import run
+from page_server import serving
 from votes_fixture import fill_csv
 
 import hapax
 
-ROOT = Path(__file__).parent.parent.parent
 NOBODY = "Nobody has judged these statements"
 DERIVED = """
 given parent(Person, Person): "[1] is a parent of [2]" / "[1] is no parent of [2]"
@@ -34,15 +27,11 @@ parent(Person A, Person B) -> child(Person B, Person A)
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with `kb.db`, which holds the statements of a search: some of one city each."""
-    (tmp_path / "money.rules").write_text(RULES, "utf-8")
-    (tmp_path / "script.json").write_text(json.dumps(WORLD), "utf-8")
-    monkeypatch.chdir(tmp_path)
-    models = ("-m", "scripted:script.json", "--evaluator", "frequency")
-    run("search", "money.rules", *models, "--db", "kb.db", "--no-progress", *EVERY_END)
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _folder(database: Path, searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working folder has `kb.db`, the statements of a search: some of one city each."""
+    monkeypatch.chdir(database.parent)
+    Path("script.json").write_bytes(searched.with_name("script.json").read_bytes())
 
 
 def sentence(row: Mapping[str, Any]) -> str:
@@ -72,20 +61,9 @@ def report() -> dict[str, Any]:
 
 def ask(kind: str, answers: Mapping[str, str], *options: str, voter: str = "ada") -> dict[str, str]:
     """Export a sheet, answer its main question by parts of the item's text, and import it; the answer by item."""
-    command = (
-        "votes",
-        "export",
-        kind,
-        "--voter",
-        voter,
-        "--sample",
-        "0",
-        "--format",
-        "csv",
-        "--out",
-        f"sheets-{voter}",
-    )
-    run(*command, *options, "--db", "kb.db")
+    sheets = f"sheets-{voter}"
+    export = ("votes", "export", kind, "--voter", voter, "--sample", "0", "--format", "csv", "--out", sheets)
+    run(*export, *options, "--db", "kb.db")
     given: dict[str, str] = {}
 
     def answer(row: dict[str, str]) -> str:
@@ -95,36 +73,12 @@ def ask(kind: str, answers: Mapping[str, str], *options: str, voter: str = "ada"
         given[row["item"].partition(":")[2]] = chosen
         return chosen
 
-    sheet = fill_csv(Path(f"sheets-{voter}") / f"{kind}-{voter}.csv", answer)
-    run("votes", "import", sheet, "--db", "kb.db")
+    run("votes", "import", fill_csv(Path(sheets) / f"{kind}-{voter}.csv", answer), "--db", "kb.db")
     return given
 
 
-@contextmanager
-def serving() -> Iterator[tuple[str, str]]:
-    """The address of `hapax serve --judge`, and its token if it has one."""
-    command = [sys.executable, "cli.py", "serve", "--judge", "--db", str(Path("kb.db").resolve()), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
-        assert server.stderr is not None
-        try:
-            link = next(found[0] for line in server.stderr if (found := re.search(r"http://\S+", line)))
-            parts = urllib.parse.urlsplit(link)
-            yield f"http://{parts.netloc}", parts.query.removeprefix("token=")
-        finally:
-            server.kill()
-
-
-def page(server: tuple[str, str], path: str, form: Mapping[str, str] | None = None) -> str:
-    address, token = server
-    body = None if form is None else urllib.parse.urlencode(form).encode()
-    headers = {"Authorization": f"Bearer {token}", "Origin": address}
-    request = urllib.request.Request(address + path, body, headers)  # noqa: S310  our own server
-    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-        return html.unescape(answer.read().decode("utf-8"))
-
-
 @pytest.mark.parametrize(("kind", "no"), [("soundness", "facts"), ("soundness", "rule"), ("statements", "no")])
-def test_a_denied_statement_leaves_the_dataset_and_all_places_agree(place: Path, kind: str, no: str) -> None:
+def test_a_denied_statement_leaves_the_dataset_and_all_places_agree(kind: str, no: str) -> None:
     """A sheet's "no", whichever question it answers, takes the statement out and is counted alike everywhere."""
     given = ask(kind, {"Norwegian": no})
     denied = [identity for identity, answer in given.items() if answer == no]
@@ -132,7 +86,7 @@ def test_a_denied_statement_leaves_the_dataset_and_all_places_agree(place: Path,
     found = report()
     run("report", "--db", "kb.db", "-o", "report.html")
     shown = html.unescape(Path("report.html").read_text("utf-8"))
-    board = run("leaderboard", "out", "-m", f"scripted:{place / 'script.json'}").output
+    board = run("leaderboard", "out", "-m", "scripted:script.json").output
 
     assert len(denied) == 1
     assert {row["id"] for row in kept} == given.keys() - set(denied)
@@ -149,7 +103,7 @@ def test_a_denied_statement_leaves_the_dataset_and_all_places_agree(place: Path,
     assert re.search(r"\bada\b", card) is None
 
 
-def test_denied_statements_are_marked_or_kept_if_that_is_asked_for(place: Path) -> None:
+def test_denied_statements_are_marked_or_kept_if_that_is_asked_for() -> None:
     """`mark` flips the label, `keep` leaves it to the rule; the column and the card tell the votes in both."""
     ask("soundness", {"Norwegian": "rule"})
     marked, marked_data, marked_card, _ = dataset("marked", "--judged", "mark")
@@ -170,7 +124,7 @@ def test_denied_statements_are_marked_or_kept_if_that_is_asked_for(place: Path) 
         hapax.SelectionOptions(judged="flip")
 
 
-def test_ties_and_doubt_deny_nothing(place: Path) -> None:
+def test_ties_and_doubt_deny_nothing() -> None:
     """A tie between voters, and an unsure answer, are undecided: the statement stays with its rule's label."""
     ask("soundness", {"Norwegian": "rule", "dalasi": "unsure"}, voter="ada")
     ask("soundness", {"dalasi": "unsure"}, voter="ben")
@@ -185,7 +139,7 @@ def test_ties_and_doubt_deny_nothing(place: Path) -> None:
     assert report()["statements"]["found_wrong"] == 0
 
 
-def test_without_votes_card_and_report_say_so(place: Path) -> None:
+def test_without_votes_card_and_report_say_so() -> None:
     """Where nobody voted, the card and the page say so, the column is empty, and the title is the folder's name."""
     found, metadata, card, _ = dataset("of_nobody")
     run("report", "--db", "kb.db", "-o", "report.html")
@@ -198,30 +152,28 @@ def test_without_votes_card_and_report_say_so(place: Path) -> None:
     assert "pretty_name: of_nobody\n" in card
 
 
-def test_votes_given_in_the_browser_count_like_those_of_sheets(place: Path) -> None:
+def test_votes_given_in_the_browser_count_like_those_of_sheets() -> None:
     """Answers on the page Judge show on the statement's page, and are in report and dataset."""
     answers: dict[str, str] = {}
-    with serving() as server:
-        while found := re.search(r'name="item" value="([^"]+)"', shown := page(server, "/judge?voter=ada")):
+    with serving(Path("kb.db").resolve(), "--judge") as pages:
+        while found := re.search(r'name="item" value="([^"]+)"', shown := pages.ask("/judge?voter=ada").text):
             answer = "facts" if "Norwegian" in shown else "yes"
-            page(server, "/judge", {"voter": "ada", "item": found[1], "answer": answer})
+            pages.send("/judge", {"voter": "ada", "item": found[1], "answer": answer})
             answers[found[1].partition(":")[2]] = answer
-        pages = {identity: page(server, f"/statement/{identity}") for identity in answers}
-    found_wrong = report()["statements"]
+        verdicts = {identity: pages.ask(f"/statement/{identity}").text for identity in answers}
+    denied = {identity for identity, answer in answers.items() if answer == "facts"}
     kept, *_ = dataset("out")
 
-    denied = {identity for identity, answer in answers.items() if answer == "facts"}
     assert len(denied) == 1
-    for identity, shown in pages.items():
+    for identity, shown in verdicts.items():
         assert ("false by majority" if identity in denied else "true by majority") in shown
-    assert (found_wrong["judged"], found_wrong["found_wrong"]) == (len(answers), 1)
+    assert report()["statements"]["found_wrong"] == 1
     assert denied.isdisjoint(row["id"] for row in kept)
 
 
-def test_both_sheets_decide_on_the_same_statement(place: Path) -> None:
-    """One voter's no to LINK's question and two voters' yes to the other are one ballot, which probing follows too."""
+def test_both_sheets_decide_on_the_same_statement() -> None:
+    """One voter's no to LINK's question and two voters' yes to the other are one ballot."""
     ask("statements", {"Norwegian": "no"}, voter="ada")
-    alone = json.loads(run("evaluate", "probe", "--db", "kb.db", "--json").stdout)
     sound = json.loads(run("evaluate", "soundness", "--db", "kb.db", "--json").stdout)
     for voter in ("ben", "cem"):
         ask("soundness", {}, voter=voter)
@@ -229,14 +181,13 @@ def test_both_sheets_decide_on_the_same_statement(place: Path) -> None:
 
     assert "1 false" not in card
     assert any("Norwegian" in sentence(row) for row in together)
-    assert "labels_turned" in json.dumps(alone)
     assert sound["rules"]["currency"]["counts"]["reasons"] == {"rule": 1}
     assert report()["statements"]["found_wrong"] == 0
 
 
-def test_derived_statements_that_people_deny_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_derived_statements_that_people_deny_are_left_out() -> None:
     """Conclusions of `derive` are judged like those of a search; the page of a knowledge base without a search has it."""
-    monkeypatch.chdir(tmp_path)
+    Path("kb.db").unlink()
     Path("family.rules").write_text(DERIVED, "utf-8")
     with Path("family.csv").open("w", encoding="utf-8", newline="") as stream:
         csv.writer(stream).writerows([("parent", "ann", "bob"), ("parent", "cid", "dan")])

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from cli_fixture import invoke
-from served import evaluator
 
 import hapax
 
@@ -69,19 +68,6 @@ def test_the_list_says_roles_and_what_is_missing() -> None:
     assert all(listing["available"] == (listing["remedy"] == "") for listing in listings)
 
 
-def test_a_script_answers_what_it_lists(tmp_path: Path) -> None:
-    """Claims and texts are looked up whole; a total alone counts the words but the first; what is missing is quoted."""
-    models = hapax.open_models(scripted(tmp_path, SCRIPT))
-    (score,) = models.critic.probabilities(["Butter is in naan."])
-    whole, pair = models.likelihood.log_likelihoods(["Butter is in naan.", "Two."])
-
-    assert score.probability == 0.9
-    assert (whole.total, whole.token_count) == (-8.0, 3)
-    assert (pair.total, pair.token_count) == (-3.5, 7)
-    with pytest.raises(hapax.HapaxError, match="Ghee is in naan"):
-        models.critic.probabilities(["Ghee is in naan."])
-
-
 @pytest.mark.parametrize(
     "text",
     ["", "[]", '{"critic": []}', "[" * 100_000, '{"oracle": {}}', '{"generate": {"a": 7}}', '{"critic": {"a": true}}',
@@ -93,14 +79,3 @@ def test_a_faulty_script_is_refused_when_it_is_opened(text: str, tmp_path: Path)
 
     with pytest.raises(hapax.HapaxError, match="script"):
         hapax.open_models(f"scripted:{tmp_path / 'script.json'}")
-
-
-def test_rare_words_are_less_likely() -> None:
-    """Word frequency: common beats rare beats unknown, and a text without words ranks below everything."""
-    model = evaluator("frequency")
-    common, rare, unknown, none = model.log_likelihoods(["butter", "galangal", "zxqvwkj", "?!"])
-
-    assert common.per_token > rare.per_token > unknown.per_token > none.per_token == float("-inf")
-    together, swapped = model.log_likelihoods(["Butter in soup.", "soup in butter"])
-    alone = [score.total for score in model.log_likelihoods(["butter", "in", "soup"])]
-    assert together.total == pytest.approx(swapped.total) == pytest.approx(sum(alone))

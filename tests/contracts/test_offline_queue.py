@@ -43,18 +43,8 @@ def test_a_search_by_batches_finds_what_one_over_http_finds(rules: Path, aliases
         asked += [request["custom_id"] for request in answered(queue, results, fake)]
         given = ["--results", results]
     with FakeServer(WORLD) as server:
-        environment = {"OPENAI_BASE_URL": server.url}
-        arguments = [
-            "search",
-            str(rules),
-            "-m",
-            "openai:tiny",
-            "--db",
-            str(tmp_path / "http.db"),
-            "--no-progress",
-            *EVERY_END,
-        ]
-        assert invoke(*arguments, environment=environment).exit_code == 0
+        given = ["-m", f"openai:tiny@{server.url}", "--db", tmp_path / "http.db"]
+        assert invoke("search", rules, *given, "--no-progress", *EVERY_END).exit_code == 0
 
     assert result.exit_code == 0, result.output
     assert found(tmp_path) == found(tmp_path, "http.db")
@@ -153,16 +143,6 @@ def test_a_queue_overwrites_no_other_file(rules: Path, aliases: Path, tmp_path: 
     assert over.exit_code == 1
     assert rules.read_text("utf-8") == before
     assert alone.exit_code == 2
-
-
-def test_an_alias_without_likelihood_is_refused_unsent(rules: Path, aliases: Path, tmp_path: Path) -> None:
-    """The alias is believed if nothing can be probed."""
-    options = ("--likelihood", "openai:chat", "--queue", tmp_path / "next.jsonl")
-
-    result = search(rules, aliases, tmp_path / "kb.db", *options)
-
-    assert result.exit_code == 1
-    assert "logprobs: none" in " ".join(result.output.split())
 
 
 FILTERED = {"error": {"message": "The response was filtered", "code": "content_filter"}}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +22,6 @@ oracle is_printed_on(Label, Box): "[1] is printed on [2]" / "[1] is not printed 
 @name heavy
 @generic none
 weighs(Box A, Gram G) & K = G / 1000 & K > 1 -> is_heavy(Box A, Kilogram K).
-"""
-PESTS = """
-given fights(Person, Pest): "[1] fights [2]"
-given should_keep(Person, Animal): "[1] should keep [2]"
-oracle is_welcome_against(Animal, Pest): "[1] is welcome against [2]"
-@name drive_away
-fights(Person X, Pest A) & is_welcome_against(Animal B, Pest A) -> should_keep(Person X, Animal B).
 """
 
 
@@ -54,17 +45,6 @@ def test_a_plan_asks_and_writes_nothing_and_bounds_the_search(text: str) -> None
     assert {(count.expected, count.most) for role, count in calls(again).items() if role != "evaluator"} == {(0, 0)}
 
 
-def test_rules_that_ask_alike_share_their_questions() -> None:
-    """A second rule that asks the same adds nothing to what is expected of the models."""
-    alone, both = rules_of(ALLERGY), rules_of(ALLERGY, ALLERGY.replace("@name allergy", "@name again"))
-    first, two = (hapax.plan(rules, hapax.KnowledgeBase(), simulated(rules), SETTINGS) for rules in (alone, both))
-
-    assert len(two.rules) == 2
-    assert {role: count.expected for role, count in calls(two).items() if role in ("knowledge", "critic")} == {
-        role: count.expected for role, count in calls(first).items() if role in ("knowledge", "critic")
-    }
-
-
 def test_a_plan_over_given_facts_and_equations_is_exact() -> None:
     """Where given facts and arithmetic decide every step, the plan has what the search then does."""
     rules, kb = hapax.parse_rules(BOXES), hapax.KnowledgeBase()
@@ -84,20 +64,8 @@ def test_a_plan_over_given_facts_and_equations_is_exact() -> None:
     } <= {(0, 0)}
 
 
-def test_a_rule_that_would_be_skipped_costs_nothing() -> None:
-    """It is listed with its reason."""
-    rules, models = rules_of(ALLERGY), scripted(SILENT)
-    models.knowledge.identity = type(models.knowledge.identity)("limited", "1", knows=frozenset())
-    estimate = hapax.plan(rules, hapax.KnowledgeBase(), models, SETTINGS)
-
-    assert estimate.rules[0].skipped is not None
-    assert (estimate.calls.expected, estimate.calls.most) == (0, 0)
-
-
-def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An alias that states its abilities is believed; what is not stated is asked for, and torch is not imported."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HAPAX_ALIASES"):
-        monkeypatch.delenv(name, raising=False)
+def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path) -> None:
+    """An alias that states its abilities is believed; what is not stated is a range."""
     served = "model_name: m, api_base: 'http://127.0.0.1:9/v1', latency: 0.5, max_concurrency: 10"
     aliases, rules = tmp_path / "models.yaml", tmp_path / "a.rules"
     aliases.write_text(
@@ -113,32 +81,11 @@ def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path, monkeypatch: 
     critic = json.loads(invoke("plan", *options, "-m", "openai:big", "--critic", "openai:voting").stdout)["roles"][
         "critic"
     ]
-    unstated = invoke("plan", *options, "-m", "openai:unstated")
-    code = "import sys; from hapax.cli import main; sys.argv[1:] = ['plan', '--rule', 'allergy', '--db', sys.argv[1]]\n"
-    code += "try: main()\nexcept SystemExit as end: print('torch' in sys.modules, end.code)"
-    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "x.db"], capture_output=True, text=True, check=True)
+    unstated = json.loads(invoke("plan", *options, "-m", "openai:unstated").stdout)["roles"]["critic"]
 
     assert knowledge["cost"][0] > 0
     # Ten at a time, half a second each, and no faster than the rounds of the calls allow.
     assert knowledge["calls"]["expected"] * 0.05 <= knowledge["seconds"][0] <= knowledge["calls"]["expected"] * 0.5
     assert critic["seconds"][0] == critic["calls"]["expected"]  # one a second
-    assert unstated.exit_code == 1
-    assert "logprobs" in unstated.output
-    assert ended.stdout.splitlines()[-1] == "False 0"
-
-
-@pytest.mark.parametrize("option", [("--values", "3"), ("--calls", "1"), ("--beam", "2"), ("--compat", "paper")])
-def test_orders_are_estimated_under_the_options(option: tuple[str, str], tmp_path: Path) -> None:
-    """The table of a rule's orders costs the search's order as the table of rules does, whatever the options."""
-    rules = tmp_path / "pests.rules"
-    rules.write_text(PESTS, encoding="utf-8")
-    command = ("plan", rules, "--rule", "drive_away", "-m", "simulated", "--db", tmp_path / "none.db", "--json")
-    plain, changed = (
-        [json.loads(line) for line in invoke(*command, *more).stdout.splitlines()] for more in ((), option)
-    )
-    (order,) = (entry for entry in changed[0]["plans"] if entry["order"] == changed[1]["rules"][0]["order"])
-
-    for count in ("questions", "calls", "claims"):
-        steps = changed[1]["rules"][0]["steps"]
-        assert order[count] == {end: sum(step[count][end] for step in steps) for end in ("expected", "most")}
-    assert changed[0] != plain[0]
+    assert unstated["assumed"]
+    assert unstated["calls"]["most"] >= 10 * unstated["calls"]["expected"]  # at most ten votes each

@@ -13,7 +13,6 @@ A file holds sections, each a program of its own under a line `%% TITLE`. Lines 
     %= prolog ends(X) :- big(X).      a clause of the compiled program
     %= printed big(T X) -> ends(T X)  a line of the program as rule text
     %= order NAME: X A B              the order in which a search of the rule takes its variables
-    %= engine NAME: sql               the engine that derives the rule
 
 What follows a line `%+ NAME` is another file of the section, beside the first; a fault in it has its name before the place.
 
@@ -35,7 +34,7 @@ import pytest
 import hapax
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
-KINDS = ("no", "goal", "refused", "fault", "finds", "mended", "statement", "prolog", "printed", "order", "engine")
+KINDS = ("no", "goal", "refused", "fault", "finds", "mended", "statement", "prolog", "printed", "order")
 ABOUT_TEXT = ("fault", "finds", "mended")
 ATOM = re.compile(r"('(?:[^'\\]|\\.)*'|\w+)\((.*)\)")
 
@@ -157,7 +156,7 @@ def check_outcome(section: Section, rules: hapax.Library) -> None:
 
 def check_conclusions(section: Section, rules: hapax.Library) -> None:
     expected = section.expected
-    with hapax.KnowledgeBase() as kb, hapax.KnowledgeBase() as other:
+    with hapax.KnowledgeBase() as kb:
         for goal in expected["refused"]:
             check_refusal(*goal.rsplit(": ", 1), rules, kb)
         for goal in expected["goal"]:
@@ -166,10 +165,6 @@ def check_conclusions(section: Section, rules: hapax.Library) -> None:
         derivation = hapax.derive(rules, kb)
         after = followed(section, rules, kb)
         statements = sorted(map(str, derivation.statements))
-        by_prolog = hapax.derive(rules, other, engine="prolog")
-        assert sorted(map(str, by_prolog.statements)) == statements
-        engines = [f"{rule.rule}: {rule.engine}" for rule in derivation.report.rules]
-        assert [line for line in expected["engine"] if line not in engines] == []
         if expected["statement"]:
             assert statements == sorted(expected["statement"])
         if expected["order"]:

@@ -97,12 +97,6 @@ def test_transformers_serve_decides_as_the_model_in_this_process(transformers_se
     assert [score.probability for score in served.probabilities(CLAIMS)] == pytest.approx(expected, abs=1e-4)
 
 
-def test_transformers_serve_is_refused_as_likelihood(transformers_serve: Path) -> None:
-    """It ignores echo, which the two known texts find out."""
-    with pytest.raises(hapax.HapaxError, match=r"cannot score texts.*frequency"):
-        hapax.open_models("openai:served", aliases=transformers_serve)
-
-
 def test_a_search_by_transformers_serve_finds_the_same(transformers_serve: Path, tmp_path: Path) -> None:
     """Knowledge and critic over HTTP give the facts and statements that the embedded model gives in this process."""
     frequency = ("--likelihood", "frequency")

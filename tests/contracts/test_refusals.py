@@ -124,18 +124,3 @@ def test_a_search_goes_on_behind_refusals_and_tells_of_them(tmp_path: Path) -> N
     assert "The response was filtered" in " ".join(story.output.split())
     assert any("euro" in fact for fact in found(tmp_path)[0])
     assert not any("dalasi" in fact for fact in found(tmp_path)[0])
-
-
-def test_a_text_that_the_ranker_refuses_is_no_long_tail(tmp_path: Path) -> None:
-    """Its beam falls out, and the others stay."""
-
-    def too_long(number: int, asked: Asked) -> Reply | None:
-        is_long = asked.body.get("echo") and "Banjul" in asked.body["prompt"]
-        return (400, VLLM, {}) if is_long else None
-
-    with FakeServer(WORLD, misbehave=too_long) as fake:
-        result = search(tmp_path, f"openai:tiny@{fake.url}", "--profile", "hapax")
-
-    assert result.exit_code == 0, result.output
-    assert not any("dalasi" in conclusion for _, _, conclusion in found(tmp_path)[1])
-    assert any("krone" in conclusion for _, _, conclusion in found(tmp_path)[1])

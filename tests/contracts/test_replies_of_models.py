@@ -44,7 +44,6 @@ HOSTILE = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a rule file."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HAPAX_DB", raising=False)
     Path("clubs.rules").write_text(RULES, "utf-8")
     return tmp_path
 

@@ -17,7 +17,6 @@ from click.testing import Result
 import hapax
 
 Fact = tuple[str, tuple[Any, ...]]
-NO_RULES = hapax.parse_rules("")
 TYPES = {
     "lives_in": ("Person", "City"),
     "lies_in": ("City", "Country"),
@@ -27,15 +26,8 @@ TYPES = {
     "child_of": ("Person", "Person"),
     "sibling_of": ("Person", "Person"),
     "speaks": ("Person", "Language"),
-    "spoken_in": ("Language", "Country"),
     "is_adult": ("Person",),
     "may_vote_in": ("Person", "Country"),
-    "works_for": ("Person", "Firm"),
-    "seated_in": ("Firm", "City"),
-    "commutes_to": ("Person", "City"),
-    "uses_currency": ("Country", "Currency"),
-    "pays_with": ("Person", "Currency"),
-    "colleague_of": ("Person", "Person"),
     "drives_on": ("Country", "Side"),
     "drives_left": ("Country",),
 }
@@ -44,15 +36,10 @@ RULES = """
 parent_of(Person Y, Person X) -> child_of(Person X, Person Y)
 lives_in(Person X, City Z) & lies_in(City Z, Country Y) -> citizen_of(Person X, Country Y)
 parent_of(Person Z, Person X) & parent_of(Person Z, Person Y) -> sibling_of(Person X, Person Y)
-lives_in(Person X, City Z) & lies_in(City Z, Country W) & spoken_in(Language Y, Country W) -> speaks(Person X, Language Y)
-works_for(Person X, Firm Z) & seated_in(Firm Z, City Y) -> commutes_to(Person X, City Y)
-citizen_of(Person X, Country Z) & uses_currency(Country Z, Currency Y) -> pays_with(Person X, Currency Y)
 citizen_of(Person X, Country Y) & is_adult(Person X) -> may_vote_in(Person X, Country Y)
-works_for(Person X, Firm Z) & works_for(Person Y, Firm Z) -> colleague_of(Person X, Person Y)
 drives_on(Country X, "left") -> drives_left(Country X)
-child_of(Person X, Person Y) -> parent_of(Person Y, Person X)
 """
-"""Rules of several shapes: inverse, chains of two and three, shared subject and object, condition, constant."""
+"""Rules of several shapes: inverse, chain, shared subject, condition, constant."""
 
 
 def stored(
@@ -81,51 +68,28 @@ def sentences(found: hapax.MinedRules) -> list[str]:
     return [item.rule.sentence for item in found.rules]
 
 
-def world(seed: int = 1, people: int = 400) -> list[tuple[str, tuple[str, ...]]]:
+def world(people: int) -> list[tuple[str, tuple[str, ...]]]:
     """Facts made by RULES: a tenth of the conclusions is missing, and a twentieth of the facts is noise."""
-    rng = random.Random(seed)
-    persons = [f"person {number}" for number in range(people)]
-    cities = [f"city {number}" for number in range(60)]
-    countries = [f"country {number}" for number in range(30)]
-    languages = [f"language {number}" for number in range(25)]
-    firms = [f"firm {number}" for number in range(80)]
-    currencies = [f"currency {number}" for number in range(20)]
-    made: set[tuple[str, tuple[str, ...]]] = set()
-
-    def each(name: str, subjects: list[str], values: list[str]) -> dict[str, str]:
-        chosen = {subject: rng.choice(values) for subject in subjects}
-        made.update((name, pair) for pair in chosen.items())
-        return chosen
-
-    lies, lives = each("lies_in", cities, countries), each("lives_in", persons, cities)
-    each("born_in", persons, cities)
-    spoken = each("spoken_in", languages, countries)
-    works, seats = each("works_for", persons, firms), each("seated_in", firms, cities)
-    money, sides = each("uses_currency", countries, currencies), each("drives_on", countries, ["left", "right"])
-    adults = {person for person in persons if rng.random() < 0.6}
-    made.update(("is_adult", (person,)) for person in adults)
-    parents = {child: rng.sample(persons[: people // 4], 1)[0] for child in persons[people // 4 :]}
-    concluded: list[tuple[str, tuple[str, ...]]] = []
-    for child, parent in parents.items():
-        made.add(("parent_of", (parent, child)))
-        concluded.append(("child_of", (child, parent)))
-        concluded += [("sibling_of", (child, other)) for other in parents if parents[other] == parent != child != other]
-    for person in persons:
-        country = lies[lives[person]]
-        concluded.append(("citizen_of", (person, country)))
-        concluded.append(("pays_with", (person, money[country])))
-        concluded.append(("commutes_to", (person, seats[works[person]])))
-        concluded += [("speaks", (person, language)) for language in languages if spoken[language] == country]
-        concluded += [("may_vote_in", (person, country))] if person in adults else []
-        concluded += [
-            ("colleague_of", (person, other)) for other in persons if works[other] == works[person] and other != person
-        ]
+    rng = random.Random(1)
+    persons, cities, countries = (
+        [f"{kind} {n}" for n in range(count)] for kind, count in (("person", people), ("city", 60), ("country", 30))
+    )
+    lies = {city: rng.choice(countries) for city in cities}
+    lives, born = ({person: rng.choice(cities) for person in persons} for _ in range(2))
+    sides = {country: rng.choice(["left", "right"]) for country in countries}
+    parents = {child: rng.choice(persons[: people // 4]) for child in persons[people // 4 :]}
+    adults = [person for person in persons if rng.random() < 0.6]
+    chosen = {"lies_in": lies, "lives_in": lives, "born_in": born, "drives_on": sides}
+    made = {(name, pair) for name, pairs in chosen.items() for pair in pairs.items()}
+    made |= {("parent_of", (parent, child)) for child, parent in parents.items()}
+    made |= {("is_adult", (person,)) for person in adults}
+    concluded = [("child_of", pair) for pair in parents.items()]
+    concluded += [("sibling_of", (a, b)) for a in parents for b in parents if parents[a] == parents[b] and a != b]
+    concluded += [("citizen_of", (person, lies[lives[person]])) for person in persons]
+    concluded += [("may_vote_in", (person, lies[lives[person]])) for person in adults]
     concluded += [("drives_left", (country,)) for country in countries if sides[country] == "left"]
-    made.update(fact for fact in concluded if rng.random() < 0.9)
-    pools = {"Person": persons, "City": cities, "Country": countries, "Language": languages, "Currency": currencies}
-    for name in ("citizen_of", "speaks", "commutes_to", "pays_with", "may_vote_in"):
-        for _ in range(people // 20):
-            made.add((name, tuple(rng.choice(pools[data_type]) for data_type in TYPES[name])))
+    made |= {fact for fact in concluded if rng.random() < 0.9}
+    made |= {("citizen_of", (rng.choice(persons), rng.choice(countries))) for _ in range(people // 20)}
     return sorted(made)
 
 
@@ -144,22 +108,19 @@ def spelled(rule: hapax.Rule) -> str:
 
 
 def test_the_rules_that_made_the_facts_are_mined() -> None:
-    """At least nine of the ten rules that made a noisy world are mined, and no reversal that its facts deny."""
+    """All but at most one of the rules that made a noisy world are mined, and no reversal that its facts deny."""
     found_rules = mined(world(people=100), constants=True)
     found = {spelled(item.rule) for item in found_rules.rules}
     expected = {spelled(rule) for rule in hapax.parse_rules(RULES).rules}
     reversed_rules = hapax.parse_rules(
         """
         citizen_of(Person X, Country Z) & lies_in(City Y, Country Z) -> lives_in(Person X, City Y)
-        commutes_to(Person X, City Z) & seated_in(Firm Y, City Z) -> works_for(Person X, Firm Y)
-        pays_with(Person X, Currency Z) & uses_currency(Country Y, Currency Z) -> citizen_of(Person X, Country Y)
         sibling_of(Person X, Person Y) -> parent_of(Person X, Person Y)
-        sibling_of(Person X, Person Y) -> colleague_of(Person X, Person Y)
         born_in(Person X, City Y) -> lives_in(Person X, City Y)
         """
     )
 
-    assert len(expected & found) >= 9, expected - found
+    assert len(expected - found) <= 1, expected - found
     assert not {spelled(rule) for rule in reversed_rules.rules} & found
 
 
@@ -207,30 +168,6 @@ def test_rules_that_say_nothing_new_are_left_out() -> None:
     assert "near(Place X, Place Y) -> near(Place Y, Place X)" not in symmetric
     assert rule not in sentences(stated)
     assert any("the library states as much" in note for note in stated.notes)
-
-
-def test_only_places_of_one_type_join() -> None:
-    """Equal values of types that have nothing in common do not join; those of a subtype do."""
-    facts: list[Fact] = [(name, (f"firm {n}", 1900 + n)) for n in range(20) for name in ("founded_in", "weighs")]
-    apart = {"founded_in": ("Firm", "Year"), "weighs": ("Firm", "Weight")}
-    below = {"founded_in": ("Startup", "Year"), "weighs": ("Firm", "Year")}
-
-    assert mined(facts, "", apart).rules == ()
-    assert "founded_in(Startup X, Year Y) -> weighs(Startup X, Year Y)" in sentences(
-        mined(facts, "type Startup < Firm", below)
-    )
-
-
-def test_a_sample_is_named_and_the_figures_stay_exact() -> None:
-    """Screening by few facts says so; rules that pass have the figures of all facts."""
-    facts = world()
-    sampled, whole = (mined(facts, sample=size, premises=2) for size in (50, 0))
-    exact = {item.rule.sentence: item.measures for item in whole.rules}
-    common = [item for item in sampled.rules if item.rule.sentence in exact]
-
-    assert any("screened by 50 of" in note for note in sampled.notes)
-    assert len(common) >= 6
-    assert all(exact[item.rule.sentence] == item.measures for item in common)
 
 
 def test_constants_are_mined_when_asked() -> None:
@@ -299,67 +236,26 @@ def rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write(sheet: list[dict[str, str]]) -> None:
-    with Path("mined.decisions.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, sheet[0])
-        writer.writeheader()
-        writer.writerows(sheet)
-
-
 def test_accepted_rules_are_written_and_pass_check(mine: Any) -> None:
     """A rule with its figures and examples is accepted in the sheet; the next run writes it, and the one after again."""
-    first = mine("-o", "mined.rules", "--review", "later")
+    first, listed = mine("-o", "mined.rules", "--review", "later"), json.loads(mine("--json").stdout)["rules"]
     sheet = rows()
     row = next(row for row in sheet if RULE in row["rules"])
 
     assert first.exit_code == 0
+    assert RULE in [rule["rule"] for rule in listed]
     assert not Path("mined.rules").exists()
     assert "has a home in" in row["examples"]
     assert float(row["pca_confidence"]) > 0.8
 
-    write([{**other, "decision": "accept" if other is row else "reject"} for other in sheet])
+    with Path("mined.decisions.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, sheet[0])
+        writer.writeheader()
+        writer.writerows({**other, "decision": "accept" if other is row else "reject"} for other in sheet)
     for more in ((), ("--rules", "mined.rules")):  # its own output does not make the rule known
         assert mine("-o", "mined.rules", *more).exit_code == 0
         assert RULE in Path("mined.rules").read_text("utf-8")
     assert invoke("check", "mined.rules", "words.rules").exit_code == 0
-
-
-def test_the_table_and_json_say_the_same_each_time(mine: Any) -> None:
-    """The table has each rule of --json, which has all figures, and two runs are equal."""
-    shown, first, second = mine().stdout, mine("--json").stdout, mine("--json").stdout
-    rules = json.loads(first)["rules"]
-
-    assert first == second
-    assert RULE in [rule["rule"] for rule in rules]
-    assert [rule["rule"] for rule in rules if rule["rule"] not in " ".join(shown.split())] == []
-    assert rules[0].keys() >= {"support", "head_coverage", "confidence", "pca_confidence", "examples"}
-
-
-def test_derived_conclusions_are_mined_when_asked(mine: Any) -> None:
-    """With --derived the conclusions of the library's rules are facts like others."""
-    Path("more.rules").write_text(
-        "@generic none\nlies_in(City X, Country Y) -> belongs_to(City X, Country Y)\n", "utf-8"
-    )
-    plain, derived = (mine("--rules", "more.rules", "--json", *more).stdout for more in ((), ("--derived",)))
-
-    assert "belongs_to" not in plain
-    assert "belongs_to" in derived
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--review", "later"), "-o"),
-        (("--premises", "4"), "--premises"),
-        (("--json", "-o", "new.rules", "--review", "ask"), "--json"),
-    ],
-)
-def test_bad_usage_is_refused(mine: Any, options: tuple[str, ...], words: str) -> None:
-    """Options that do not fit together, or are out of range, end the command with exit code 2."""
-    refused = mine(*options)
-
-    assert refused.exit_code == 2
-    assert words in refused.stderr
 
 
 def test_a_person_s_rules_are_not_overwritten(mine: Any) -> None:

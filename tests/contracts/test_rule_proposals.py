@@ -20,7 +20,6 @@ import hapax
 ROOT = Path(__file__).parent.parent.parent
 FILES = yaml.safe_load((Path(__file__).parent / "commands" / "rule_proposals.yaml").read_text("utf-8"))["files"]
 EXPAND = ("rules", "expand", "meta.rules", "--variable", "B", "-o", "new.rules", "--rules", "library")
-SIX = ["Vehicle", "Machinery", "Alcohol", "Firearm", "Tattoo Equipment", "Tobacco Product"]
 TABLE_5 = (
     'In rule "requires_a_minimal_age_of(Object B, Age Y) & cannot_operate(Person A, Object B)", B is a variable '
     "representing an Object. List 10 subcategories of Object that B could be that also make the rule true.",
@@ -102,40 +101,18 @@ def test_decisions_in_the_sheet_make_the_rule_file() -> None:
     assert "Firearm" not in Path("new.rules").read_text("utf-8")
 
 
-def test_a_second_run_asks_nobody_again() -> None:
-    """Neither the model nor the person is asked again, and the file stays as it is."""
-    expand("--review", "accept-all")
-    sent, written = calls(), Path("new.rules").read_bytes()
-    again = expand("--review", "ask")
-
-    assert again.exit_code == 0
-    assert (calls(), Path("new.rules").read_bytes()) == (sent, written)
-
-
-def test_a_budget_counts_every_request_and_the_next_run_sends_only_the_rest() -> None:
-    """Two runs, the first one ended by its budget, send as many requests as one."""
+def test_a_budget_counts_every_request_and_no_run_asks_again() -> None:
+    """Two runs, the first one ended by its budget, send as many requests as one; a third asks neither model nor person."""
     stopped = expand("--max-calls", "4")
     sent = calls()
-    expand()
-    expand("--decisions", "alone.csv", database="y.db")
+    expand("--review", "accept-all")
+    expand("--decisions", "alone.csv", "-o", "alone.rules", database="y.db")
+    written = Path("new.rules").read_bytes()
+    again = expand("--review", "ask")
 
-    assert (stopped.exit_code, sent) == (3, 4)
+    assert (stopped.exit_code, sent, again.exit_code) == (3, 4, 0)
     assert calls() == calls("y.db")
-
-
-def test_a_rule_that_the_file_has_is_no_proposal() -> None:
-    """The next verb is proposed, with the code of the rule that says the same."""
-    premise = "is_of_age(Person A, Age X) & requires_a_minimal_age_of(Vehicle B, Age Y) & is_smaller_than(Age X, Age Y)"
-    with Path("meta.rules").open("a", encoding="utf-8") as file:
-        file.write("type Vehicle < Object\n")
-        file.write(
-            'given cannot_drive(Person, Vehicle): "[1] cannot drive [2]" / "[1] can drive [2]" / "can [1] drive [2]?"\n'
-        )
-        file.write(f"@name same\n{premise} -> cannot_drive(Person A, Vehicle B)\n")
-    result = expand("--rule", "operating_age")
-
-    assert "HPX205" in result.stdout
-    assert "-> cannot_steer(Person A, Vehicle B)" in sheet()[0]["rules"]
+    assert Path("new.rules").read_bytes() == written
 
 
 def test_a_duplicate_of_an_accepted_rule_cannot_be_accepted() -> None:
@@ -148,48 +125,6 @@ def test_a_duplicate_of_an_accepted_rule_cannot_be_accepted() -> None:
 
     assert "HPX205" in asked.stderr
     assert [row["decision"] for row in sheet()] == ["accept", "", *["accept"] * 4]
-
-
-def test_a_spreadsheet_s_own_columns_and_the_other_format_are_kept() -> None:
-    """Columns of a person stay; a sheet named .jsonl holds the same, and empty lines in it are no rows."""
-    expand()
-    mark({data_type: {"colour": "red"} for data_type in SIX})
-    expand("--review", "accept-all")
-    expand("--decisions", "mine.jsonl", "-o", "other.rules")
-    lines = Path("mine.jsonl").read_text("utf-8")
-    Path("mine.jsonl").write_text(lines.replace("\n", "\n\n"), "utf-8")
-    expand("--decisions", "mine.jsonl", "-o", "other.rules", "--review", "accept-all")
-
-    assert {row["colour"] for row in sheet()} == {"red"}
-    assert [json.loads(line)["type"] for line in lines.splitlines()] == SIX
-    assert len(hapax.load_rules("other.rules").rules) == 6
-
-
-def test_what_the_library_beside_declares_is_not_written_again() -> None:
-    """With the meta-rule's file in the library, and the output too, only what is new is written."""
-    Path("meta.rules").rename("library/meta.rules")
-    options = ("--variable", "B", "-m", "scripted:script.json", "--rules", "library", "--db", "x.db")
-    for _ in range(2):
-        result = invoke(
-            "rules", "expand", "library/meta.rules", *options, "-o", "library/new.rules", "--review", "accept-all"
-        )
-        assert result.exit_code == 0, result.output
-    text = Path("library/new.rules").read_text("utf-8")
-
-    assert "is_of_age(Person, Age)" not in text
-    assert "given cannot_drive(Person, Vehicle)" in text
-    assert invoke("check", "library").exit_code == 0
-
-
-def test_rules_that_a_person_spoiled_in_the_sheet_are_not_written() -> None:
-    """Accepted rules are checked as a whole; an error has its code, and no file is made."""
-    expand()
-    mark({"Vehicle": {"decision": "accept", "rules": "drives(Person A, Vehicle B) -> owns(Person C, Vehicle B)\n"}})
-    result = expand()
-
-    assert result.exit_code == 4
-    assert "HPX101" in result.output
-    assert not Path("new.rules").exists()
 
 
 def test_the_worked_example_of_the_page() -> None:
@@ -208,11 +143,3 @@ def test_the_worked_example_of_the_page() -> None:
     assert result.stdout.strip() == printed.strip()
     assert Path("age.rules").read_text("utf-8") == rules
     assert invoke("check", "age.rules", "rules").exit_code == 0
-
-
-def test_the_page_names_every_column_of_the_sheet() -> None:
-    """A new column is explained in docs/rules.md."""
-    expand()
-    page = (ROOT / "docs" / "rules.md").read_text("utf-8")
-
-    assert [name for name in sheet()[0] if f"`{name}`" not in page] == []

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode
 
 import pytest
 from cli_fixture import EVERY_END, invoke
 from click.testing import Result
 from money_fixture import RULES, WORLD
 from openai_fake import Asked, FakeServer
+from page_server import Served, serving
 
 import hapax
 
@@ -31,40 +29,10 @@ PRESSED_AT = 4
 SECONDS = 30.0
 
 
-class Pages:
-    """The pages of a process of `hapax serve`."""
-
-    def __init__(self, link: str) -> None:
-        parts = urlsplit(link)
-        self.host, self.token = parts.netloc, parts.query.removeprefix("token=")
-
-    def ask(self, place: str, wish: str = "", **headers: str) -> tuple[int, str]:
-        """Status and text of a page, or of the answer to a pressed button."""
-        method, body = ("POST", f"wish={wish}") if wish else ("GET", "")
-        sent = {
-            "Authorization": f"Bearer {self.token}",
-            "Origin": f"http://{self.host}",
-            "Content-Type": "application/x-www-form-urlencoded",
-            **headers,
-        }
-        with closing(http.client.HTTPConnection(self.host, timeout=SECONDS)) as connection:
-            connection.request(method, place, body.replace(" ", "+"), sent)
-            response = connection.getresponse()
-            return response.status, response.read().decode("utf-8")
-
-    def state(self, run: str) -> dict[str, Any]:
-        return json.loads(self.ask(f"/run/{run}?format=json")[1])["state"] or {}
-
-
-@contextmanager
-def serving(database: Path, *options: str) -> Iterator[Pages]:
-    command = [sys.executable, "cli.py", "serve", "--db", str(database), "--port", "0", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
-        assert server.stderr is not None
-        try:
-            yield Pages(next(found[0] for line in server.stderr if (found := re.search(r"http://\S+", line))))
-        finally:
-            server.kill()
+def press(pages: Served, place: str, wish: str, origin: str = "") -> int:
+    """The status of the answer to a pressed button."""
+    sent = origin or f"http://{pages.host}:{pages.port}"
+    return pages.ask(place, "POST", urlencode({"wish": wish}), Origin=sent).status
 
 
 def waited(condition: Callable[[], bool]) -> None:
@@ -135,23 +103,23 @@ def test_a_search_pauses_and_goes_on_from_the_browser(database: Path, whole: tup
     results: list[Result] = []
     answers: list[int] = []
     with FakeServer(WORLD) as server, serving(database, "--control") as pages:
-        server.misbehave = amid(database, lambda place: answers.append(pages.ask(place, "pause")[0]))
+        server.misbehave = amid(database, lambda place: answers.append(press(pages, place, "pause")))
         words = command(database.parent, server)
         search = threading.Thread(target=lambda: results.append(invoke(*words)), daemon=True)
         search.start()
         waited(lambda: bool(answers))
         run = last_run(database)
-        waited(lambda: "Paused." in pages.ask(f"/run/{run}")[1])
+        waited(lambda: "Paused." in pages.ask(f"/run/{run}").text)
         before = len(server.asked)
         time.sleep(0.5)
         while_paused = len(server.asked)
-        sent = pages.state(run)["sent"]["knowledge"]["calls"]
-        answers.append(pages.ask(f"/run/{run}", "go on")[0])
+        state = json.loads(pages.ask(f"/run/{run}?format=json").text)["state"]
+        answers.append(press(pages, f"/run/{run}", "go on"))
         search.join(SECONDS)
 
     assert answers == [303, 303]
     assert while_paused == before < sum(whole[1].values())
-    assert sent > 0
+    assert state["sent"]["knowledge"]["calls"] > 0
     assert results[0].exit_code == 0, results[0].output
     assert (statements(database), requests(server)) == whole
     assert list(database.parent.glob("kb.db-*")) == [database.with_name("kb.db-asking")]
@@ -162,7 +130,7 @@ def test_a_search_that_the_browser_ends_goes_on_by_its_command(
 ) -> None:
     """It ends as by Ctrl-C when what is under way is answered; the same command asks for the rest alone."""
     with FakeServer(WORLD) as server, serving(database, "--control") as pages:
-        server.misbehave = amid(database, lambda place: pages.ask(place, "end"))
+        server.misbehave = amid(database, lambda place: press(pages, place, "end"))
         words = command(database.parent, server)
         ended, asked = invoke(*words), len(server.asked)
         again = invoke(*words)
@@ -181,9 +149,9 @@ def test_a_search_whose_process_was_killed_has_no_buttons(database: Path) -> Non
         found: list[int] = []
 
         def kill(place: str) -> None:
-            found.append(without.ask(place, "pause")[0])
-            found.append(pages.ask(place, "pause", Origin="http://evil.example")[0])
-            found.append(pages.ask(place, "explode")[0])
+            found.append(press(without, place, "pause"))
+            found.append(press(pages, place, "pause", "http://evil.example"))
+            found.append(press(pages, place, "explode"))
             process[0].kill()
 
         server.misbehave = amid(database, kill)
@@ -192,8 +160,8 @@ def test_a_search_whose_process_was_killed_has_no_buttons(database: Path) -> Non
         process.append(subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         process[0].wait(SECONDS)
         place = f"/run/{last_run(database)}"
-        page = pages.ask(place)[1]
-        late = pages.ask(place, "pause")[0]
+        page = pages.ask(place).text
+        late = press(pages, place, "pause")
 
     assert found == [404, 403, 400]
     assert "has ended before its end" in page

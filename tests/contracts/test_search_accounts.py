@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cli_fixture import EVERY_END, invoke
-from search_fixture import ALLERGY, OLDER, rows, rules_of, scripted, searched, sentences, simulated, texts
+from search_fixture import ALLERGY, OLDER, rows, rules_of, scripted, searched, simulated, texts
 
 import hapax
 
@@ -20,11 +20,6 @@ given is_allergic_to(Person, Food): "[1] is allergic to [2]" / "[1] is not aller
 given cannot_eat(Person, Dish): "[1] cannot eat [2]" / "[1] can eat [2]" / "can [1] not eat [2]?".
 @name allergy
 is_allergic_to(Person X, Food A) & is_in(Food A, Dish B) -> cannot_eat(Person X, Dish B).
-"""
-OLD_DISH = """
-@name old_dish
-is_allergic_to(Person X, Food A) & is_in(Food A, Dish B) & was_first_cooked_in(Dish B, Year Y) & Y < 1900
-  & not is_in(Food C, Dish B) & is_in(Food C, Dish D) -> cannot_eat(Person X, Dish D).
 """
 FOOD = hapax.parse_rules(RULES)
 RuleFile = tuple[Path, Path, Path]
@@ -43,23 +38,13 @@ def test_the_numbers_of_a_step_add_up_and_stored_answers_repeat_them() -> None:
     account = rows(first.account)
 
     assert sum(row["lines"] for row in account) > 100
+    assert sum(row["repeated"] for row in account) > 0
     for row in account:
         judged = row["below_type"] + row["below_fact"] + row["accepted"]
         agreeing = row["rejected"] - row["below_type"] - row["below_fact"]
         assert row["lines"] == row["dropped"] + row["repeated"] + row["unjudged"] + judged + agreeing
         assert row["substitutions"] == row["failed"] + row["unranked"] + row["cut"] + row["kept"]
     assert rows(searched(library, models, kb).account) == account
-
-
-def test_a_resumed_search_has_the_account_of_an_undisturbed_one() -> None:
-    """After the budget is raised, account and statements are those of a search without a budget."""
-    library, kb = rules_of(ALLERGY), hapax.KnowledgeBase()
-    cut = searched(library, simulated(library, budget=hapax.Budget(max_calls=15, roles=frozenset({"knowledge"}))), kb)
-    resumed, undisturbed = searched(library, simulated(library), kb), searched(library, simulated(library))
-
-    assert not cut.complete
-    assert rows(resumed.account) == rows(undisturbed.account)
-    assert texts(resumed) == texts(undisturbed)
 
 
 def test_a_modest_critic_gets_somewhere() -> None:
@@ -103,14 +88,6 @@ def test_an_empty_rule_names_the_first_remedy(generate: Any, critic: float, fact
     assert remedy in lost
 
 
-def test_a_premise_that_fails_everywhere_is_named() -> None:
-    """Where values are accepted but a comparison excludes them all, the account names the comparison."""
-    library = hapax.parse_rules(RULES + OLD_DISH)
-    result = searched(library, believed(1.0, generate={"first cooked": ["1950"]}), only="old_dish")
-
-    assert "Y < 1900" in result.shortages["old_dish"]
-
-
 # --- thresholds as options --------------------------------------------------------------------------------------------
 
 
@@ -125,63 +102,13 @@ def test_a_threshold_is_written_as_it_is_read(text: str) -> None:
     assert kb.runs()[0].settings["fact_threshold"] == str(rule)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "x",
-        "nan",
-        "-0.1",
-        "1.1",
-        "floor=x",
-        "top=1",
-        "step=0",
-        "0.8,0.9",
-        "floor=0.9,start=0.8",
-        "cap=0.5,start=0.6",
-    ],
-)
-def test_thresholds_that_make_no_sense_are_refused(text: str, tmp_path: Path) -> None:
+def test_thresholds_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     """Each faulty threshold is an error of usage that names its option, and no file is begun."""
-    result = invoke("search", "--fact-threshold", text, "--db", tmp_path / "kb.db")
+    for text in ("", "nan", "-0.1", "1.1", "floor=x", "top=1", "step=0", "0.8,0.9", "cap=0.5,start=0.6"):
+        result = invoke("search", "--fact-threshold", text, "--db", tmp_path / "kb.db")
 
-    assert result.exit_code == 2
-    assert "--fact-threshold" in result.stderr
-    assert not (tmp_path / "kb.db").exists()
-
-
-def test_compatible_searches_take_no_thresholds() -> None:
-    """LINK's modes have their own; two caps exclude each other, and a bare number names what reads it."""
-    rule = hapax.CriticRule.parse("floor=0.5")
-    with pytest.raises(hapax.HapaxError, match="LINK's own thresholds"):
-        hapax.SearchSettings(compat="paper", fact_threshold=rule)
-    with pytest.raises(hapax.HapaxError, match=r"CriticRule.parse\('0.75'\)"):
-        hapax.SearchSettings(fact_threshold=0.75)  # type: ignore[arg-type]
-    with pytest.raises(hapax.HapaxError, match="caps"):
-        hapax.SearchSettings(threshold_cap=0.9, fact_threshold=rule)
-    result = invoke("search", "--compat", "released", "--type-threshold", "0.5")
-
-    assert result.exit_code == 2
-    assert "--type-threshold" in result.stderr
-
-
-def test_a_goal_is_asked_with_the_thresholds_of_its_options() -> None:
-    """A goal that asks models accepts by the thresholds of its settings, too."""
-    low, goal = hapax.CriticRule.parse("0.5"), 'is_in("salt", Dish)'
-    found = {}
-    for name, chosen in (("low", {"fact_threshold": low, "type_threshold": low}), ("usual", {})):
-        options = hapax.QueryOptions(settings=hapax.SearchSettings(profile="hapax", **chosen))  # type: ignore[arg-type]
-        answers = hapax.query(goal, FOOD, hapax.KnowledgeBase(), models=believed(0.5), options=options)
-        found[name] = [row["Dish"] for row in answers]
-
-    assert found == {"low": FOODS, "usual": []}
-
-
-def test_another_seed_chooses_others_among_ties() -> None:
-    """Ties are a matter of the seed, not of the alphabet."""
-    first, same, other = (sentences(searched(FOOD, believed(1.0), seed=seed, beam=4)) for seed in (0, 0, 1))
-
-    assert first == same != other
+        assert (result.exit_code, "--fact-threshold" in result.stderr) == (2, True), text
+        assert not (tmp_path / "kb.db").exists()
 
 
 # --- where people read it ---------------------------------------------------------------------------------------------
@@ -220,20 +147,6 @@ def test_every_room_says_where_values_ran_out(food: RuleFile, tmp_path: Path) ->
     assert (row["lines"], row["dropped"], row["below_type"], row["highest_type"]) == (9, 1, 8, 0.5)
     assert "\x1b" not in closing.stdout + story.stdout
     assert "<b>bold" not in text
-
-
-def test_repeated_values_have_a_column(food: RuleFile) -> None:
-    """Lines that repeat a value are counted apart from lines without one, in JSON and Python."""
-    rules, script, database = food
-    reply = "Sure, here is the list:\n1. salt\n2. Salt\n3. rye\n4. rye\n5. SALT"
-    script.write_text(json.dumps({"defaults": {"generate": reply, "critic": 1.0, "likelihood": -4}}), encoding="utf-8")
-    command = ("search", rules, "-m", f"scripted:{script}", "--db", database, "--no-progress")
-    told = json.loads(invoke(*command, "--json").stdout)
-    with hapax.KnowledgeBase(database) as kb:
-        row = rows(hapax.search(hapax.load_rules(rules), kb, hapax.open_models(f"scripted:{script}")).account)[0]
-
-    assert told["rules"][0]["account"][0]["repeated"] == 3
-    assert (row["lines"], row["dropped"], row["repeated"], row["accepted"]) == (6, 1, 3, 2)
 
 
 def test_account_prints_all_rules_on_demand(food: RuleFile) -> None:

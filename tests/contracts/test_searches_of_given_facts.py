@@ -6,12 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cli_fixture import invoke
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
-from search_fixture import SILENT, rows, scripted, searched, sentences
+from search_fixture import SILENT, scripted, searched, sentences
 
 import hapax
 
@@ -129,43 +128,6 @@ def test_what_a_beam_cuts_is_said_where_people_read_it(tmp_path: Path) -> None:
     assert "900 head and 900 long-tail statements" in whole.output
 
 
-def test_a_cut_has_its_numbers_in_the_account_and_in_why_not() -> None:
-    """A step of 900 values keeps 200 at each end; why-not says of a value between them which step cut it."""
-    rules = hapax.parse_rules(THIN_AIR)
-    likelihoods = {f"Airport {n} is an airport.": -float(n) for n in range(900)}
-    models, kb = scripted({**SILENT, "likelihood": likelihoods}), base(rules, lies_at=CROWDED)
-    result = searched(rules, models, kb, beam=200)
-    story = str(hapax.why_not('may_feel_dizzy_at("PersonX", "Airport 450")', rules, kb))
-    last = rows(result.account)[-1]
-
-    assert (last["cut"], last["kept"]) == (500, 400)
-    assert {end: cut.kept for end, cut in result.account[-1].cuts.items()} == {"head": 200, "long_tail": 200}
-    assert "A = Airport 450, E = 9000: step 2 cut it" in story
-    assert "the 200 likeliest of 900 were kept" in story
-
-
-def test_rejected_beams_cost_no_rows(tmp_path: Path) -> None:
-    """A knowledge base grows by at most 3 kB a statement and 100 bytes a ranked value."""
-    rules = hapax.parse_rules("""
-given lies_at(Airport, Elevation).
-given watches(Person, Airport): "[1] watches [2]" / "[1] does not watch [2]" / "does [1] watch [2]?"
-given looks_down_on(Person, Airport): "[1] looks down on [2]" / "[1] does not look down on [2]" / "does [1]?"
-type Elevation < Number
-@name pairs
-watches(Person X, Airport A) & lies_at(Airport A, Elevation E) & lies_at(Airport B, Elevation F) & E > F
-  -> looks_down_on(Person X, Airport B)
-""")
-    path = tmp_path / "pairs.db"
-    base(rules, path, lies_at=[(f"Airport {number}", number) for number in range(150)]).close()
-    before = path.stat().st_size
-    with hapax.KnowledgeBase(path) as kb:
-        result = searched(rules, scripted(SILENT), kb, beam=200)
-    ranked = sum(row["cut"] + row["kept"] for row in rows(result.account))
-
-    assert ranked > 10_000
-    assert path.stat().st_size - before <= 3_000 * len(result.statements) + 100 * ranked
-
-
 THIRDS = """
 given size(Thing, Number).
 oracle seen(Thing, Number): "[1] is seen at [2]" / "[1] is not seen at [2]" / "is [1] seen at [2]?".
@@ -200,30 +162,3 @@ def test_thirds_are_exact_in_search_derive_and_query() -> None:
     assert sorted(rule for rule, _ in derived) == ["again"] * 4 + ["pairs"] * 2
     assert {row["Y"] for row in answers} == {1, 2, 3, Decimal("0.4")}
     assert not any("seen at" in prompt for prompt in models.knowledge.prompts)
-
-
-def test_an_equation_without_a_value_drops_its_substitution() -> None:
-    """A number divided by zero has no value, so that nothing goes on from it; the others go on."""
-    rules = hapax.parse_rules(
-        "given weighs(Thing, Number)\ngiven holds(Thing, Number)\n@name shares\n@generic none\n"
-        "weighs(Thing A, Number N) & holds(Thing A, Number M) & Number K = N / M -> has_share(Thing A, Number K)"
-    )
-    kb = base(rules, weighs=[("cake", 6), ("crumb", 6), ("loaf", 9)], holds=[("cake", 2), ("crumb", 0), ("loaf", 3)])
-    found = searched(rules, scripted(SILENT), kb, beam=None).statements
-
-    assert {(item.values["A"], item.values["K"]) for item in found} == {("cake", 3), ("loaf", 3)}
-
-
-@pytest.mark.parametrize("length", [5, 60])
-def test_a_search_follows_long_chains_of_a_derived_predicate(length: int) -> None:
-    """Reachability along given roads gives each thing that lies ahead of a place."""
-    rules = hapax.parse_rules(
-        "given road(Place, Place)\ngiven has(Place, Thing)\n@name direct\n@generic none\n"
-        "road(Place A, Place B) -> reaches(Place A, Place B)\n@name onward\n@generic none\n"
-        "road(Place A, Place B) & reaches(Place B, Place C) -> reaches(Place A, Place C)\n@name sees\n"
-        "visits(Person X, Place A) & reaches(Place A, Place B) & has(Place B, Thing T) -> may_see(Person X, Thing T)\n"
-    )
-    kb = base(rules, road=[(f"p{k}", f"p{k + 1}") for k in range(length)], has=[(f"p{length}", "sea"), ("p0", "hut")])
-    found = searched(rules, scripted(SILENT), kb, only="sees", beam=None).statements
-
-    assert {(item.values["A"], item.values["T"]) for item in found} == {(f"p{k}", "sea") for k in range(length)}

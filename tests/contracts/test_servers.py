@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,21 +12,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from cli_fixture import invoke
 from money_fixture import WORLD
 from openai_fake import FAULTS, FRAME, Asked, FakeServer, Faulty, Reply
-from served import CLAIMS, flat, found, is_judging, is_listing, opened, probabilities, prompt_of, search, values
+from served import (
+    CLAIMS,
+    flat,
+    found,
+    is_listing,
+    models_file,
+    opened,
+    probabilities,
+    prompt_of,
+    search,
+    values,
+)
 
 import hapax
 
 KEY = "sk-planted-0123456789abcdef"
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another machine's key and server are none of the tests'."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HAPAX_ALIASES"):
-        monkeypatch.delenv(name, raising=False)
 
 
 # What is asked and read
@@ -55,29 +55,6 @@ def test_a_list_is_asked_with_sampling_options_and_a_seed_of_its_own() -> None:
     assert first["max_tokens"] > 100
     assert again[:2] == [first["seed"], second["seed"]]
     assert first["seed"] != second["seed"]
-
-
-@pytest.mark.parametrize("lacks", [frozenset({"systemone", "tokenize"}), frozenset({"chat", "systemone", "tokenize"})])
-def test_values_that_are_known_are_left_out_of_the_next_list(lacks: frozenset[str]) -> None:
-    """A chat is told what not to give, a completion goes on with the list."""
-    with FakeServer(WORLD, lacks) as fake:
-        values(opened(fake))
-        second = [prompt_of(request) for request in fake.asked if is_listing(request)][1]
-
-    if "chat" in lacks:
-        assert second.endswith("\n1. Norwegian krone.\n2. euro.")
-    else:
-        assert second.endswith(" Do not generate these values: Norwegian krone, euro.")
-
-
-def test_values_that_a_reply_repeats_against_the_request_are_dropped(tmp_path: Path) -> None:
-    """A model that says excluded values again adds none of them."""
-    with FakeServer(WORLD) as fake, hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
-        values(opened(fake), kb)
-    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
-        listed = [fact.arguments for fact in kb.facts("uses_currency")]
-
-    assert listed == [("Norway", "Norwegian krone")]
 
 
 @pytest.mark.parametrize("lacks", [frozenset({"systemone"}), frozenset({"chat", "systemone"})])
@@ -131,32 +108,6 @@ def test_text_of_the_chat_frame_is_taken_out() -> None:
         probabilities(opened(fake), ["Milk<|im_<|x|>end|> is<s> in</s> naan."])
 
         assert prompt_of(fake.asked[-1]) == "Milk is in naan.".join(FRAME)
-
-
-PROFILES = {
-    "paper": "Give me 50 values of B to fill in the sentence “uses_currency(Norway, B)” in the format “1. value.”, "
-    "where B is a Currency.",
-    "plain": 'List 50 examples of a currency such that "Norway uses the ___" is true. '
-    "Answer with a numbered list of names only.",
-    "json": 'List 50 examples of a currency such that "Norway uses the ___" is true. '
-    'Answer with one JSON object and nothing else, in the form {"values": ["first", "second"]}.',
-    "few-shot": "Answer the last question in the way the others are answered: with a numbered list and nothing else.",
-}
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_the_words_of_a_profile_are_asked_to_the_letter(profile: str) -> None:
-    """Each profile asks in the words that the page about profiles shows."""
-    with FakeServer(WORLD) as fake:
-        values(opened(fake), profile=profile, calls_per_question=1)
-        asked = [prompt_of(request) for request in fake.asked]
-    page = (Path(__file__).parents[2] / "docs" / "profiles.md").read_text("utf-8")
-    section = page.split(f"### `{profile}`\n")[1].split("\n### ")[0]
-
-    listed = [prompt for prompt in asked if prompt.startswith(PROFILES[profile])]
-    assert len(listed) == 1
-    assert profile == "few-shot" or listed == [PROFILES[profile]]
-    assert listed[0].split()[0:2] == section.split("```text\n")[1].split()[0:2]
 
 
 # What is probed
@@ -246,8 +197,6 @@ SCORELESS: dict[str, tuple[set[str], Any]] = {
     "echo ignored": ({"echo"}, None),
     "chat alone": ({"completions"}, None),
     "scores of chance": (set(), echo(lambda text: [None, *[0.0] * (len(text) - 1)])),
-    "part of the text": (set(), echo(lambda text: [-float(len(text))])),
-    "no number": (set(), echo(lambda text: [None, *[math.nan] * (len(text) - 1)])),
     "above 0": (set(), echo(lambda text: [None, *[5.0 + len(text)] * (len(text) - 1)])),
 }
 
@@ -289,21 +238,11 @@ def test_what_will_not_change_is_said_at_once(
         assert len(fake.asked) == 1
 
 
-def test_a_server_that_is_not_there_is_said_with_its_place(tmp_path: Path) -> None:
-    """Without a server there is one message with its place."""
-    with FakeServer() as fake:
-        place = fake.place
-
-    result = search(tmp_path, f"openai:tiny@http://{place}/v1")
-
-    assert (result.exit_code, place in flat(result)) == (1, True)
-
-
 # Faults
 
 
-def test_a_faulty_reply_is_asked_again() -> None:
-    """Whatever is wrong with the first reply to a claim, the second one counts, and no claim is asked thrice."""
+def test_a_faulty_reply_is_asked_again(tmp_path: Path) -> None:
+    """Whatever is wrong with the first reply to a claim, the second one counts; 429s are waited out and no attempts."""
     kinds = list(FAULTS.values())
     claims = [f"Milk is in naan {number}." for number in range(len(kinds))]
     seen: Counter[str] = Counter()
@@ -317,19 +256,12 @@ def test_a_faulty_reply_is_asked_again() -> None:
 
     with FakeServer(misbehave=first_time) as fake:
         assert probabilities(opened(fake), claims) == [pytest.approx(0.9)] * len(kinds)
+        patient = opened(fake, tmp_path, attempts=2)
+        last = len(fake.asked) + 4
+        fake.misbehave = lambda number, asked: FAULTS["429"] if number <= last else None
+        assert probabilities(patient, CLAIMS[:1]) == [pytest.approx(0.9)]
 
     assert set(seen.values()) == {2}
-
-
-def test_a_reply_that_never_comes_is_asked_again(tmp_path: Path) -> None:
-    """An attempt ends at the time-out of the alias."""
-    with FakeServer() as fake:
-        models = opened(fake, tmp_path, timeout=0.3)
-        first = len(fake.asked) + 1
-        fake.misbehave = lambda number, asked: "hang" if number == first else None
-
-        assert probabilities(models, CLAIMS[:1]) == [pytest.approx(0.9)]
-        assert len(fake.asked) == first + 1
 
 
 @pytest.mark.parametrize(("fault", "keys"), [("drop", 1), (FAULTS["500"], 1), (FAULTS["no JSON"], 2)])
@@ -347,64 +279,6 @@ def test_attempts_of_a_request_have_one_idempotency_key(fault: Reply | str, keys
     assert len(asked) == 3
     assert len(set(asked[:2])) == keys
     assert asked[2] not in asked[:2]
-
-
-def test_a_busy_server_is_waited_for_oftener_than_attempts_are_allowed(tmp_path: Path) -> None:
-    """429s are no attempts: each is waited out by its Retry-After."""
-    with FakeServer() as fake:
-        models = opened(fake, tmp_path, attempts=2)
-        first = len(fake.asked) + 1
-        fake.misbehave = lambda number, asked: FAULTS["429"] if number < first + 4 else None
-
-        assert probabilities(models, CLAIMS[:1]) == [pytest.approx(0.9)]
-        assert len(fake.asked) == first + 4
-
-
-def test_attempts_are_bounded_and_what_came_is_kept(tmp_path: Path) -> None:
-    """A server that fails always is left with place, fact and remedy; the same command asks only for the rest."""
-    with FakeServer(WORLD) as fake:
-        model = f"openai:tiny@{fake.url}"
-        options = ("--likelihood", "frequency", "--profile", "hapax")
-        limits = ("--aliases", str(tmp_path / "models.yaml"))
-        (tmp_path / "models.yaml").write_text(
-            json.dumps([{"model_id": "small", "model_name": "tiny", "api_base": fake.url, "attempts": 1}]), "utf-8"
-        )
-        fake.misbehave = lambda number, asked: (500, b"", {}) if number > 12 else None
-        ended = search(tmp_path, "openai:small", *options, *limits)
-        answered = {json.dumps(request.body) for request in fake.asked[:12]}
-        fake.misbehave = lambda number, asked: None
-        before = len(fake.asked)
-        done = search(tmp_path, "openai:small", *options, *limits, "--retry-unusable")
-        rest = {json.dumps(request.body) for request in fake.asked[before:]}
-        whole = search(tmp_path, model, *options, database="whole.db")
-
-    assert (ended.exit_code, done.exit_code, whole.exit_code) == (1, 0, 0), done.output
-    assert fake.place in flat(ended)
-    assert "500" in flat(ended)
-    assert "same command" in flat(ended)
-    assert rest
-    assert not rest & answered
-    assert found(tmp_path) == found(tmp_path, "whole.db")
-
-
-@pytest.mark.parametrize("score", ["NaN", "Infinity", "-Infinity", "5", '"0"', "null", "true"])
-def test_scores_that_are_none_are_never_believed(score: str) -> None:
-    """A critic whose log-probabilities are no numbers up to 0 is no critic by log-probabilities."""
-    bad = json.loads(score)
-
-    def lies(number: int, asked: Asked) -> Any:
-        def change(body: Any) -> Any:
-            if is_judging(asked) and asked.body.get("logprobs"):
-                entries = [{"token": " yes", "logprob": bad}, {"token": " no", "logprob": bad}]
-                body["choices"][0]["logprobs"] = {"content": [{"top_logprobs": entries}]}
-            return body
-
-        return change
-
-    with FakeServer({"critic": {"Sure.": 1.0}}, misbehave=lies) as fake:
-        models = opened(fake)
-
-    assert "vote" in models.critic.identity.revision
 
 
 def test_an_endless_reply_is_left(tmp_path: Path) -> None:
@@ -428,23 +302,6 @@ def test_no_more_requests_at_a_time_than_allowed(tmp_path: Path) -> None:
         assert fake.most_at_once <= 2
 
 
-def test_a_slow_answer_holds_up_no_other(tmp_path: Path) -> None:
-    """A server that takes its time over one claim is asked all the others meanwhile."""
-    asked: list[str] = []
-
-    def slow(number: int, request: Asked) -> str | None:
-        asked.append(prompt_of(request))
-        return (
-            "hang" if "naan 0." in asked[-1] and len([prompt for prompt in asked if "naan 0." in prompt]) == 1 else None
-        )
-
-    with FakeServer(misbehave=slow) as fake:
-        probabilities(opened(fake, tmp_path, timeout=1), CLAIMS)
-
-    again = [place for place, prompt in enumerate(asked) if "naan 0." in prompt][1]
-    assert all(any(claim in prompt for prompt in asked[:again]) for claim in CLAIMS)
-
-
 # Names, the key, and proxies
 
 
@@ -453,11 +310,8 @@ def test_the_environment_names_server_key_and_aliases(tmp_path: Path, monkeypatc
     with FakeServer() as own, FakeServer() as named:
         monkeypatch.setenv("OPENAI_BASE_URL", own.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        (tmp_path / "models.yaml").write_text(
-            json.dumps([{"model_id": "small", "model_name": "tiny", "api_base": named.url}]), "utf-8"
-        )
         hapax.open_models("openai:m", likelihood="frequency")
-        monkeypatch.setenv("HAPAX_ALIASES", str(tmp_path / "models.yaml"))
+        monkeypatch.setenv("HAPAX_ALIASES", models_file(tmp_path, named))
         hapax.open_models("openai:small", likelihood="frequency")
 
     assert {request.key for request in own.asked} == {f"Bearer {KEY}"}
@@ -530,9 +384,8 @@ def test_a_search_over_http_finds_what_the_script_finds(tmp_path: Path) -> None:
     script.write_text(json.dumps(WORLD), encoding="utf-8")
     own = search(tmp_path, f"scripted:{script}", "--evaluator", f"scripted:{script}", database="own.db")
     with FakeServer(WORLD) as fake:
-        served = search(
-            tmp_path, f"openai:tiny@{fake.url}", "--evaluator", f"openai:tiny@{fake.url}", "--profile", "hapax"
-        )
+        model = f"openai:tiny@{fake.url}"
+        served = search(tmp_path, model, "--evaluator", model, "--profile", "hapax")
 
     assert (own.exit_code, served.exit_code) == (0, 0), served.output
     assert found(tmp_path) == found(tmp_path, "own.db")
@@ -543,9 +396,8 @@ def test_faults_change_nothing_that_a_search_finds(tmp_path: Path) -> None:
     """One reply in ten faulty, of all kinds: facts and statements are those of a run without, and nothing is paid twice."""
     faulty = Faulty(seed=5)
     with FakeServer(WORLD) as fake:
-        alias = {"model_id": "small", "model_name": "tiny", "api_base": fake.url, "timeout": 1, "attempts": 5}
-        (tmp_path / "models.yaml").write_text(json.dumps([alias]), "utf-8")
-        options = ("--aliases", str(tmp_path / "models.yaml"), "--evaluator", "openai:small", "--profile", "hapax")
+        aliases = models_file(tmp_path, fake, timeout=1, attempts=5)
+        options = ("--aliases", aliases, "--evaluator", "openai:small", "--profile", "hapax")
         good = search(tmp_path, "openai:small", *options, database="good.db")
         sent = len(fake.asked)
         fake.misbehave = faulty
@@ -556,9 +408,6 @@ def test_faults_change_nothing_that_a_search_finds(tmp_path: Path) -> None:
     assert sum(faulty.made.values()) > 3
     assert max(faulty.answered.values()) == 1  # what was answered is not asked again
     assert len(faulty.answered) == sent
-
-
-Manner = Callable[[Sequence[str]], str]
 
 
 def assistant(names: Sequence[str]) -> str:
@@ -573,19 +422,13 @@ def reasoner(names: Sequence[str]) -> str:
     return f"{thoughts}\n\n```json\n{json.dumps({'values': list(names)})}\n```"
 
 
-def sentences(names: Sequence[str]) -> str:
-    """A small model: a sentence instead of a list."""
-    if len(names) == 1:
-        return f"The correct answer is {names[0]}. I hope this helps!"
-    return f"Some examples include {', '.join(names[:-1])} and {names[-1]}."
-
-
-def refusing(_: Sequence[str]) -> str:
+def refuser(_: Sequence[str]) -> str:
     return "I'm sorry, but I can't help with that."
 
 
-def speaking(manner: Manner) -> FakeServer:
-    """A server that lists in this manner; its verdicts stay."""
+@pytest.mark.parametrize("manner", [assistant, reasoner, refuser])
+def test_a_search_reads_every_manner_alike(manner: Callable[[Sequence[str]], str], tmp_path: Path) -> None:
+    """The statements are those that a plain list gives; where every list is refused, the account quotes a refusal."""
 
     def worded(_: int, asked: Asked) -> Any:
         def change(body: Any) -> Any:
@@ -596,51 +439,15 @@ def speaking(manner: Manner) -> FakeServer:
 
         return change if is_listing(asked) and "messages" in asked.body else None
 
-    return FakeServer(WORLD, misbehave=worded)
-
-
-@pytest.mark.parametrize("manner", [assistant, reasoner, sentences])
-def test_a_search_reads_every_manner_alike(manner: Manner, tmp_path: Path) -> None:
-    """Whatever the manner of the chat model, the search derives the statements that a plain list gives."""
-    with FakeServer(WORLD) as plain, speaking(manner) as fake:
-        search(tmp_path, f"openai:tiny@{plain.url}", "--profile", "hapax", database="plain.db")
+    with FakeServer(WORLD) as fake:
+        search(tmp_path, f"openai:tiny@{fake.url}", "--profile", "hapax", database="plain.db")
+        fake.misbehave = worded
         result = search(tmp_path, f"openai:tiny@{fake.url}", "--profile", "hapax")
 
     assert result.exit_code == 0, result.output
-    assert found(tmp_path) == found(tmp_path, "plain.db")
-    assert found(tmp_path)[1]
-
-
-def test_a_search_of_a_refusing_model_says_why_it_is_empty(tmp_path: Path) -> None:
-    """A model that refuses every list gives no statement, and the account quotes one of the refusals."""
-    with speaking(refusing) as fake:
-        result = search(tmp_path, f"openai:tiny@{fake.url}", "--profile", "hapax")
-
-    assert result.exit_code == 0, result.output
-    assert not found(tmp_path)[1]
-    assert "currency has no statement" in flat(result)
-    assert "I'm sorry" in flat(result)
-
-
-def test_opening_a_served_model_imports_no_torch() -> None:
-    """A machine that only asks servers needs no torch."""
-    with FakeServer() as fake:
-        code = (
-            f"import sys, hapax; hapax.open_models('openai:tiny@{fake.url}', likelihood='frequency');"
-            "print([m for m in ('torch', 'transformers') if m in sys.modules])"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "[]"
-
-
-def test_listing_models_imports_nothing_heavy() -> None:
-    """`hapax models` loads neither torch nor transformers nor wordfreq nor an HTTP client."""
-    code = (
-        "import sys, hapax; hapax.list_models();"
-        "print([m for m in ('torch', 'transformers', 'wordfreq', 'httpx2') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "[]"
-    assert invoke("models", "--json").exit_code == 0
+    if manner is refuser:
+        assert not found(tmp_path)[1]
+        assert "I'm sorry" in flat(result)
+    else:
+        assert found(tmp_path) == found(tmp_path, "plain.db")
+        assert found(tmp_path)[1]

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_fixture import invoke, run
+from cli_fixture import run
 from votes_fixture import fill_csv
 
 RULES = """
@@ -43,7 +43,6 @@ PLAIN = ("pie", "-5", "2020", "Crème brûlée", "می\u200cخواهم", "a, b; 
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with facts about hostile names, and what a rule concludes from them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HAPAX_DB", raising=False)
     Path("kitchen.rules").write_text(RULES, "utf-8")
     facts = [{"predicate": "is_allergic_to", "arguments": ["=cmd|calc", "milk"]}]
     facts += [{"predicate": "is_made_from", "arguments": [dish, "milk"]} for dish in (*HOSTILE, *PLAIN)]
@@ -89,58 +88,3 @@ def test_voting_sheets_are_harmless_and_keep_their_checksums() -> None:
     assert dangerous(sheet.read_text("utf-8-sig")) == []
     assert "0 faulty rows" in imported.output
     assert "0 votes" not in imported.output
-
-
-def test_lint_of_a_dataset_is_harmless_and_comes_back() -> None:
-    """LINT's files have no dangerous cell, and the statements that are read from them have the same values."""
-    run("search", "kitchen.rules", "-m", "simulated", "--ends", "overlapping", "--measure", "paper")
-    run("dataset", "out", "--format", "lint")
-    files = sorted(Path("out/lint").glob("*.csv_*"))
-
-    assert files
-    assert [cell for path in files for cell in dangerous(path.read_text("utf-8"))] == []
-    written = {json.loads(cell) for path in files for cell in cells(path.read_text("utf-8")) if cell.startswith('"')}
-    assert written & set(HOSTILE)
-    run("evaluate", "lint", "out/lint", "--rules", "kitchen.rules", "--db", "read.db")
-    run("votes", "export", "statements", "--sample", "0", "--out", "read", "--db", "read.db", "--voter", "ann")
-    (sheet,) = Path("read").glob("*.csv")
-    shown = " ".join(cells(sheet.read_text("utf-8-sig")))
-    assert [value for value in written if value.isprintable() and value not in shown.replace("\\", "")] == []
-    assert "\\u" not in shown
-
-
-def test_the_sheet_of_proposed_rules_keeps_what_a_person_wrote() -> None:
-    """A remark that looks like a formula is written as harmless text, and means the same however often it is read."""
-    meta = """given is_of_age(Person, Age): "[1] is [2] years old" / "[1] is not [2] years old" / "is [1] [2] years old?"
-given needs_age(Object, Age): "[1] needs age [2]" / "[1] does not need age [2]" / "does [1] need age [2]?"
-given cannot_operate(Person, Object): "[1] cannot operate [2]" / "[1] can operate [2]" / "is [1] unable to operate [2]?"
-
-@name operating_age
-@domain temporal
-is_of_age(Person A, Age X) & needs_age(Object B, Age X) -> cannot_operate(Person A, Object B)
-"""
-    script = {
-        "generate": {"List 10 subcategories": "Vehicle", "[mask](Person A, Vehicle B)": "cannot_drive"},
-        "defaults": {"generate": ""},
-    }
-    Path("meta.rules").write_text(meta, "utf-8")
-    Path("script.json").write_text(json.dumps(script), "utf-8")
-    Path("library").mkdir()
-    expand = ("rules", "expand", "meta.rules", "--variable", "B", "-m", "scripted:script.json", "-o", "new.rules")
-    expand = (*expand, "--rules", "library", "--db", "x.db")
-    sheet = Path("new.decisions.csv")
-    invoke(*expand)
-    rows = list(csv.DictReader(sheet.read_text("utf-8").splitlines()))
-    with sheet.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows({**row, "remarks": "=1+1"} for row in rows)
-
-    texts = []
-    for _ in range(2):
-        invoke(*expand)
-        texts.append(sheet.read_text("utf-8"))
-
-    assert '"""=1+1"""' in texts[0]
-    assert texts[0] == texts[1]
-    assert dangerous(texts[1]) == []

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", default="1-200", help="a seed, or FIRST-LAST (default: %(default)s)")
     parser.add_argument("--scenario", help="only this one")
     parser.add_argument("--hash-seed", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--planted", help="plant this bug of tests/planted_bugs.py")
+    parser.add_argument("--planted", help="plant this bug of tests/unit/kb/planted_bugs.py")
     parser.add_argument("--trace", action="store_true", help="print each seed's time on the simulated clock and faults")
     parser.add_argument("--until-failure", action="store_true", help="stop at the first seed that fails")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.hash_seed is None:
         return _spread(options, seeds)
     if options.planted:
-        sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+        sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "unit" / "kb"))
         import_module("planted_bugs").PLANTED[options.planted]()
     totals = Totals()
     simulation = Simulation(options.scenario)

@@ -24,6 +24,10 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Value
 from hapax.kb.records import (
+    ASSESSMENTS,
+    PREDICATES,
+    RULES,
+    RUNS,
     Assessment,
     Distribution,
     PredicateRecord,
@@ -159,9 +163,9 @@ def instruct(instructed: Instructed, kb: KnowledgeBase, settings: InstructSettin
     The same call again replays the journal and sends nothing. If a budget is reached, answers so far are kept.
     """
     run = run_record(instructed, settings)
-    kb.start_run(run)
-    kb.add_predicates(PredicateRecord.of(signature) for signature in instructed.library.completed().signatures)
-    kb.add_rules(map(RuleRecord.of, instructed.rules))
+    kb.add(RUNS, [run])
+    kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in instructed.library.completed().signatures))
+    kb.add(RULES, map(RuleRecord.of, instructed.rules))
     try:
         report = _Instruction(instructed, kb, settings, journal, run.id).report()
     except BaseException as fault:  # Ctrl-C too: no run may stay unfinished in the knowledge base
@@ -316,8 +320,12 @@ class _Instruction:
             scores = reached.answers
         scored = {text: score for text, score in zip(texts, scores, strict=True) if score is not None}
         name = model_name(evaluator)
-        self._kb.add_assessments(
-            Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in scored.items()
+        self._kb.add(
+            ASSESSMENTS,
+            (
+                Assessment(text, "log_likelihood", name, score.total, score.token_count)
+                for text, score in scored.items()
+            ),
         )
         # A text without a token has no mean.
         means = {text: score.per_token for text, score in scored.items() if score.token_count}

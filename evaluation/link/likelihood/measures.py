@@ -37,7 +37,7 @@ from hapax.evaluation.shared.estimates import (
 )
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.kb.records import Distribution, RunRecord, StatementRecord
+from hapax.kb.records import RULES, Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import Journal
@@ -165,7 +165,7 @@ def measure(
     methods = method_names(runs)
     groups = _latest(runs, methods, statements)
     # In the order of the library; rules that it does not hold come last, by name.
-    order = {rule.name: place for place, rule in enumerate(kb.rules())}
+    order = {rule.name: place for place, rule in enumerate(kb.select(RULES))}
     rule_names = sorted({rule for _, rule, _ in groups}, key=lambda name: (order.get(name, len(order)), name))
     latest = list(chain.from_iterable(groups.values()))
     # Methods may share texts; each is scored once.

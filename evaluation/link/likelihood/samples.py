@@ -12,7 +12,7 @@ from hapax.engine.search.ranking import KEEP_SHARE, keep_count
 from hapax.engine.search.report import SearchReport
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.kb.records import Assessment, Distribution, RunRecord, StatementRecord
+from hapax.kb.records import ASSESSMENTS, Assessment, Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import DeferralCollector
 from hapax.llm_oracle.calls import JournaledLikelihood
@@ -156,7 +156,7 @@ def ask_scores(
         for text, answer in zip(missing, answers, strict=True):
             new.append(Assessment(text, _MEASURE, name, answer.total, answer.token_count))
         # Stored evaluator by evaluator: a budget that ends at the next one loses none of these.
-        kb.add_assessments(new)
+        kb.add(ASSESSMENTS, new)
         scores[name] = _scores_by_text([*stored.values(), *new])
     deferrals.raise_first()
     return scores

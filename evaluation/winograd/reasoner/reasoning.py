@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from hapax.engine.explain import derive_every_way
 from hapax.engine.inference.derive import RuleInstance
 from hapax.engine.inference.proof import proof_text
-from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.proofs import derive_every_way
 from hapax.evaluation.winograd.data import BLANK, STAND_IN, WinogradItem
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation, EventReader, ParsedEvent, is_pronoun
 from hapax.evaluation.winograd.reasoner.kinds import SUBJECT_PRONOUNS, Abstraction, EntityType
@@ -134,7 +133,6 @@ class Reasoner:
         self.least = self.weights.least if least is None else least
         self._agreement = AgreementCheck(self.parser, self.lexicon)
         self._kb = KnowledgeBase()
-        self._session = PrologSession()
         self._concepts = asked_concepts(self.library)
         # Sentences that differ in nothing that the theory knows have the same readings.
         self._read: dict[frozenset[Atom], SupportedReading] = {}
@@ -143,7 +141,6 @@ class Reasoner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._session.close()
         self._kb.close()
 
     def resolve(self, text: str, options: tuple[str, str], pronoun: str = "", start: int | None = None) -> Resolution:
@@ -256,7 +253,7 @@ class Reasoner:
         goals = [Atom(name, (Constant(_CANDIDATE),)) for name in READINGS if name in provable]
         if not goals:
             return SupportedReading()
-        derivation = derive_every_way(Theory(library, self._kb, atoms), goals, self._session)
+        derivation = derive_every_way(Theory(library, self._kb, atoms), goals)
         rules = evidence(derivation, goals)
         if not rules:
             return SupportedReading()

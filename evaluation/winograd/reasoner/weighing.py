@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from hapax.engine.explain import EveryDerivation
+from hapax.engine.logic.proofs import EveryDerivation
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom
 

@@ -13,10 +13,9 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-from hapax.engine.explain import prove
 from hapax.engine.inference.proof import proof_text
-from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.proofs import prove
 from hapax.evaluation.winograd.data import BLANK, STAND_IN
 from hapax.evaluation.winograd.theories.abstraction import abstracted
 from hapax.evaluation.winograd.theories.patterns import PRONOUN, Argument, PatternBook, StatedAtom, load_patterns
@@ -132,7 +131,6 @@ class Referee:
             raise HapaxError(f"No theory concludes {MEANT}(Object P). Add the rules that say when a role is meant.")
         # Theories use no stored facts, but every proof is over a knowledge base.
         self._kb = KnowledgeBase()
-        self._session = PrologSession()
         # Sentences that differ in their entities alone state equal atoms.
         self._judged: dict[tuple[StatedAtom, ...], PairJudgement] = {}
 
@@ -140,7 +138,6 @@ class Referee:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._session.close()
         self._kb.close()
 
     def resolve(self, text: str, options: tuple[str, str], pronoun: str = "") -> Resolution:
@@ -185,7 +182,7 @@ class Referee:
         assumed = tuple(_atom(atom, (*roles, candidate)) for atom in atoms)
         stated = [f"{atom.predicate}/{len(atom.arguments)}" for atom in atoms]
         theory = Theory(within_reach(self.library, stated), self._kb, assumed)
-        proof = prove(theory, Atom(MEANT, (Constant(candidate),)), self._session)
+        proof = prove(theory, Atom(MEANT, (Constant(candidate),)))
 
         def words(goal: BodyLiteral) -> str:
             return literal_text(goal, self.library) if isinstance(goal, Literal) else str(goal)

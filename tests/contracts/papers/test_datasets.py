@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from cli_fixture import invoke, run
-from papers_fixture import KITCHEN, bring, eats, fault, judge, lines, search, sent, statements, told
+from cli_fixture import run
+from other_programs import inspected, loaded, python
+from papers_fixture import KITCHEN, RULES, bring, eats, fault, judge, lines, script, search, statements, told
 from pyarrow import parquet
 
 import hapax
@@ -73,18 +71,16 @@ def dishes(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def metadata(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "metadata.json").read_text("utf-8"))
-    return found
+def metadata(folder: Path) -> Any:
+    return json.loads((folder / "metadata.json").read_text("utf-8"))
 
 
 def card(folder: Path) -> str:
     return (folder / "README.md").read_text("utf-8")
 
 
-def front_matter(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(card(folder).split("---\n", 2)[1])
-    return found
+def front_matter(folder: Path) -> Any:
+    return yaml.safe_load(card(folder).split("---\n", 2)[1])
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -97,55 +93,43 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_row_says_everything_of_its_statement(searched: Path) -> None:
     """Words, label, values, scores, P(yes) of each fact, proof, word frequency and who did it."""
     row = next(row for row in rows(made(searched)) if "dalasi" in row["conclusion"])
+    expected = {
+        "premise": "PersonX lives in Banjul",
+        "conclusion": "PersonX can pay with the dalasi",
+        "negation": "PersonX cannot pay with the dalasi",
+        "question": "can PersonX pay with the dalasi",
+        "rule": "currency",
+        "domain": "locational",
+        "polarity": "positive",
+        "label": "entailment",
+        "label_source": "rule",
+        "judgement": None,
+        "least_probability": 0.95,
+        "sources": ["assumption", "fact"],
+    }
 
-    assert (row["premise"], row["conclusion"]) == ("PersonX lives in Banjul", "PersonX can pay with the dalasi")
-    assert (row["negation"], row["question"]) == (
-        "PersonX cannot pay with the dalasi",
-        "can PersonX pay with the dalasi",
-    )
-    assert (row["rule"], row["domain"], row["polarity"]) == ("currency", "locational", "positive")
-    assert (row["label"], row["label_source"], row["judgement"]) == ("entailment", "rule", None)
+    assert expected.items() <= row.items()
     values = {value["variable"]: (value["data_type"], value["value"], value["kind"]) for value in row["substitution"]}
     assert values["B"] == ("Currency", "dalasi", "text")
-    assert {fact["fact"]: (fact["source"], fact["probability"]) for fact in row["facts"]} == {
-        "Banjul is a city in The Gambia": ("model", 0.95),
-        "The Gambia uses the dalasi": ("model", 0.95),
-    }
-    assert row["least_probability"] == 0.95
+    facts = ["Banjul is a city in The Gambia", "The Gambia uses the dalasi"]
+    assert [(fact["fact"], fact["source"], fact["probability"]) for fact in row["facts"]] == [
+        (fact, "model", 0.95) for fact in facts
+    ]
     assert "The Gambia uses the dalasi  [fact]" in row["proof_text"]
-    assert row["sources"] == ["assumption", "fact"]
-    assert {row[f"{role}_model"].partition("@")[0] for role in ("knowledge", "critic", "likelihood", "evaluator")} == {
-        "scripted/script.json"
-    }
+    roles = ("knowledge", "critic", "likelihood", "evaluator")
+    assert {row[f"{role}_model"].partition("@")[0] for role in roles} == {"scripted/script.json"}
     assert [score["role"] for score in row["log_likelihoods"]].count("evaluator") == 1
     assert row["rarest_word_zipf"] < 2
 
 
-def test_numbers_keep_their_kind_and_an_import_names_its_evaluator(whole: Path) -> None:
-    """A year is an integer and 2005.5 a decimal, told as texts; models that nobody asked are null."""
-    row = dishes(whole)["sushi burrito"]
-
-    assert [(value["value"], value["kind"]) for value in row["substitution"][1:]] == [
-        ("1876", "integer"),
-        ("sushi burrito", "text"),
-        ("2005.5", "decimal"),
-    ]
-    assert row["evaluator_model"].startswith("scripted/evaluator.json")
-    assert (row["critic_model"], row["facts"]) == (None, [])
-
-
 def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     """A denied entailment turns the label and its answers; wrong types and harm leave the statement out, counted."""
-    answers = {
-        ("guacamole", "entailment"): "no",
-        ("mashed potatoes", "data type B"): "no",
-        ("gianduja", "harmful"): "yes",
-    }
-    judge(kitchen, "AnnSmith", answers)
+    answers = {"entailment": "guacamole", "data type B": "mashed potatoes", "harmful": "gianduja"}
+    no = {(dish, question): "yes" if question == "harmful" else "no" for question, dish in answers.items()}
+    judge(kitchen, "AnnSmith", no)
     folder = made(kitchen, "--judged", "mark")
     labels = {dish: (row["label"], row["label_source"]) for dish, row in dishes(folder).items()}
     probes = {row["question"]: row["answers"][row["label"]] for row in lines(folder / "jsonl" / "probes-head.jsonl")}
-    votes = lines(folder / "jsonl" / "annotations.jsonl")
 
     assert labels.keys() == {"guacamole", "fondue", "marzipan", "sushi burrito"}
     assert labels["guacamole"] == ("contradiction", "votes")
@@ -153,34 +137,27 @@ def test_votes_turn_labels_and_leave_statements_out(kitchen: Path) -> None:
     asked = "Is it true that if PersonX is allergic to milk, PersonX is not able to eat {}."
     assert (probes[asked.format("guacamole")], probes[asked.format("fondue")]) == ("No", "Yes")
     assert {"wrong_type": 1, "harmful": 1}.items() <= metadata(folder)["left_out"].items()
-    assert {vote["annotator"] for vote in votes} == {1}
+    assert {vote["annotator"] for vote in lines(folder / "jsonl" / "annotations.jsonl")} == {1}
     assert b"AnnSmith" not in b"".join(files(folder).values())
-    assert "1 were marked as harmful by people" in card(folder)
-
-
-def test_texts_of_both_distributions_are_left_out_by_default(kitchen: Path, whole: Path) -> None:
-    """With `--in-both keep`, both rows say that they are in both."""
-    neither = made(kitchen, "--in-both", "leave-out")
-
-    assert {row["distribution"] for row in rows(whole) if row["in_both"]} == {"head", "long_tail"}
-    assert "fondue" not in dishes(neither)
-    assert metadata(neither)["left_out"]["shared"] == 2
-    assert metadata(whole)["in_both"] == 1
 
 
 def test_statements_with_one_text_are_one_row_with_all_proofs(tmp_path: Path) -> None:
-    """The row has the other proofs, a vote on any of the statements is one on the text, and questions are not doubled."""
-    values = {("before", "longtail"): [("1876", "sushi", year) for year in ("1990", "2000", "2005.5")]}
+    """The row has the other proofs, a vote on any of the statements is one on the text, and questions are not doubled.
+    A year is an integer and 2005.5 a decimal, told as texts; models that nobody asked are null."""
+    values = {("before", "longtail"): [("1876", "sushi", year) for year in ("2005.5", "1990", "2000")]}
     database = bring(tmp_path / "kb.db", values)
     judge(database, "ann", {("sushi", "entailment"): "no"})
     folder = made(database, "--judged", "mark")
     (row,) = rows(folder)
-    years = {row["substitution"][3]["value"], *(proof["substitution"][3]["value"] for proof in row["other_proofs"])}
+    years = [proof["substitution"][3] for proof in (row, *row["other_proofs"])]
 
-    assert years == {"1990", "2000", "2005.5"}
+    kinds = {"1990": "integer", "2000": "integer", "2005.5": "decimal"}
+    assert {year["value"]: year["kind"] for year in years} == kinds
     assert row["label"] == "contradiction"
     assert len(lines(folder / "jsonl" / "probes-long_tail.jsonl")) == 13
     assert metadata(folder)["repeats"] == 2
+    assert row["evaluator_model"].startswith("scripted/evaluator.json")
+    assert (row["critic_model"], row["facts"]) == (None, [])
 
 
 # Frozen
@@ -199,28 +176,26 @@ def test_a_dataset_is_loaded_with_its_checksum(kitchen: Path, whole: Path, kind:
     assert kind != "hf" or frozen.checksum in card(folder)
 
 
-@pytest.mark.parametrize("name", ["statements-head", "probes-long_tail"])
-def test_a_changed_dataset_is_refused(kitchen: Path, name: str) -> None:
-    """A word changed in a statement or a question no longer fits the checksum."""
-    path = made(kitchen, "--format", "jsonl") / "jsonl" / f"{name}.jsonl"
-    path.write_text(path.read_text("utf-8").replace("allergic", "averse", 1), "utf-8")
-
-    with pytest.raises(hapax.HapaxError, match="changed since"):
-        hapax.load_dataset(kitchen.parent / "out")
-
-
-def test_changed_metadata_and_older_datasets_are_refused(kitchen: Path) -> None:
-    """Rankers that were taken out are noticed, another layout of the file is not; an older version is named as such."""
+def test_a_changed_dataset_is_refused(kitchen: Path) -> None:
+    """A word changed in a statement or a question no longer fits the checksum; rankers that were taken out are noticed,
+    another layout of the metadata is not; an older version is named as such."""
     folder = made(kitchen, "--format", "jsonl")
     about, path = metadata(folder), folder / "metadata.json"
     path.write_text(json.dumps(about, sort_keys=True), "utf-8")
     hapax.load_dataset(folder)
-    path.write_text(json.dumps({**about, "rankers": [{"name": "me"}]}), "utf-8")
-    with pytest.raises(hapax.HapaxError, match="metadata have changed"):
-        hapax.load_dataset(folder)
-    path.write_text(json.dumps({key: about[key] for key in about if key not in ("layout", "checksum")}), "utf-8")
-    with pytest.raises(hapax.HapaxError, match="older version"):
-        hapax.load_dataset(folder)
+    older = {key: about[key] for key in about if key not in ("layout", "checksum")}
+    for changed, words in (({**about, "rankers": [{"name": "me"}]}, "metadata have changed"), (older, "older version")):
+        path.write_text(json.dumps(changed), "utf-8")
+        with pytest.raises(hapax.HapaxError, match=words):
+            hapax.load_dataset(folder)
+    path.write_text(json.dumps(about), "utf-8")
+    for name in ("statements-head", "probes-long_tail"):
+        table = folder / "jsonl" / f"{name}.jsonl"
+        text = table.read_text("utf-8")
+        table.write_text(text.replace("allergic", "averse", 1), "utf-8")
+        with pytest.raises(hapax.HapaxError, match="changed since"):
+            hapax.load_dataset(folder)
+        table.write_text(text, "utf-8")
 
 
 def test_a_dataset_carries_the_seal_of_its_knowledge_base(searched: Path, tmp_path: Path) -> None:
@@ -245,9 +220,8 @@ def test_a_fresh_dataset_shares_nothing_with_the_frozen(kitchen: Path) -> None:
     """It takes other texts of the frozen dataset's rules; without any, it is refused."""
     frozen = made(kitchen, "--rule", "allergy", folder="frozen")
     assert "already" in refused(kitchen, "--fresh-from", frozen, folder="fresh")
-    bring(
-        kitchen, {("allergy", "longtail"): [("nuts", "bakewell tart")], ("before", "head"): [("1900", "soup", "1950")]}
-    )
+    more = {("allergy", "longtail"): [("nuts", "bakewell tart")], ("before", "head"): [("1900", "soup", "1950")]}
+    bring(kitchen, more)
     fresh = made(kitchen, "--fresh-from", frozen, "--version", "2", folder="fresh")
 
     assert list(dishes(fresh)) == ["bakewell tart"]
@@ -257,25 +231,28 @@ def test_a_fresh_dataset_shares_nothing_with_the_frozen(kitchen: Path) -> None:
 # What is taken
 
 
-def test_a_larger_sample_holds_the_smaller(kitchen: Path, whole: Path) -> None:
-    """A sample depends on the seed alone, a split's first rows are the smaller sample, and 0 takes all."""
+def test_rules_runs_and_samples_are_chosen(kitchen: Path, whole: Path) -> None:
+    """A sample depends on the seed alone, and a split's first rows are the smaller sample; `--rule` and `--run` choose,
+    and what the knowledge base does not hold is an error. Texts of both distributions are left out unless they are
+    kept."""
     smaller, larger = (made(kitchen, "--sample", n, "--seed", 7, folder=f"sample{n}") for n in (1, 2))
     head = [lines(folder / "jsonl" / "statements-head.jsonl") for folder in (smaller, larger)]
+    before = made(kitchen, "--rule", "before", "--format", "jsonl")
+    neither = made(kitchen, "--in-both", "leave-out", folder="neither")
+    hapax.KnowledgeBase(kitchen.parent / "empty.db").close()
 
     assert head[1][:1] == head[0]
     assert len(rows(larger)) == 4
     assert metadata(larger)["left_out"]["not_in_the_sample"] == 3
     assert rows(made(kitchen, "--sample", 0, folder="all")) == rows(whole)
-
-
-def test_only_the_rules_and_runs_named_are_taken(kitchen: Path) -> None:
-    """`--rule` and `--run` choose; one that the knowledge base does not hold is an error."""
-    folder = made(kitchen, "--rule", "before", "--format", "jsonl")
-
-    assert set(dishes(folder)) == {"sushi burrito"}
-    assert not (folder / "jsonl" / "statements-head.jsonl").exists()
+    assert set(dishes(before)) == {"sushi burrito"}
+    assert not (before / "jsonl" / "statements-head.jsonl").exists()
     assert "nonesuch" in refused(kitchen, "--rule", "nonesuch", folder="x")
     assert "'x'" in refused(kitchen, "--run", "x", folder="x")
+    assert "no statement" in refused(kitchen.parent / "empty.db", folder="x")
+    assert {row["distribution"] for row in rows(whole) if row["in_both"]} == {"head", "long_tail"}
+    assert "fondue" not in dishes(neither)
+    assert (metadata(neither)["left_out"]["shared"], metadata(whole)["in_both"]) == (2, 1)
 
 
 def test_experiments_are_left_out_unless_named(searched: Path, tmp_path: Path) -> None:
@@ -320,44 +297,35 @@ def test_a_block_list_leaves_out_what_it_names(kitchen: Path, whole: Path, liste
     ("listed", "words"), [(b"fine\n/(/\n", "blocked.txt:2:"), (b"\xff\xfe\n", "UTF-8"), (b"/./\n", "7 statements")]
 )
 def test_faulty_block_lists_are_told_and_nothing_is_written(kitchen: Path, listed: bytes, words: str) -> None:
-    """Place and fact; a list that blocks everything is an error, too."""
+    """Place and fact; a list that blocks everything is an error, too. An older dataset stays whole."""
+    old = files(made(kitchen, "--format", "jsonl"))
     (kitchen.parent / "blocked.txt").write_bytes(listed)
 
-    assert words in refused(kitchen, "--blocked", kitchen.parent / "blocked.txt")
-    assert not (kitchen.parent / "out").exists()
-
-
-def test_without_statements_there_is_no_dataset(tmp_path: Path) -> None:
-    """An empty knowledge base, and one that is not there."""
-    hapax.KnowledgeBase(tmp_path / "empty.db").close()
-
-    assert "no statement" in refused(tmp_path / "empty.db")
-    assert "no such knowledge base" in refused(tmp_path / "absent.db")
+    assert words in refused(kitchen, "--blocked", kitchen.parent / "blocked.txt", folder="new")
+    assert words in refused(kitchen, "--force", "--blocked", kitchen.parent / "blocked.txt")
+    assert files(kitchen.parent / "out") == old
+    assert [path.name for path in kitchen.parent.iterdir() if path.is_dir()] == ["out"]
 
 
 # Tables and the card
 
 
-@pytest.mark.parametrize(
-    ("table", "splits"),
-    [
-        ("statements", ("head", "long_tail")),
-        ("probes", ("head", "long_tail")),
-        ("facts", ("train",)),
-        ("annotations", ("train",)),
-    ],
-)
-def test_parquet_and_jsonl_hold_the_same(searched: Path, tmp_path: Path, table: str, splits: tuple[str, ...]) -> None:
+def test_parquet_and_jsonl_hold_the_same(searched: Path, tmp_path: Path) -> None:
     """Row for row; only proofs, whose shape no column can have, are JSON text in Parquet."""
     database = Path(shutil.copy(searched, tmp_path / "kb.db"))
     judge(database, "ann", {})
     folder = made(database, "--format", "jsonl", "--format", "parquet")
-    for split in splits:
-        (path,) = (folder / ("data" if table == "statements" else table)).glob(f"{split}-*.parquet")
+    ends = ("head", "long_tail")
+    tables = {"facts": ["facts/train"], "annotations": ["annotations/train"]}
+    tables |= {f"statements-{end}": [f"data/{end}"] for end in ends} | {
+        f"probes-{end}": [f"probes/{end}"] for end in ends
+    }
+    for table, (place,) in tables.items():
+        (path,) = folder.glob(f"{place}-*.parquet")
         found = parquet.read_table(path).to_pylist()
         for row in found:
             row |= {name: json.loads(row[name]) for name in ("proof", "other_proofs") if name in row}
-        assert found == lines(folder / "jsonl" / f"{table if split == 'train' else f'{table}-{split}'}.jsonl") != []
+        assert found == lines(folder / "jsonl" / f"{table}.jsonl") != []
 
 
 def test_a_large_dataset_holds_every_statement_once(tmp_path: Path) -> None:
@@ -366,23 +334,24 @@ def test_a_large_dataset_holds_every_statement_once(tmp_path: Path) -> None:
     folder = made(database, "--format", "jsonl", "--format", "parquet")
     found = lines(folder / "jsonl" / "statements-head.jsonl")
 
-    assert {row["conclusion"].rpartition(" ")[2] for row in found} == {str(number) for number in range(1_050)}
-    assert len(found) == 1_050
+    assert len({row["conclusion"] for row in found}) == len(found) == 1_050
     assert [row["id"] for row in parquet.read_table(folder / "data").to_pylist()] == [row["id"] for row in found]
+
+
+def sizes(folder: Path) -> dict[tuple[str, str], int]:
+    """Rows of each split of each configuration, as the card's head tells them."""
+    return {
+        (config["config_name"], split["name"]): split["num_examples"]
+        for config in front_matter(folder)["dataset_info"]
+        for split in config["splits"]
+    }
 
 
 def test_the_card_names_every_file_and_counts_every_row(whole: Path) -> None:
     """Each configuration's files are there and hold as many rows as its head says."""
-    head = front_matter(whole)
-    counts = {
-        (config["config_name"], split["name"]): split["num_examples"]
-        for config in head["dataset_info"]
-        for split in config["splits"]
-    }
+    head, counts = front_matter(whole), sizes(whole)
     found = {
-        (config["config_name"], part["split"]): sum(
-            parquet.read_metadata(path).num_rows for path in whole.glob(part["path"])
-        )
+        (config["config_name"], part["split"]): sum(parquet.read_metadata(p).num_rows for p in whole.glob(part["path"]))
         for config in head["configs"]
         for part in config["data_files"]
     }
@@ -433,15 +402,13 @@ def test_rules_come_along_and_can_be_read(whole: Path) -> None:
 
 def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/dataset.md writes LINT and reads it back: values of any script, turned labels, rules that LINK's JSON lacks."""
-    compared = KITCHEN + (
-        "@name elsewhere\nwas_in(Person X, Year A) & was_in(Person X, Year B) & A \\= B -> is_not_able_to_eat(Person X, Year B).\n"
-    )
+    later = "was_in(Person X, Year A) & was_in(Person X, Year B) & A \\= B -> is_not_able_to_eat(Person X, Year B).\n"
     values = {
         ("allergy", "head"): [("milk", 'a ""b"", c'), ("лук", "خبز"), ("milk", "guacamole")],
         ("elsewhere", "head"): [("1900", "1901")],
     }
-    columns = {"allergy": "X,A,B", "elsewhere": "X,A,B"}
-    database = bring(tmp_path / "kb.db", values, rules=compared, columns=columns)
+    columns = dict.fromkeys(("allergy", "elsewhere"), "X,A,B")
+    database = bring(tmp_path / "kb.db", values, rules=f"{KITCHEN}@name elsewhere\n{later}", columns=columns)
     judge(database, "ann", {("guacamole", "entailment"): "no"})
     page = (ROOT / "docs" / "dataset.md").read_text("utf-8")
     commands = page.partition("## LINT's files")[2].split("```")[1].strip().splitlines()
@@ -455,26 +422,16 @@ def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: py
     assert len(commands) == 2
     assert statements(Path("again.db")) == statements(database)
     assert turned == statements(database)[eats("guacamole")]
-    assert "elsewhere" not in (tmp_path / "csv_lint" / "lint" / "rules.json").read_text("utf-8")
-    assert "P,A,B" not in (tmp_path / "csv_lint" / "lint" / "allergy_value_cache.csv_head").read_text("utf-8")
+    lint = tmp_path / "csv_lint" / "lint"
+    assert "elsewhere" not in (lint / "rules.json").read_text("utf-8")
+    assert "P,A,B" not in (lint / "allergy_value_cache.csv_head").read_text("utf-8")
 
 
 def test_a_rule_whose_name_is_no_file_is_left_out_of_lint(tmp_path: Path) -> None:
     """Nothing is written outside the folder, and the command says so."""
-    rules = KITCHEN.replace("@name allergy", '@name "../../escaped"')
-    (tmp_path / "kitchen.rules").write_text(rules, "utf-8")
-    (tmp_path / "facts.csv").write_text("is_made_from,naan,milk\n", "utf-8")
-    run("import", tmp_path / "facts.csv", "--rules", tmp_path / "kitchen.rules", "--db", tmp_path / "kb.db")
-    generate = {"'[B] is made from [A]'": ["milk"], "'[B] is made from milk'": ["naan"], "made from": ["milk", "naan"]}
-    (tmp_path / "s.json").write_text(
-        json.dumps({"generate": generate, "defaults": {"critic": 0.9, "likelihood": -1, "generate": []}})
-    )
-    model = f"scripted:{tmp_path / 's.json'}"
-    options = ("--rule", "../../escaped", "-m", model, "--evaluator", model, "--ends", "overlapping", "--no-progress")
-    run("search", tmp_path / "kitchen.rules", *options, "--db", tmp_path / "kb.db")
-    said = invoke("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--in-both", "keep", "--format", "lint")
+    search(tmp_path / "kb.db", rules=RULES.replace("@name currency", '@name "../../escaped"'))
+    said = run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--in-both", "keep", "--format", "lint")
 
-    assert said.exit_code == 0, said.output
     assert "../../escaped" in said.stderr
     assert not [path for path in tmp_path.rglob("*") if "escaped" in path.name]
 
@@ -489,16 +446,6 @@ class Tagged(yaml.SafeLoader):
 Tagged.add_constructor("!function", lambda loader, node: f"!{loader.construct_scalar(node)}")
 
 
-def utils(folder: Path) -> Any:
-    """The module of metrics that lies beside the harness's tasks."""
-    spec = importlib.util.spec_from_file_location("utils", folder / "utils.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_harness_tasks_name_files_and_functions_that_are_there(kitchen: Path) -> None:
     """Groups name their tasks, tasks the questions beside them, and every function is in utils.py."""
     folder = made(kitchen, "--format", "lm-eval", "--name", "kitchen") / "lm_eval"
@@ -507,38 +454,31 @@ def test_harness_tasks_name_files_and_functions_that_are_there(kitchen: Path) ->
         for path in folder.iterdir()
         if "yaml" in path.name
     }
-    base = trees["_base_yaml"]
-    named = [
-        base["custom_dataset"],
-        base["process_results"],
-        *(metric["aggregation"] for metric in base["metric_list"]),
-    ]
+    base, utils = trees["_base_yaml"], loaded(folder / "utils.py")
+    metrics = [metric["aggregation"] for metric in base["metric_list"]]
+    tasks = [task for group in ("kitchen", "kitchen_critic") for task in trees[f"{group}.yaml"]["task"]]
 
-    assert trees["kitchen.yaml"]["task"] == ["kitchen_head", "kitchen_long_tail"]
-    assert {f"{task}.yaml" for group in ("kitchen", "kitchen_critic") for task in trees[f"{group}.yaml"]["task"]} < set(
-        trees
-    )
+    assert tasks[:2] == ["kitchen_head", "kitchen_long_tail"]
+    assert {f"{task}.yaml" for task in tasks} < set(trees)
     assert (folder / trees["kitchen_head.yaml"]["dataset_kwargs"]["data_file"]).exists()
-    assert all(hasattr(utils(folder), name.removeprefix("!utils.")) for name in named if name.startswith("!"))
+    for name in (base["custom_dataset"], base["process_results"], *metrics):
+        assert not name.startswith("!") or hasattr(utils, name.removeprefix("!utils."))
     assert "'../x'" in refused(kitchen, "--name", "../x", folder="y")
 
 
 def test_harness_metrics_are_those_of_the_probing(whole: Path, brought: Path, tmp_path: Path) -> None:
     """All 13, positive, negative, accuracy and each template give what `evaluate probe` gives of the same answers."""
-    module, results, critic = utils(whole / "lm_eval"), [], {}
-    for number, document in enumerate(lines(whole / "lm_eval" / "head.jsonl")):
-        is_right = number % 5 > 0 or number < 13
-        scores = [(-1.0, True), (-2.0, False)]
-        results.append(
-            module.process_results(document, scores if is_right == (document["label"] == 0) else scores[::-1])
-        )
-    for number, row in enumerate(lines(whole / "jsonl" / "probes-head.jsonl")):
-        is_right = number % 5 > 0 or number < 13
+    module = loaded(whole / "lm_eval" / "utils.py")
+    documents, questions = lines(whole / "lm_eval" / "head.jsonl"), lines(whole / "jsonl" / "probes-head.jsonl")
+    results, critic = [], {}
+    for number, (document, row) in enumerate(zip(documents, questions, strict=True)):
+        is_right, scores = number % 5 > 0 or number < 13, [(-1.0, True), (-2.0, False)]
+        given = scores if is_right == (document["label"] == 0) else scores[::-1]
+        results.append(module.process_results(document, given))
         critic[row["question"]] = 0.9 if (row["label"] == 0) == is_right else 0.1
-    content = {"critic": critic, "defaults": {"critic": 0.1, "likelihood": -1, "generate": []}}
-    (tmp_path / "s.json").write_text(json.dumps(content), "utf-8")
     database = Path(shutil.copy(brought, tmp_path / "kb.db"))
-    probed = told("evaluate", "probe", "-m", f"scripted:{tmp_path / 's.json'}", "--sample", 0, "--db", database)
+    model = script(tmp_path / "s.json", yes=0.1, critic=critic)
+    probed = told("evaluate", "probe", "-m", model, "--sample", 0, "--db", database)
     ours = next(row for row in probed["table_4"] if (row["domain"], row["distribution"]) == ("total", "head"))
 
     def theirs(name: str) -> float:
@@ -569,59 +509,39 @@ def test_inspect_samples_have_its_fields(whole: Path) -> None:
 # The folder
 
 
-def test_the_same_knowledge_base_gives_the_same_bytes(kitchen: Path) -> None:
-    """All formats, byte for byte; the same command again, such as after a kill at the very end, is no fault."""
-    first, second = (files(made(kitchen, "--name", "same", folder=folder)) for folder in ("one", "two"))
-
-    assert first == second
-    assert files(made(kitchen, "--name", "same", folder="one")) == first
-
-
 def test_a_folder_with_something_in_it_is_left_alone(kitchen: Path) -> None:
-    """A file, a folder of other things, and another dataset without --force are refused; --force replaces a dataset whole."""
+    """A file, a folder of other things, and another dataset without --force are refused; --force replaces a dataset
+    whole. The same command again, such as after a kill at the very end, is no fault and writes the same bytes."""
     (kitchen.parent / "file").write_text("mine", "utf-8")
-    (kitchen.parent / "mine").mkdir()
+    for name in ("mine", "empty"):
+        (kitchen.parent / name).mkdir()
     (kitchen.parent / "mine" / "note").write_text("mine", "utf-8")
-    (kitchen.parent / "empty").mkdir()
 
     assert "file" in refused(kitchen, folder="file")
     assert "no dataset" in refused(kitchen, "--force", folder="mine")
     assert files(kitchen.parent / "mine") == {"note": b"mine"}
-    made(kitchen, folder="empty")
-    assert "another dataset" in refused(kitchen, "--rule", "before", folder="empty")
     assert "does not exist" in refused(kitchen, folder="a/b")
-    assert set(files(made(kitchen, "--force", "--format", "jsonl", "--rule", "before", folder="empty"))) == {
-        "metadata.json",
-        "rules.rules",
-        "jsonl/statements-long_tail.jsonl",
-        "jsonl/probes-long_tail.jsonl",
-    }
-
-
-def test_a_failure_leaves_everything_as_it_was(kitchen: Path) -> None:
-    """A replacement that fails keeps the older dataset whole, and no incomplete one appears."""
-    old = files(made(kitchen, "--format", "jsonl"))
-    (kitchen.parent / "blocked.txt").write_text("/./\n", "utf-8")
-    refused(kitchen, "--force", "--blocked", kitchen.parent / "blocked.txt")
-
-    assert files(kitchen.parent / "out") == old
-    assert [path.name for path in kitchen.parent.iterdir() if path.is_dir()] == ["out"]
+    first, second, again = (files(made(kitchen, "--name", "x", folder=name)) for name in ("one", "empty", "empty"))
+    assert first == second == again
+    assert "another dataset" in refused(kitchen, "--rule", "before", folder="empty")
+    replaced = files(made(kitchen, "--force", "--format", "jsonl", "--rule", "before", folder="empty"))
+    tables = {f"jsonl/{table}-long_tail.jsonl" for table in ("statements", "probes")}
+    assert set(replaced) == {"metadata.json", "rules.rules", *tables}
 
 
 def test_json_prints_the_metadata_and_python_writes_the_same(searched: Path, tmp_path: Path) -> None:
     """The command prints what the dataset's own file tells; `write_dataset` gives the same files."""
-    database = Path(shutil.copy(searched, tmp_path / "kb.db"))
-    said = told("dataset", tmp_path / "out", "--db", database, "--in-both", "keep", "--name", "mine")
-    with hapax.KnowledgeBase(database, read_only=True) as kb:
+    said = told("dataset", tmp_path / "out", "--db", searched, "--in-both", "keep", "--name", "mine")
+    with hapax.KnowledgeBase(searched, read_only=True) as kb:
         hapax.write_dataset(kb, hapax.Target(tmp_path / "python", name="mine"), hapax.SelectionOptions(shared=True))
 
     assert said == metadata(tmp_path / "out")
     assert said["runs"][0]["settings"]["models"]
     assert files(tmp_path / "python") == files(tmp_path / "out")
-    assert sent(database, "evaluator")
 
 
 # As others read it
+
 
 LOAD = """
 import sys, datasets
@@ -631,27 +551,6 @@ for name in datasets.get_dataset_config_names(sys.argv[1]):
         print("loaded", name, split, rows.num_rows)
 """
 
-ASK = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import task
-from inspect_ai import eval as run
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
-yes = ModelOutput.from_content("mockllm/model", "ANSWER: A")
-yes.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-(log,) = run(task.head(), model=get_model("mockllm/model", custom_outputs=[yes] * 100), log_dir=sys.argv[2], display="none")
-print(log.status, {name: one.value for score in log.results.scores for name, one in score.metrics.items()})
-"""
-
-
-def python(place: Path, *words: str | Path) -> str:
-    """The output of another Python process, without network and with its caches in the test's folder."""
-    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(place / "cache"), "OMP_NUM_THREADS": "1"}
-    command, environment = [sys.executable, *map(str, words)], {**os.environ, **offline}
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
 
 @pytest.mark.harness
 def test_datasets_loads_every_configuration(kitchen: Path) -> None:
@@ -659,14 +558,10 @@ def test_datasets_loads_every_configuration(kitchen: Path) -> None:
     judge(kitchen, "ann", {})
     folder = made(kitchen)
     printed = python(kitchen.parent, "-c", LOAD, folder)
-    sizes = {
-        f"loaded {config['config_name']} {split['name']} {split['num_examples']}"
-        for config in front_matter(folder)["dataset_info"]
-        for split in config["splits"]
-    }
+    found = {line for line in printed.splitlines() if line.startswith("loaded")}
 
     assert "Ignoring part of dataset_info" not in printed
-    assert {line for line in printed.splitlines() if line.startswith("loaded")} == sizes
+    assert found == {f"loaded {config} {split} {rows}" for (config, split), rows in sizes(folder).items()}
 
 
 @pytest.mark.harness
@@ -698,9 +593,8 @@ def test_the_harness_runs_the_tasks_and_agrees_with_the_probing(kitchen: Path) -
 @pytest.mark.harness
 def test_inspect_runs_its_tasks(kitchen: Path) -> None:
     """A model that always says the positive answer is right where it is, and right on no whole statement."""
-    printed = python(kitchen.parent, "-c", ASK, made(kitchen) / "inspect", "logs")
+    printed = inspected(made(kitchen) / "inspect", "head", "ANSWER: A")
 
     assert printed.startswith("success")
-    assert "'template 1': 1.0" in printed
-    assert "'template 8': 0.0" in printed
-    assert "'all_13': 0.0" in printed
+    for name, value in (("template 1", 1.0), ("template 8", 0.0), ("all_13", 0.0)):
+        assert f"/{name}': {value}" in printed

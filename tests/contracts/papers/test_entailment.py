@@ -6,7 +6,7 @@ import csv
 import json
 import random
 from collections.abc import Callable, Iterable, Sequence
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from cli_fixture import invoke, run
 from entailment_fixture import PEOPLE, PLACES, VERBS, Pair, checkpoint, couple, levy_holt, pair, score_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers_fixture import fault, script
 from random_cases import cases
 
 import hapax
@@ -23,7 +24,6 @@ DATA = Path(__file__).parents[4] / "shared" / "data"
 LEVY_HOLT = [DATA / "levyholt" / f"{name}.txt" for name in ("train", "dev")]
 SHERLIIC = DATA / "sherliic" / "dev.txt"
 needs_levy_holt = pytest.mark.skipif(not LEVY_HOLT[0].exists(), reason="needs LevyHolt's published train and dev files")
-needs_sherliic = pytest.mark.skipif(not SHERLIIC.exists(), reason="needs SherLIiC's published dev split")
 SHERLIIC_COLUMNS = (
     "sample_id,prem_type,prem_rel,hypo_type,hypo_rel,prem_argleft,prem_middle,prem_argright,prem_end,hypo_argleft,"
     "hypo_middle,hypo_argright,hypo_end,is_prem_reversed,is_hypo_reversed,examples_A,examples_B,gold_label,"
@@ -45,15 +45,6 @@ def pairs_of(*paths: str | Path) -> list[Any]:
 # Data and sub-groups
 
 
-def test_the_first_column_is_the_hypothesis(tmp_path: Path) -> None:
-    """A directional entailment reads as: who shopped there went there, and not the other way round."""
-    path = tmp_path / "dev.txt"
-    path.write_text("Person,went to,Location\tPerson,shopped in,Location\tTrue\tEN\n", "utf-8")
-    (only,) = pairs_of(path)
-
-    assert (only.premise.predicate, only.hypothesis.predicate, only.entailed) == ("shopped in", "went to", True)
-
-
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     """LevyHolt's files split again, and the folder with everything that is written of them."""
@@ -63,95 +54,69 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 
 @needs_levy_holt
-def test_counts_of_the_paper(published: tuple[Any, Path]) -> None:
+def test_counts_and_direction_of_the_paper(published: tuple[Any, Path]) -> None:
     """Train and dev hold 868 + 3520 and 217 + 881 pairs; their sub-groups have together what the paper prints, which
-    stands in a table of its own."""
+    stands in a table of its own. Who exported tons of something exports it, and not the reverse."""
     found = published[0].to_json()
     paper = {"train": (251, 251, 615, 3255), "dev": (64, 64, 155, 831)}
     labels = [path.read_text("utf-8").count("\tTrue") for path in LEVY_HOLT]
     (table,) = [table for table in published[0].tables if "paper" in table.title]
+    pairs = pairs_of(*(published[1] / "DirTrue-DirFalse" / f"{name}.txt" for name in ("train", "dev")))
+    directional = {(row.premise.predicate, row.hypothesis.predicate) for row in pairs if row.entailed}
 
     assert (labels, [split["pairs"] for split in found["given"].values()]) == ([868, 217], [868 + 3520, 217 + 881])
-    assert found["together"] == {
-        group: paper["train"][place] + paper["dev"][place] for place, group in enumerate(GROUPS)
-    }
+    assert list(found["together"].items()) == list(
+        zip(GROUPS, map(sum, zip(*paper.values(), strict=True)), strict=True)
+    )
     assert [(row[0], tuple(map(int, row[3:]))) for row in table.texts] == list(paper.items())
+    assert ("exported tons of", "exports") in directional
+    assert ("exports", "exported tons of") not in directional
 
 
 @needs_levy_holt
 def test_no_converse_crosses_the_new_splits(published: tuple[Any, Path], tmp_path: Path) -> None:
-    """The files as published leak; split again they do not, and the seed decides how."""
-    again = [published[1] / "full" / f"{name}.txt" for name in ("train", "dev")]
-    other = hapax.split_entailments(*LEVY_HOLT, seed=2)
-    unrelated = [split["Unrelated"] for split in published[0].to_json()["splits"].values()]
-
-    assert published[0].to_json()["leaks"] == 397
-    assert hapax.split_entailments(*again).to_json()["leaks"] == 0
-    assert published[0].value.splits != other.value.splits
-    assert unrelated == [3255, 831]
-
-
-@needs_levy_holt
-def test_pairings_and_their_sizes(published: tuple[Any, Path], tmp_path: Path) -> None:
-    """Six pairings of sub-groups, each with as many lines as its groups, and the release's two, as its files have them."""
-    sizes = published[0].to_json()["together"]
-
-    def lines(name: str) -> list[str]:
-        return [line for path in (published[1] / name).glob("*.txt") for line in path.read_text("utf-8").splitlines()]
-
-    names = {path.name for path in published[1].iterdir() if not path.name.endswith("hypothesis-only")}
+    """The files as published leak; split again they do not, and the seed decides how. Six pairings of sub-groups have
+    as many lines as their groups, and the release's two as many as its files."""
+    (found, folder), other = published, hapax.split_entailments(*LEVY_HOLT, seed=2)
+    again = [folder / "full" / f"{name}.txt" for name in ("train", "dev")]
+    unrelated = [split["Unrelated"] for split in found.to_json()["splits"].values()]
+    sizes = found.to_json()["together"]
+    names = {path.name for path in folder.iterdir() if not path.name.endswith("hypothesis-only")}
     pairings = sorted(name for name in names if "-" in name)
-    assert len(pairings) == 6
-    for name in pairings:
-        assert len(lines(name)) == sum(sizes[group] for group in name.split("-")), name
     # The release's rule looks at all pairs at once.
     together = tmp_path / "together.txt"
     together.write_text("".join(path.read_text("utf-8") for path in LEVY_HOLT), "utf-8")
     released = entailment("data", together)["released"]["together"]
+
+    assert found.to_json()["leaks"] == 397
+    assert hapax.split_entailments(*again).to_json()["leaks"] == 0
+    assert found.value.splits != other.value.splits
+    assert unrelated == [3255, 831]
+    assert len(pairings) == 6
+    for name in pairings:
+        lines = [line for path in (folder / name).glob("*.txt") for line in path.read_text("utf-8").splitlines()]
+        assert len(lines) == sum(sizes[group] for group in name.split("-")), name
     assert {name: sum(counts) for name, counts in released.items()} == {
         "symposi_dirposi": 815 + 203, "dirnegi_symnegi": 3520 + 881,
     }  # fmt: skip
 
 
-@needs_levy_holt
-def test_direction_of_the_published_data(published: tuple[Any, Path]) -> None:
-    """Who exported tons of something exports it; a reader with the columns swapped would say the reverse."""
-    found = pairs_of(*(published[1] / "DirTrue-DirFalse" / f"{name}.txt" for name in ("train", "dev")))
-    directional = {(row.premise.predicate, row.hypothesis.predicate) for row in found if row.entailed}
-
-    assert ("exported tons of", "exports") in directional
-    assert ("exports", "exported tons of") not in directional
-
-
-@needs_sherliic
-def test_sherliic_is_read_as_published() -> None:
-    """All 200 lines of the published file, 68 of them true."""
-    found = pairs_of(SHERLIIC)
-
-    assert (len(found), sum(row.entailed for row in found)) == (200, 68)
+SPLIT = st.tuples(st.sampled_from("pqr"), st.sampled_from("pqr"), st.booleans(), st.sampled_from(("train", "dev")))
 
 
 @settings(max_examples=cases(15), deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("pqr"), st.sampled_from("pqr"), st.booleans(), st.sampled_from(("train", "dev"))),
-        min_size=1,
-    )
-)
+@given(st.lists(SPLIT, min_size=1))
 def test_split_again_never_leaks(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, bool, str]]
 ) -> None:
     """Whatever the pairs, none is lost and no converse is in another split."""
-    folder = tmp_path_factory.mktemp("split")
-    paths = []
-    for name in dict.fromkeys(row[3] for row in rows):
-        paths.append(levy_holt(folder / f"{name}.txt", [pair(*row[:3]) for row in rows if row[3] == name]))
-    splits = hapax.split_entailments(*paths).value.splits
-    predicates = [
-        {frozenset((p.premise.predicate, p.hypothesis.predicate)) for p in split} for split in splits.values()
-    ]
+    folder, by_name = tmp_path_factory.mktemp("split"), dict.fromkeys(row[3] for row in rows)
+    given = {name: [pair(*row[:3]) for row in rows if row[3] == name] for name in by_name}
+    paths = [levy_holt(folder / f"{name}.txt", some) for name, some in given.items()]
+    splits = hapax.split_entailments(*paths).value.splits.values()
+    predicates = [{frozenset((p.premise.predicate, p.hypothesis.predicate)) for p in split} for split in splits]
 
-    assert sum(map(len, splits.values())) == len(rows)
+    assert sum(map(len, splits)) == len(rows)
     assert len(predicates) < 2 or not predicates[0] & predicates[1]
 
 
@@ -186,7 +151,8 @@ def test_the_releases_pairings_look_at_predicates_alone(tmp_path: Path) -> None:
 
 
 def test_sherliic_rows_are_read(tmp_path: Path) -> None:
-    """Example entities stand for the types, swapped where a relation is reversed; the file's end of a relation stays."""
+    """Example entities stand for the types, swapped where a relation is reversed; the file's end of a relation stays.
+    The published file has 200 lines, 68 of them true."""
     row = (
         "1,1,2,1,3,person[A],is granting to,organization[B],,organization[B],is given,person[A],"
         '"by x",False,True,"Ann / Bo",ACME / Foo,yes,1.0,0.5,0.2,0\n'
@@ -197,6 +163,9 @@ def test_sherliic_rows_are_read(tmp_path: Path) -> None:
 
     assert (first.premise.sentence, first.hypothesis.sentence) == ("Ann is granting to ACME", "ACME is given Ann by x")
     assert (first.entailed, second.entailed) == (True, False)
+    if SHERLIIC.exists():
+        labels = [row.entailed for row in pairs_of(SHERLIIC)]
+        assert (len(labels), sum(labels)) == (200, 68)
     for faulty in ("1,2\n", ",".join("x" * 22) + "\n", '"1'):
         path.write_text(SHERLIIC_COLUMNS + faulty, "utf-8")
         with pytest.raises(hapax.HapaxError, match=r"dev\.csv"):
@@ -234,55 +203,41 @@ ASKED = {
 
 def claims(folder: Path, lines: Iterable[str], *more: str) -> list[str]:
     """The sentences that a model is asked about for some lines."""
-    path, script = folder / "asked.txt", folder / "half.json"
+    path = folder / "asked.txt"
     path.write_text("".join(lines) + "x,y,z\tx,w,z\tFalse\tEN\nx,y,z\tx,v,z\tTrue\tEN\n", "utf-8")
-    script.write_text(json.dumps({"defaults": {"critic": 0.5}}), "utf-8")
-    database = folder / f"asked{len(list(folder.iterdir()))}.db"
-    run("evaluate", "entailment", "score", path, "-m", f"scripted:{script}", "--no-twin", "--db", database, *more)
-    with hapax.KnowledgeBase(database) as kb:
-        asked = [call.request["claim"] for call in kb.calls().values()]
+    asked = claimed(path, *more)
     return [claim for claim in asked if not {"x", "z"} & set(claim.replace(",", " ").replace(".", " ").split())]
+
+
+def claimed(path: Path, *more: str) -> list[str]:
+    """All sentences that a model is asked about for a file."""
+    model, database = script(path.parent / "half.json", yes=0.5), path.parent / f"{'-'.join(more)}.db"
+    run("evaluate", "entailment", "score", path, "-m", model, "--no-twin", "--db", database, *more)
+    with hapax.KnowledgeBase(database) as kb:
+        asked = [str(call.request["claim"]) for call in kb.calls().values()]
+    database.unlink()
+    return asked
 
 
 @pytest.mark.parametrize(("language", "first"), [("EN", 0), ("DE", 10), ("ZH", 20)])
 def test_prompts_are_sent_byte_for_byte(tmp_path: Path, language: str, first: int) -> None:
-    """Five patterns and five antipatterns a language, misspelling included; of the patterns three are directional."""
-    line = f"{ASKED[language][0]}\t{ASKED[language][1]}\tTrue\t{language}\n"
+    """Five patterns and five antipatterns a language, misspelling included; of the patterns three are directional.
+    Filled both ways, a pair and its converse read the same sentences."""
+    line, back = (f"{one}\t{other}\tTrue\t{language}\n" for one, other in permutations(ASKED[language]))
     expected = PROMPTS[first : first + 10]
+    symmetric = claims(tmp_path, [line], "--patterns", "symmetric")
 
     assert claims(tmp_path, [line], "--patterns", "original") == expected
     assert claims(tmp_path, [line]) == [*expected[:3], *expected[5:]]
-
-
-def test_symmetric_prompts_are_the_same_both_ways_round(tmp_path: Path) -> None:
-    """The directional patterns are filled both ways, so that a pair and its converse read the same sentences."""
-    there, back = (f"{first}\t{second}\tTrue\tEN\n" for first, second in permutations(ASKED["EN"]))
-    one, other = (claims(tmp_path, [line], "--patterns", "symmetric") for line in (there, back))
-
-    assert set(one) == set(other)
-    assert len(one) == 6 + 10
+    assert set(symmetric) == set(claims(tmp_path, [back], "--patterns", "symmetric"))
+    assert len(symmetric) == 6 + 10
 
 
 def test_original_prompts_negate_what_sherliic_needs(tmp_path: Path) -> None:
     """In two patterns premise and hypothesis are negated, in one antipattern the hypothesis, of SherLIiC's relations."""
     row = "1,1,2,1,3,p[A],is head of,o[B],,p[A],works for,o[B],,False,False,Ann,Acme,{},1.0,0.5,0.2,0\n"
-    path, script = tmp_path / "dev.csv", tmp_path / "half.json"
+    path = tmp_path / "dev.csv"
     path.write_text(SHERLIIC_COLUMNS + row.format("yes") + row.format("no").replace("works", "pays"), "utf-8")
-    script.write_text(json.dumps({"defaults": {"critic": 0.5}}), "utf-8")
-    words = (
-        "score",
-        path,
-        "-m",
-        f"scripted:{script}",
-        "--no-twin",
-        "--patterns",
-        "original",
-        "--db",
-        tmp_path / "x.db",
-    )
-    run("evaluate", "entailment", *words)
-    with hapax.KnowledgeBase(tmp_path / "x.db") as kb:
-        asked = {call.request["claim"] for call in kb.calls().values()}
 
     assert {
         "Ann is head of Acme, which means that Ann works for Acme.",
@@ -290,13 +245,12 @@ def test_original_prompts_negate_what_sherliic_needs(tmp_path: Path) -> None:
         "Ann does not work for Acme, which means that Ann is not head of Acme.",
         "Even if Ann is head of Acme, Ann maybe does not work for Acme.",
         "It is not sure that Ann works for Acme just because Ann is head of Acme.",
-    } <= asked
+    } <= set(claimed(path, "--patterns", "original"))
 
 
-def affirming(path: Path, texts: Iterable[str], denied: float = 0.1) -> str:
+def affirming(path: Path, texts: Iterable[str]) -> str:
     """A model that affirms these sentences and none besides."""
-    path.write_text(json.dumps({"critic": dict.fromkeys(texts, 0.9), "defaults": {"critic": denied}}), "utf-8")
-    return f"scripted:{path}"
+    return script(path, yes=0.1, critic=dict.fromkeys(texts, 0.9))
 
 
 def means(premise: str, hypothesis: str) -> str:
@@ -304,10 +258,12 @@ def means(premise: str, hypothesis: str) -> str:
     return f"{premise}, which means that {hypothesis}."
 
 
-def audited(path: Path, model: str, **options: Any) -> Any:
-    """The findings of `audit_consistency` about a model on a file."""
+def audited(folder: Path, rows: Iterable[Pair], affirmed: Iterable[str], **options: Any) -> Any:
+    """The findings of `audit_consistency` about a model that affirms some sentences, on some pairs and a false one."""
+    path = levy_holt(folder / "dev.txt", [*rows, pair("rained", "snowed", False, "it", "here")])
+    model = affirming(folder / f"{len(list(folder.iterdir()))}.json", affirmed)
     chosen = hapax.ConsistencyOptions(model=model, threshold=0.5, **options)
-    with hapax.KnowledgeBase(path.parent / "audit.db") as kb:
+    with hapax.KnowledgeBase() as kb:
         (found,) = hapax.audit_consistency(kb, [path], chosen).value
     return found
 
@@ -316,56 +272,46 @@ def test_the_score_is_the_best_pattern_less_the_best_antipattern(tmp_path: Path)
     """A pair whose best pattern is .9 and whose best antipattern is .3 has .6, so it is above a pair with .5."""
     path = levy_holt(tmp_path / "dev.txt", [pair("P", "q", True), pair("r", "s", False)])
     sure = {"a q b because a P b.": 0.9, "Even if a P b, a maybe q b.": 0.3, means("a r b", "a s b"): 0.7}
-    (tmp_path / "s.json").write_text(json.dumps({"critic": sure, "defaults": {"critic": 0.2}}), "utf-8")
-    found = entailment("score", path, "-m", f"scripted:{tmp_path / 's.json'}", "--no-twin", "--db", tmp_path / "x.db")
+    model = script(tmp_path / "s.json", yes=0.2, critic=sure)
+    found = entailment("score", path, "-m", model, "--no-twin", "--db", tmp_path / "x.db")
 
     assert found[0]["auc_norm"]["value"] == 1.0
     assert found[0]["f1"]["theta"] == pytest.approx(0.6)
 
 
 def test_baselines_count_training_pairs(tmp_path: Path) -> None:
-    """Frequency is 1 - 1/n of the hypothesis' predicate; the prior is the share of its true pairs, drawn to one half."""
+    """Frequency is 1 - 1/n of the hypothesis' predicate; the prior is the share of its true pairs, drawn to one half.
+    They see hypotheses alone: what they know is an artefact, and as who sees premises alone, they have no twin."""
     train = levy_holt(tmp_path / "train.txt", [pair("P", "q", True), pair("r", "Q", True), pair("q", "p", False)])
     # By either, q is above what is new; by frequency p, which was there once, is as new.
     asked = levy_holt(tmp_path / "dev.txt", [pair("x", "q", True), pair("x", "new", True), pair("x", "p", False)])
-    found = entailment(
-        *("score", asked, "--scorer", "frequency", "--scorer", "prior", "--train", train, "--db", tmp_path / "x.db")
-    )
-    order = {row["scorer"]: row["concordance"]["whole"]["value"] for row in found if row["subset"] == "full"}
-    threshold = {row["scorer"]: row["f1"]["theta"] for row in found if row["subset"] == "full"}
+    score = ("score", asked, "--train", train, "--db", tmp_path / "x.db", "--scorer")
+    both = entailment(*score, "frequency", "--scorer", "prior")
+    found = {row["scorer"]: row for row in both if row["subset"] == "full"}
 
-    assert order == {"frequency": 0.5, "prior": 1.0}
-    assert threshold["prior"] == pytest.approx(1 / 2)
+    assert {name: row["concordance"]["whole"]["value"] for name, row in found.items()} == {"frequency": 0.5, "prior": 1}
+    assert found["prior"]["f1"]["theta"] == pytest.approx(1 / 2)
+    assert {row["finding"] for row in entailment(*score, "random", "--shown", "premise")} == {""}
+    many = levy_holt(train, [row for number in range(30) for row in couple(f"special {number}", f"general {number}")])
+    known = entailment("score", many, "--train", many, "--scorer", "prior", "--db", tmp_path / "x.db")
+    assert {row["subset"]: row["finding"] for row in known}["full"] == "artefact"
 
 
 # What it says
 
 
-def planted() -> list[Pair]:
-    """Directional pairs, paraphrases and unrelated ones; `general` is what directional hypotheses are."""
-    rows = []
-    for number in range(30):
-        special, general, same, equal = (f"{word} {number}" for word in ("special", "general", "same", "equal"))
-        rows += [*couple(special, general), pair(same, equal, True), pair(equal, same, True)]
-        rows += [pair(special, same, False), pair(general, equal, False)]
-    random.Random(0).shuffle(rows)
-    return rows
-
-
 def finding(folder: Path, whole: Callable[[str, str], float], alone: Callable[[str], float] | None) -> Any:
     """The figures on directional pairs of a scorer that looks at predicates, and at the hypothesis alone."""
-    rows, draw = (
-        [row for number in range(30) for row in couple(f"special {number}", f"general {number}")],
-        random.Random(1),
-    )
-    path = levy_holt(folder / "dev.txt", rows)
+    rows = [row for number in range(30) for row in couple(f"special {number}", f"general {number}")]
+    draw = random.Random(1)
     words = [tuple(side.split(",")[1].split()[0] for side in row[:2]) for row in rows]
     name = f"scores:{score_file(folder / 'whole.txt', rows, [whole(*both) + draw.random() / 2 for both in words])}"
     if alone is not None:
         scores = [alone(both[1]) + draw.random() / 2 for both in words]
         name += f"+{score_file(folder / 'alone.txt', rows, scores)}"
+    options = hapax.EntailmentOptions(scorers=(name,))
     with hapax.KnowledgeBase() as kb:
-        found = hapax.score_entailments(kb, [path], hapax.EntailmentOptions(scorers=(name,))).value
+        found = hapax.score_entailments(kb, [levy_holt(folder / "dev.txt", rows)], options).value
     (result,) = [row for row in found if row.subset == "DirTrue-DirFalse"]
     return result
 
@@ -377,9 +323,7 @@ def directed(premise: str, hypothesis: str) -> float:
 def test_artefacts_are_told_from_entailment(tmp_path: Path) -> None:
     """Who reads the hypothesis alone has an artefact; who needs both sides has a gap above chance; reliably wrong is no
     chance; and without scores of hypotheses alone nothing is found."""
-    artefact = finding(
-        tmp_path, lambda _, hypothesis: hypothesis == "general", lambda hypothesis: hypothesis == "general"
-    )
+    artefact = finding(tmp_path, lambda _, said: said == "general", lambda said: said == "general")
 
     assert artefact.finding == "artefact"
     assert (artefact.norm.whole.value, artefact.norm.alone.value) == (pytest.approx(1.0), pytest.approx(1.0))
@@ -390,37 +334,22 @@ def test_artefacts_are_told_from_entailment(tmp_path: Path) -> None:
     assert finding(tmp_path, directed, None).finding == ""
 
 
-def test_one_side_alone_has_no_twin(tmp_path: Path) -> None:
-    """A scorer that sees hypotheses alone is not compared with itself, and what it knows is an artefact."""
-    path = levy_holt(tmp_path / "dev.txt", planted())
-    prior = entailment("score", path, "--scorer", "prior", "--train", path, "--db", tmp_path / "x.db")
-    premise = entailment("score", path, "--scorer", "random", "--shown", "premise", "--db", tmp_path / "x.db")
-
-    assert {row["subset"]: row["finding"] for row in prior}["full"] == "artefact"
-    assert {row["finding"] for row in premise} == {""}
-
-
 def test_published_answers_are_pairs_and_scores(tmp_path: Path) -> None:
     """A file of answers as McKenna et al. published them is measured alone: its labels, and the mean of its answers."""
-    path = tmp_path / "answers.json"
+    path, triples = tmp_path / "answers.json", {True: ("buy", "own"), False: ("own", "buy")}
     lines = [
-        {"premise": f"X,{premise},Y", "hypothesis": f"X,{hypothesis},Y", "preds": [1.0, float(gold)], "gold": gold}
-        for premise, hypothesis, gold in (("buy", "own", True), ("own", "buy", False))
+        {"premise": f"X,{one},Y", "hypothesis": f"X,{other},Y", "preds": [1.0, float(gold)], "gold": gold}
+        for gold, (one, other) in triples.items()
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    found = entailment("score", path, "--scorer", f"scores:{path}", "--db", tmp_path / "x.db")
-    (full,) = (figures for figures in found if figures["subset"] == "full")
+    words = ("score", path, "--scorer", f"scores:{path}", "--db", tmp_path / "x.db")
+    (full,) = (figures for figures in entailment(*words) if figures["subset"] == "full")
 
     assert (full["pairs"], full["auc_rel"], full["concordance"]["whole"]["value"]) == (2, 1.0, 1.0)
-    for faulty in (
-        '{"premise": "X,a,Y", "hypothesis": "X,b,Y", "gold": 1, "preds": []}',
-        f'{{"gold": true, "preds": [{10**400}]}}',
-    ):
+    unanswered = {**lines[0], "gold": 1, "preds": []}
+    for faulty in (json.dumps(unanswered), f'{{"gold": true, "preds": [{10**400}]}}'):
         path.write_text(faulty + "\n", "utf-8")
-        refused = invoke(
-            "evaluate", "entailment", "score", path, "--scorer", f"scores:{path}", "--db", tmp_path / "x.db"
-        )
-        assert (refused.exit_code, "answers.json:1" in refused.stderr) == (1, True)
+        assert "answers.json:1" in fault("evaluate", "entailment", *words)
 
 
 # Bias and consistency
@@ -433,42 +362,32 @@ def biases(folder: Path, affirmed: Iterable[str]) -> Any:
     """The audit of a model on twenty pairs of each couple of predicates, each about two people of its own."""
     rows = [pair(*both, both in ENTAILED, f"ann {number}", f"bob {number}") for number in range(20) for both in STATED]
     options = hapax.EntailmentOptions(model=affirming(folder / "bias.json", affirmed))
-    with hapax.KnowledgeBase(folder / "bias.db") as kb:
+    with hapax.KnowledgeBase() as kb:
         (found,) = hapax.audit_entailments(kb, [levy_holt(folder / "dev.txt", rows)], options).value
     return found
 
 
-def test_a_scorer_that_reads_the_premise_affirms_nothing_without_it(tmp_path: Path) -> None:
-    """It affirms the true pairs, none with a random premise, and none by the hypothesis alone."""
+def test_the_audit_tells_who_reads_premises(tmp_path: Path) -> None:
+    """Who reads the premise affirms the true pairs, none with a random premise, and none by the hypothesis alone; who
+    knows hypotheses by heart affirms as much with random premises, and affirms those that it affirms alone."""
     names = [(f"ann {number}", f"bob {number}") for number in range(20)]
     # Who are the same two in both sentences is of no matter to it.
     people = [*names, *permutations([name for both in names for name in both], 2)]
-    found = biases(
-        tmp_path,
-        (means(f"{who} {p} {whom}", f"{who} {h} {whom}") for (p, h), (who, whom) in product(ENTAILED, people)),
-    )
-
-    affirmed = {name: found.by_name[name].affirmed.value for name in ("as given", "random premise", "hypothesis alone")}
-    assert affirmed == {"as given": 0.5, "random premise": 0.0, "hypothesis alone": 0.0}
-    assert found.by_name["random premise"].against.value == -0.5
-
-
-def test_a_scorer_that_knows_hypotheses_by_heart_is_found_out(tmp_path: Path) -> None:
-    """With random premises it affirms as much as before, and it affirms the hypotheses that it affirms alone."""
+    true = [means(f"{who} {p} {whom}", f"{who} {h} {whom}") for (p, h), (who, whom) in product(ENTAILED, people)]
+    reader = biases(tmp_path, true)
     texts = []
-    for number, hypothesis in product(range(0, 20, 2), ("harmed", "owned")):
-        said = f"ann {number} {hypothesis} bob {number}"
+    for (who, whom), hypothesis in product(names[::2], ("harmed", "owned")):
+        said = f"{who} {hypothesis} {whom}"
         texts += [f"{said}.", said, means("true", said), means("true  ", said)]
-        texts += [means(f"ann {number} {word} bob {number}", said) for word in ("killed", "bought", "met", "saw")]
-    found = biases(tmp_path, texts)
+        texts += [means(f"{who} {word} {whom}", said) for word in ("killed", "bought", "met", "saw")]
+    knower = biases(tmp_path, texts)
 
-    assert found.by_name["as given"].affirmed.value == found.by_name["random premise"].affirmed.value == 0.5
-    assert found.by_name["hypothesis affirmed alone"].affirmed.value == 1.0
-    assert found.by_name["hypothesis not affirmed alone"].affirmed.value == 0.0
-
-
-NEITHER = pair("rained", "snowed", False, "it", "here")
-"""A false pair of other things: without one there is nothing to measure."""
+    affirmed = [reader.by_name[name].affirmed.value for name in ("as given", "random premise", "hypothesis alone")]
+    assert affirmed == [0.5, 0.0, 0.0]
+    assert reader.by_name["random premise"].against.value == -0.5
+    assert knower.by_name["as given"].affirmed.value == knower.by_name["random premise"].affirmed.value == 0.5
+    assert knower.by_name["hypothesis affirmed alone"].affirmed.value == 1.0
+    assert knower.by_name["hypothesis not affirmed alone"].affirmed.value == 0.0
 
 
 def chain(*steps: tuple[str, str], who: str = "a", whom: str = "b") -> list[str]:
@@ -477,34 +396,28 @@ def chain(*steps: tuple[str, str], who: str = "a", whom: str = "b") -> list[str]
 
 
 def test_couples_are_right_both_neither_or_wrong(tmp_path: Path) -> None:
-    """Each couple of a true pair and its false converse is counted by which of the two is affirmed."""
+    """Each couple of a true pair and its false converse is counted by which of the two is affirmed; two true pairs that
+    are each other's converse should be affirmed both, or denied both."""
     rows = [*couple("k", "l"), *couple("m", "n"), *couple("o", "p"), *couple("q", "r")]
-    model = affirming(tmp_path / "m.json", chain(("k", "l"), ("m", "n"), ("n", "m"), ("r", "q")))
-    figures = audited(levy_holt(tmp_path / "dev.txt", rows), model, completed=0).figures
+    figures = audited(tmp_path, rows, chain(("k", "l"), ("m", "n"), ("n", "m"), ("r", "q")), completed=0).figures
+    alike = [pair(*both, True) for both in ("kl", "lk", "mn", "nm")]
+    symmetry = audited(tmp_path, alike, chain(("k", "l"), ("l", "k"), ("m", "n")), completed=0).figures.symmetry
 
     outcomes = [figures.right, figures.both, figures.neither, figures.wrong, figures.direction]
     assert [outcome.value for outcome in outcomes] == [0.25, 0.25, 0.25, 0.25, 0.5]
     assert figures.right.count == 4
-
-
-def test_paraphrases_are_alike_both_ways(tmp_path: Path) -> None:
-    """Two true pairs that are each other's converse should be affirmed both, or denied both."""
-    rows = [pair("k", "l", True), pair("l", "k", True), pair("m", "n", True), pair("n", "m", True), NEITHER]
-    model = affirming(tmp_path / "m.json", chain(("k", "l"), ("l", "k"), ("m", "n")))
-    symmetry = audited(levy_holt(tmp_path / "dev.txt", rows), model, completed=0).figures.symmetry
-
     assert (symmetry.value, symmetry.count) == (0.5, 2)
 
 
 def test_a_denied_pair_that_follows_is_shown_with_the_smallest_chain(tmp_path: Path) -> None:
     """Of two chains of affirmed pairs to a denied one, the shorter is the contradictory set; paraphrases are apart."""
     steps = [("murdered", "killed"), ("killed", "harmed"), ("harmed", "saw"), ("killed", "saw")]
-    rows = [*(pair(*step, True) for step in steps), pair("murdered", "saw", True), NEITHER]
-    found = audited(levy_holt(tmp_path / "dev.txt", rows), affirming(tmp_path / "m.json", chain(*steps)), completed=0)
-    (contradiction,) = found.answers.contradictions
     alike = [("killed", "slew"), ("slew", "killed"), ("slew", "harmed")]
-    rows = [*(pair(*step, True) for step in alike), pair("killed", "harmed", True), NEITHER]
-    other = audited(levy_holt(tmp_path / "two.txt", rows), affirming(tmp_path / "n.json", chain(*alike)), completed=0)
+    found, other = (
+        audited(tmp_path, [*(pair(*step, True) for step in affirmed), pair(*end, True)], chain(*affirmed), completed=0)
+        for affirmed, end in ((steps, ("murdered", "saw")), (alike, ("killed", "harmed")))
+    )
+    (contradiction,) = found.answers.contradictions
 
     assert contradiction.affirmed == (("a murdered b", "a killed b"), ("a killed b", "a saw b"))
     assert contradiction.denied == ("a murdered b", "a saw b")
@@ -516,29 +429,22 @@ def test_chains_and_negations_are_completed(tmp_path: Path) -> None:
     """Pairs with other arguments are brought to the same ones and their end is asked about; a premise that entails a
     hypothesis and its negation is a contradiction."""
     rows = [pair("murdered", "killed", True, "ann", "bob"), pair("killed", "harmed", True, "eve", "joe")]
-    steps = (("murdered", "killed"), ("killed", "harmed"))
-    people = (("ann", "bob"), ("eve", "joe"))
-    model = affirming(tmp_path / "m.json", [text for who, whom in people for text in chain(*steps, who=who, whom=whom)])
-    path = levy_holt(tmp_path / "dev.txt", [*rows, NEITHER])
-    (completed,) = audited(path, model).answers.contradictions
+    people, steps = (("ann", "bob"), ("eve", "joe")), (("murdered", "killed"), ("killed", "harmed"))
+    said = [text for who, whom in people for text in chain(*steps, who=who, whom=whom)]
+    (completed,) = audited(tmp_path, rows, said).answers.contradictions
     both = [means("a met b", "a is near b"), means("a met b", "a is not near b")]
-    near = levy_holt(tmp_path / "near.txt", [pair("met", "is near", True), NEITHER])
-    (negated,) = audited(near, affirming(tmp_path / "all.json", both)).answers.contradictions
+    (negated,) = audited(tmp_path, [pair("met", "is near", True)], both).answers.contradictions
 
-    assert audited(path, model, completed=0).answers.contradictions == ()
+    assert audited(tmp_path, rows, said, completed=0).answers.contradictions == ()
     assert completed.denied == ("ann murdered bob", "ann harmed bob")
     assert negated.affirmed == (("a met b", "a is near b"), ("a met b", "a is not near b"))
 
 
-def test_a_scorer_that_follows_an_order_never_contradicts_itself(tmp_path: Path) -> None:
-    """Affirming that the lower in an order entails the higher is transitive, so no chain is contradicted."""
-    order = ("murdered", "killed", "harmed", "met", "saw")
-    steps = [(first, second) for first, second in product(order, order) if order.index(first) <= order.index(second)]
-    rows = [pair(first, second, (first, second) in steps) for first, second in permutations(order, 2)]
-    found = audited(levy_holt(tmp_path / "dev.txt", rows), affirming(tmp_path / "m.json", chain(*steps)))
-
-    assert found.answers.contradictions == ()
-    assert found.answers.chains > 5
+def answered(goal: str, score: float, assumed: str, database: Path, *more: object) -> list[dict[str, str]]:
+    """The answers to a goal that follow by entailments from this score on."""
+    words = ("query", goal, "--entail", score, "--assume", assumed, "--db", database, *more, "--json")
+    answers: list[dict[str, str]] = json.loads(invoke(*words).stdout)["answers"]
+    return answers
 
 
 def leads(folder: Path, rows: Sequence[Pair], scores: Sequence[float]) -> Any:
@@ -573,32 +479,20 @@ def test_audited_pairs_become_entailments(tmp_path: Path) -> None:
     entailment("consistency", answers, "--scorer", f"scores:{answers}", "--store", "--db", database)
     with hapax.KnowledgeBase(database) as kb:
         (fact,) = kb.facts("entails")
-    words = (
-        "query",
-        "killed(ann, Who)",
-        "--entail",
-        "0.9",
-        "--assume",
-        "murdered(ann, bob)",
-        "--db",
-        database,
-        "--json",
-    )
 
     assert fact.arguments[:2] == ("murdered(Thing A, Thing B)", "killed(Thing A, Thing B)")
-    assert json.loads(run(*words).stdout)["answers"] == [{"Who": "bob"}]
+    assert answered("killed(ann, Who)", 0.9, "murdered(ann, bob)", database) == [{"Who": "bob"}]
 
 
 # Explicit induction
 
 
-def induced(folder: Path, script: dict[str, Any], *more: str) -> Any:
+def induced(folder: Path, content: dict[str, Any], *more: str) -> Any:
     """The scorer `induce` on two typed pairs, with a model that knows a few drugs and diseases."""
     sides = [f"({verb}.1,{verb}.2) aspirin::medicine fever::disease" for verb in ("treat", "cure")]
-    path = folder / "pairs_rels.txt"
+    path, model = folder / "pairs_rels.txt", script(folder / "model.json", **content)
     path.write_text(f"{sides[0]}\t{sides[1]}\tTrue\n{sides[1]}\t{sides[0]}\tFalse\n", "utf-8")
-    (folder / "model.json").write_text(json.dumps(script), encoding="utf-8")
-    words = ("score", path, "-m", f"scripted:{folder / 'model.json'}", "--no-twin", "--db", folder / "kb.db", *more)
+    words = ("score", path, "-m", model, "--no-twin", "--db", folder / "kb.db", *more)
     return invoke("evaluate", "entailment", *words, "--json")
 
 
@@ -609,25 +503,21 @@ KNOWS = {
 
 
 def test_instances_are_searched_by_type_and_asked_once(tmp_path: Path) -> None:
-    """The arguments' types are asked for, a second run sends nothing, and no fact of the search is kept."""
+    """The arguments' types are asked for, a second run sends nothing, and no fact of the search is kept. A note counts
+    the premises that have no instance; one end may be asked for, another name is refused."""
     first = induced(tmp_path, KNOWS, "--scorer", "induce")
     with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
-        asked = {name: (call.role, json.dumps(call.request)) for name, call in kb.calls().items()}
+        asked = [(call.role, json.dumps(call.request)) for call in kb.calls().values()]
         kept = [*kb.facts(), *kb.statements()]
     second = induced(tmp_path, KNOWS, "--scorer", "induce", "--max-calls", "0")
-
-    assert (first.exit_code, second.exit_code, kept) == (0, 0, [])
-    for role, word in (("knowledge", "medicine"), ("knowledge", "disease"), ("critic", "malaria")):
-        assert [text for called, text in asked.values() if called == role and word in text], word
-    assert json.loads(second.stdout) == json.loads(first.stdout)
-
-
-def test_premises_without_instances_are_counted(tmp_path: Path) -> None:
-    """A note counts the premises that have no instance; one end may be asked for, another name is refused."""
     nothing = induced(tmp_path, {"defaults": {"generate": [], "critic": 0.8}}, "--scorer", "induce")
     both = induced(tmp_path, KNOWS, "--scorer", "induce:head", "--scorer", "induce:long_tail", "--instances", "2")
     refused = induced(tmp_path, KNOWS, "--scorer", "induce:middle")
 
+    assert (first.exit_code, second.exit_code, kept) == (0, 0, [])
+    for role, word in (("knowledge", "medicine"), ("knowledge", "disease"), ("critic", "malaria")):
+        assert [text for called, text in asked if called == role and word in text], word
+    assert json.loads(second.stdout) == json.loads(first.stdout)
     assert "2 of 2 premises" in " ".join(nothing.output.split())
     assert both.exit_code == 0
     assert (refused.exit_code, "induce:long_tail" in refused.stderr) == (2, True)
@@ -650,31 +540,33 @@ def test_the_best_on_dev_is_tested_once(trained: tuple[Path, list[Path]], tmp_pa
     """No test before the last draw, none on dev, none on a second set, and no draw after the test; draws are within the
     release's ranges, and a longer search begins with the shorter one."""
     (folder, (train, dev, test, other)), out = trained, tmp_path / "gauge"
-    words = ("train", train, dev, "--base", folder / "encoder", "--out", out, "--epochs", 2)
+    words = ("train", train, dev, "--base", folder / "encoder", "--out", out, "--epochs", 2, "--draws")
 
     def refusal(*words: object) -> str:
-        return " ".join(run("evaluate", "entailment", *words, code=1).stderr.split())
+        return fault("evaluate", "entailment", *words)
 
-    run("evaluate", "entailment", *words, "--draws", 2)
+    run("evaluate", "entailment", *words, 2)
     early = (out / "draws" / "0.json").read_text("utf-8")
-    run("evaluate", "entailment", *words, "--draws", 3)
+    run("evaluate", "entailment", *words, 3)
     draws = [json.loads(path.read_text("utf-8")) for path in sorted((out / "draws").glob("*.json"))]
     assert (out / "draws" / "0.json").read_text("utf-8") == early
     (out / "draws" / "2.json").unlink()
     assert "1 of 3 draws" in refusal("test", out, test)
-    run("evaluate", "entailment", *words, "--draws", 3)
+    run("evaluate", "entailment", *words, 3)
     assert "selected on" in refusal("test", out, dev)
 
     tested = entailment("test", out, test)
     assert entailment("test", out, test) == tested
     assert tested["dev"]["auc50"] == max(draw["auc50"] for draw in draws)
     assert "only once" in refusal("test", out, other)
-    assert "has been tested" in refusal(*words, "--draws", 4)
+    assert "has been tested" in refusal(*words, 4)
+    assert "no training" in refusal("test", tmp_path, test)
     scored = entailment("score", test, "--scorer", f"scores:{out / 'test-scores.txt'}", "--db", tmp_path / "x.db")
     assert scored[0]["auc50"] == pytest.approx(tested["auc50"])
-    settings = [draw["draw"] for draw in draws]
-    assert all(1e-8 <= chosen["learning_rate"] <= 0.05 for chosen in settings)
-    assert all(1e-5 <= chosen["weight_decay"] <= 0.1 and 1 <= chosen["accumulated"] <= 17 for chosen in settings)
+    for chosen in (draw["draw"] for draw in draws):
+        assert 1e-8 <= chosen["learning_rate"] <= 0.05
+        assert 1e-5 <= chosen["weight_decay"] <= 0.1
+        assert 1 <= chosen["accumulated"] <= 17
 
 
 def test_a_symmetric_gauge_knows_no_direction(trained: tuple[Path, list[Path]], tmp_path: Path) -> None:
@@ -688,18 +580,6 @@ def test_a_symmetric_gauge_knows_no_direction(trained: tuple[Path, list[Path]], 
     alone = run("evaluate", "entailment", *words, "--patterns", "symmetric", "--hypothesis-only", code=1).stderr
     assert "hypothesis_only" in alone
     assert entailment("test", tmp_path / "out", test)["auc_norm"] == pytest.approx(0.0, abs=1e-9)
-
-
-def test_what_is_no_checkpoint_and_no_training_is_named(
-    trained: tuple[Path, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A base that cannot be loaded, and a folder without a training."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    train, dev, test, _ = trained[1]
-    words = ("train", train, dev, "--base", tmp_path / "nowhere", "--out", tmp_path / "out", "--draws", 1)
-
-    assert "nowhere" in run("evaluate", "entailment", *words, code=1).stderr
-    assert "no training" in run("evaluate", "entailment", "test", tmp_path, test, code=1).stderr
 
 
 # Graphs of entailments
@@ -738,23 +618,12 @@ def test_published_graphs_become_facts(graphs: Path, tmp_path: Path) -> None:
 
 def test_types_decide_with_back_off(graphs: Path, tmp_path: Path) -> None:
     """With declared types the entailment of these types counts; without an entailment of them the mean over types."""
-    run("evaluate", "entailment", "import", graphs, "--db", tmp_path / "kb.db")
+    rules, database = tmp_path / "types.rules", tmp_path / "kb.db"
+    run("evaluate", "entailment", "import", graphs, "--db", database)
 
     def holds(types: str, score: float) -> bool:
-        rules = tmp_path / "types.rules"
         rules.write_text(f"given go_to({types})\ngiven shop_in({types})\n", "utf-8")
-        words = (
-            "--rules",
-            rules,
-            "--db",
-            tmp_path / "kb.db",
-            "--assume",
-            "shop_in(ann, x)",
-            "--entail",
-            score,
-            "--json",
-        )
-        return bool(json.loads(invoke("query", "go_to(ann, P)", *words).stdout)["answers"])
+        return bool(answered("go_to(ann, P)", score, "shop_in(ann, x)", database, "--rules", rules))
 
     assert [holds("Person, Location", score) for score in (0.9, 0.96)] == [True, False]
     assert [holds("Person, Person", score) for score in (0.15, 0.2)] == [True, False]
@@ -765,49 +634,41 @@ def test_types_decide_with_back_off(graphs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "name"),
     [
-        ("(shop.1,shop.in.2)#person#location", "shop_in(Person A, Location B)"),
         ("(shop.in.2,shop.1)#location#person", "shop_in(Person A, Location B)"),
         ("NEG__(go.1,go.to.2)#person#location", "do_not_go_to(Person A, Location B)"),
         ("try__(visit.1,visit.2)#person_1#person_2", "try_to_visit(Person A, Person B)"),
         ("(buy.2,buy.from.3)#product#person", "buy_2_buy_from_3(Product A, Person B)"),
         ("(write.1,write.2)#person#book", "does_write(Person A, Book B)"),
         ("(1990.1,1990.in.2)#event#location", "does_1990_in(Event A, Location B)"),
-        ("(-.1,-.2)#a#b", None),
     ],
 )
-def test_names_of_nodes(tmp_path: Path, node: str, name: str | None) -> None:
-    """A node's name can be that of a predicate, other slots than 1 and 2 are in it, and the lower slot comes first;
-    what is no node is named by its line."""
-    types = "#".join(node.replace("_1", "").replace("_2", "").split("#")[1:]) if "#" in node else "a#b"
-    known = node.partition("#")[2] or "a#b"
-    text = f"types: {types}, num preds: 2\npredicate: {node}\nBInc sims\n(zap.1,zap.2)#{known} 0.5\n"
-    (tmp_path / "graph_sim.txt").write_text(text, "utf-8")
-    result = invoke("evaluate", "entailment", "import", tmp_path / "graph_sim.txt", "--db", tmp_path / "kb.db")
-
-    if name is None:
-        assert (result.exit_code, "graph_sim.txt:2" in result.stderr) == (1, True)
-        return
-    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+def test_names_of_nodes(tmp_path: Path, node: str, name: str) -> None:
+    """A node's name can be that of a predicate, other slots than 1 and 2 are in it, and the lower slot comes first."""
+    types = node.partition("#")[2]
+    head = f"types: {types.replace('_1', '').replace('_2', '')}, num preds: 2\npredicate: {node}\nBInc sims\n"
+    (tmp_path / "graph_sim.txt").write_text(f"{head}(zap.1,zap.2)#{types} 0.5\n", "utf-8")
+    with hapax.KnowledgeBase() as kb:
+        hapax.import_entailment_graphs(kb, tmp_path / "graph_sim.txt")
         (fact,) = kb.facts("entails")
+
     assert fact.arguments[0] == name
 
 
 def test_faulty_graphs_are_named(graphs: Path, tmp_path: Path) -> None:
     """A faulty line refuses all files, by its number, or is left out; a file without a graph says what was expected."""
     path = graphs / "person#location_sim.txt"
-    path.write_text(PLACES.replace("0.95", "1.5").replace("(host.1,host.2)#location#person", "host"), "utf-8")
-    command = ("evaluate", "entailment", "import", graphs, "--db", tmp_path / "kb.db")
-    refused, skipped = invoke(*command), entailment(*command[2:], "--skip-faulty")
+    path.write_text(PLACES.replace("0.95", "1.5").replace("(host.1,host.2)#location#person", "(-.1,-.2)"), "utf-8")
+    command = ("import", graphs, "--db", tmp_path / "kb.db")
+    refused, skipped = fault("evaluate", "entailment", *command), entailment(*command, "--skip-faulty")
     (tmp_path / "notes.txt").write_text("notes\n", "utf-8")
     path.write_text(PLACES, "utf-8")
 
-    assert (refused.exit_code, f"{path}:7: " in refused.stderr, f"{path}:9: " in refused.stderr) == (1, True, True)
+    assert f"{path}:7: " in refused
+    assert f"{path}:9: " in refused
     assert skipped["added"] == 4
-    with hapax.KnowledgeBase(tmp_path / "other.db") as kb:
-        with pytest.raises(hapax.HapaxError, match="notes"):
-            hapax.import_entailment_graphs(kb, tmp_path / "notes.txt")
-        with pytest.raises(hapax.HapaxError, match="cosine"):
-            hapax.import_entailment_graphs(kb, path, options=hapax.GraphImportOptions(similarity="cosine"))
+    for place, options, words in ((tmp_path / "notes.txt", {}, "notes"), (path, {"similarity": "cosine"}, "cosine")):
+        with hapax.KnowledgeBase() as kb, pytest.raises(hapax.HapaxError, match=words):
+            hapax.import_entailment_graphs(kb, place, options=hapax.GraphImportOptions(**options))
 
 
 def test_a_planted_library_of_thirty(tmp_path: Path) -> None:
@@ -834,35 +695,27 @@ def test_an_accepted_link_leads_into_the_graph(tmp_path: Path, monkeypatch: pyte
     """Names with the same lemmas are proposed; once accepted, a goal passes over the link, once withdrawn not."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HAPAX_DB", "kb.db")
-    Path("my.rules").write_text(
-        "given has_shopped_in(Person, Shop)\nhas_shopped_in(Person X, Shop A) -> was_careless(Person X, Shop A)\n",
-        "utf-8",
-    )
-    Path("edges.tsv").write_text(
-        "shop_in(Person A, Location B)\tgo_to(Person A, Location B)\t0.8\n"
-        "go_to(Person A, Location B)\tvisit(Person A, Location B)\t0.9\n",
-        "utf-8",
-    )
+    rule = "has_shopped_in(Person X, Shop A) -> was_careless(Person X, Shop A)"
+    Path("my.rules").write_text(f"given has_shopped_in(Person, Shop)\n{rule}\n", "utf-8")
+    nodes = [f"{name}(Person A, Location B)" for name in ("shop_in", "go_to", "visit")]
+    Path("edges.tsv").write_text("".join(f"{one}\t{other}\t0.9\n" for one, other in pairwise(nodes)), "utf-8")
     run("evaluate", "entailment", "facts", "edges.tsv")
 
-    def decide(decision: str) -> None:
+    def linked() -> tuple[Any, int]:
+        found = entailment("link", "--rules", "my.rules")
+        reached = answered("visit(X, Y)", 0.5, "has_shopped_in(ann, ikea)", Path("kb.db"), "--rules", "my.rules")
+        return found, len(reached)
+
+    def decide(decision: str) -> tuple[Any, int]:
         with Path("links.csv").open(encoding="utf-8", newline="") as stream:
             rows = [{**row, "decision": decision} for row in csv.DictReader(stream)]
         with Path("links.csv").open("w", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, rows[0])
             writer.writeheader()
             writer.writerows(rows)
+        return linked()
 
-    def linked() -> tuple[Any, int]:
-        goal = ("query", "visit(X, Y)", "--entail", "0.5", "--assume", "has_shopped_in(ann, ikea)", "--json")
-        found = entailment("link", "--rules", "my.rules")
-        return found, len(json.loads(invoke(*goal, "--rules", "my.rules").stdout)["answers"])
-
-    first, visits = linked()
-    assert (first["proposed"], visits) == (1, 0)
-    decide("accept")
-    stored, visits = linked()
-    assert (stored["stored"], visits) == (2, 1)
-    decide("reject")
-    withdrawn, visits = linked()
-    assert (withdrawn["withdrawn"], visits) == (2, 0)
+    (first, before), (stored, accepted), (withdrawn, after) = linked(), decide("accept"), decide("reject")
+    assert (first["proposed"], before) == (1, 0)
+    assert (stored["stored"], accepted) == (2, 1)
+    assert (withdrawn["withdrawn"], after) == (2, 0)

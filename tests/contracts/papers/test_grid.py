@@ -15,16 +15,6 @@ from test_likelihoods import WORLD
 import hapax
 
 ROOT = Path(__file__).parents[3]
-GRID = """
-files: [test.rules]
-models:
-  - {name: LINK, knowledge: "simulated:1"}
-  - {name: LINK with another, knowledge: "simulated:2"}
-temperatures: [0.5, 0.7]
-search: {beam: 10, calls: 1, values: 10}
-baseline: {count: 10, values: 10, calls: 2}
-evaluator: simulated:3
-"""
 SMALL = """
 files: [test.rules]
 models: [{name: LINK, knowledge: "simulated:1"}]
@@ -33,6 +23,11 @@ search: {beam: 10, calls: 1, values: 10}
 baseline: false
 evaluator: simulated:3
 """
+GRID = (
+    SMALL.replace("}]", '}, {name: LINK with another, knowledge: "simulated:2"}]')
+    .replace("[0.7]", "[0.5, 0.7]")
+    .replace("baseline: false", "baseline: {count: 10, values: 10, calls: 2}")
+)
 MODEL = "models: [{name: a, knowledge: embedded}]\n"
 PRINTED: Mapping[str, Any] = {
     "8": ["w/o", "critic", "52.58", "52.08", "33.00"],
@@ -41,22 +36,17 @@ PRINTED: Mapping[str, Any] = {
 """A line of each of two tables of the paper."""
 
 
-def filled(folder: Path) -> Path:
-    (folder / "test.rules").write_text(WORLD, "utf-8")
-    (folder / "grid.yaml").write_text(GRID, "utf-8")
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def filled(folder: Path, text: str) -> Path:
     """A grid that never ran."""
-    return filled(tmp_path)
+    (folder / "test.rules").write_text(WORLD, "utf-8")
+    (folder / "grid.yaml").write_text(text, "utf-8")
+    return folder
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A grid that ran, and what its first run printed as JSON."""
-    folder = filled(tmp_path_factory.mktemp("grid"))
+    folder = filled(tmp_path_factory.mktemp("grid"), GRID)
     return folder, told(*grid(folder))
 
 
@@ -96,49 +86,41 @@ def test_a_short_file_is_the_papers_grid(tmp_path: Path) -> None:
 )
 def test_a_fault_of_the_file_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
     """Each fault names file, line, and what is wanted or nearest."""
-    (tmp_path / "grid.yaml").write_text(text, "utf-8")
-    with pytest.raises(hapax.HapaxError) as caught:
-        hapax.read_grid(tmp_path / "grid.yaml")
+    said = fault(*grid(filled(tmp_path, text)))
 
-    assert f"grid.yaml:{line}: " in str(caught.value)
-    assert words in str(caught.value)
+    assert f"grid.yaml:{line}: " in said
+    assert words in said
 
 
 @pytest.mark.parametrize(
     "text", ["models: [", "a: !!python/object:os.system {}", "\0", "{[1]: 2}", "a: b: c", "[1]", ""]
 )
-def test_what_is_no_grid_is_refused(folder: Path, text: str) -> None:
+def test_what_is_no_grid_is_refused(tmp_path: Path, text: str) -> None:
     """Broken or harmful YAML ends the command with exit code 1 and the way to an example; faults come all at once."""
-    (folder / "grid.yaml").write_text(text, "utf-8")
+    three = "models: [{name: 3, knowledge: embedded}]\nseeed: 1\njudge: [a]"
 
-    assert "mapping" in fault(*grid(folder))
-    (folder / "grid.yaml").write_text("models: [{name: 3, knowledge: embedded}]\nseeed: 1\njudge: [a]", "utf-8")
-    assert fault(*grid(folder)).count("grid.yaml:") == 3
+    assert "mapping" in fault(*grid(filled(tmp_path, text)))
+    assert fault(*grid(filled(tmp_path, three))).count("grid.yaml:") == 3
 
 
 def test_every_cell_is_filled(whole: tuple[Path, Any]) -> None:
-    """Tables 7 to 10 have a figure in each cell, in the paper's layout; what they share runs once."""
-    tables = whole[1]["tables"]
-    rows = ["LINK", "    w/o critic", "    w/o critic+likelihood"]
+    """Tables 7 to 10 have a figure in each cell, in the paper's layout; what they share runs once. Figures are of each
+    cell's own statements: without the critic fewer are right, by the world that knows."""
+    tables, cells = whole[1]["tables"], whole[1]["cells"]
+    rows, columns = ["LINK", "    w/o critic", "    w/o critic+likelihood"], ("Data Type", "Factuality", "Overall")
 
     assert [row["Temperature"] for row in tables["7"]] == ["0.5", "0.7"]
     assert [row[""] for row in tables["8"]] == [*rows, "LINK with another", *rows[1:]]
     assert [row[""] for row in tables["9"]] == [row[""] for row in tables["8"]]
     zero_shot = ["Zero-shot simulated:1", "Zero-shot simulated:2"]
     assert [row[""] for row in tables["10"]] == [*zero_shot, "LINK", "LINK with another"]
-    assert len(whole[1]["cells"]) == 9
-    figures = [row[name] for rows in tables.values() for row in rows for name in ("Data Type", "Factuality", "Overall")]
-    assert [figure for figure in figures if "of" not in figure] == []
-
-
-def test_the_critic_is_what_makes_statements_true(whole: tuple[Path, Any]) -> None:
-    """Figures are of each cell's own statements: without the critic fewer are right, by the world that knows."""
-    cells = [cell for cell in whole[1]["cells"] if cell["model"]["name"] == "LINK" and cell["temperature"] == 0.7]
-    right = {cell["variant"]: cell["accuracy"]["all"]["overall"] for cell in cells}
-
+    assert len(cells) == 9
+    assert [row for rows in tables.values() for row in rows for name in columns if "of" not in row[name]] == []
+    own = [cell for cell in cells if cell["model"]["name"] == "LINK" and cell["temperature"] == 0.7]
+    right = {cell["variant"]: cell["accuracy"]["all"]["overall"] for cell in own}
     share = {variant: figures["right"] / figures["known"] for variant, figures in right.items()}
     assert share["full"] > share["w/o critic+likelihood"]
-    assert {cell["accuracy"]["all"]["judge"] for cell in cells} == {"the simulated world 1"}
+    assert {cell["accuracy"]["all"]["judge"] for cell in own} == {"the simulated world 1"}
 
 
 def test_the_papers_figures_stand_apart_and_a_whole_grid_asks_nothing(whole: tuple[Path, Any]) -> None:
@@ -157,9 +139,9 @@ def test_the_papers_figures_stand_apart_and_a_whole_grid_asks_nothing(whole: tup
     assert statements(folder / "grid.db")
 
 
-def test_a_grid_goes_on_where_it_was_stopped(folder: Path) -> None:
+def test_a_grid_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     """A budget ends it with exit code 3 and no half figure; the same command asks only for what is missing."""
-    (folder / "grid.yaml").write_text(SMALL, "utf-8")
+    folder = filled(tmp_path, SMALL)
     wanted = told("evaluate", "grid", folder / "grid.yaml", "--db", folder / "whole.db")
     allowed = wanted["cells"][0]["calls"] + 20
     cut = invoke(*grid(folder), "--json", "--max-calls", allowed)
@@ -173,11 +155,10 @@ def test_a_grid_goes_on_where_it_was_stopped(folder: Path) -> None:
     assert sent[0] + sent[1] == sent[2]
 
 
-def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(folder: Path) -> None:
+def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(tmp_path: Path) -> None:
     """An unknown model fails in its own cells; the rest is filled, and the exit code is 1."""
     broken = SMALL.replace("models: [", 'models: [{name: LINK with another, knowledge: "scripted:missing.json"}, ')
-    (folder / "grid.yaml").write_text(broken, "utf-8")
-    result = invoke(*grid(folder), "--json")
+    result = invoke(*grid(filled(tmp_path, broken)), "--json")
     report = json.loads(result.stdout)
     failed = [cell for cell in report["cells"] if cell["failed"]]
 

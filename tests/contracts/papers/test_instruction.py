@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -80,25 +79,14 @@ def prompts() -> list[str]:
 
 
 def test_the_prompts_of_tables_2_and_11_byte_for_byte(place: Path) -> None:
-    """The head is asked for as table 2 prints it; each of the ten wordings of table 11 stands before the number of values."""
+    """The head is asked for as table 2 prints it; each of the ten wordings of table 11 stands before the number of
+    values. The released code joins variables by "and", quotes plainly, and asks for the long tail before the format."""
     instruct("--wording", "all", "--calls", 1)
-
     assert set(prompts()) == {TABLE_2.format(""), *(TABLE_2.format(f"{wording} ") for wording in TABLE_11)}
 
-
-def test_the_released_prompt_byte_for_byte(place: Path) -> None:
-    """The released code joins variables by "and", quotes plainly, and asks for the long tail before the format."""
     instruct("--released", "--calls", 1)
-    sentence = (
-        "If Person X is allergic to [A] and [Z] is a ingredient in [B] and [Z] is one type of [A], then Person X is not "
-        "able to eat [B]."
-    )
-
-    assert prompts()[-1] == (
-        "In the following sentence, A is a Food Allergen, B is a Dish, Z is a Ingredient. Find values of A and B and Z to "
-        f"fill in the blank in the sentence '{sentence}' and make it a grammatical and correct sentence. Use less frequent "
-        "terms of A and B and Z. Give me 50 values in the format '1. A=, B=, Z='."
-    )
+    released = TABLE_2.replace("A, B, Z to", "A and B and Z to").replace("‘", "'").replace("’", "'")
+    assert prompts()[-1] == released.format("Use less frequent terms of A and B and Z. ")
 
 
 def test_comparisons_are_told_in_words(place: Path) -> None:
@@ -129,36 +117,42 @@ def test_head_and_long_tail_are_stored_as_statements_and_none_as_a_fact(place: P
 def test_later_calls_exclude_what_came_and_end_without_new_rows(place: Path) -> None:
     """Each call names the rows before; two calls without a new row end the asking."""
     report = instruct()
-    excluded = [
-        request["excluded_values"] for request in sent(place / "kb.db", "knowledge") if "Use " not in request["prompt"]
-    ]
+    asked = [request for request in sent(place / "kb.db", "knowledge") if "Use " not in request["prompt"]]
 
-    assert excluded[:2] == [[], ["A=milk, B=paneer, Z=butter", "A=egg, B=omelette, Z=yolk"]]
-    assert len(excluded) == 3
+    rows = ["A=milk, B=paneer, Z=butter", "A=egg, B=omelette, Z=yolk"]
+    assert [request["excluded_values"] for request in asked[:2]] == [[], rows]
+    assert len(asked) == 3
     assert report["wordings"][0]["rules"][0]["dropped"]["repeated"] == 8
 
 
 def test_rows_that_make_no_statement_are_counted_by_reason(place: Path) -> None:
-    """Rows without all values, with a variable's name or a control character, or in no format are dropped and counted."""
+    """Rows without all values, with a variable's name or a control character, or in no format are dropped and counted.
+    No row at all is no failure, but it is said; eleven is no wording of table 11."""
     faulty = (
         "Sure! Here are 50 values:\n1. A=milk, B=paneer\n2. A=, B=paneer, Z=butter\n3. A=[A], B=[B], Z=[Z]\n"
         "4. A=milk\u202e, B=paneer, Z=butter\n5) A = milk; B = Paris, France; Z = “butter” (clarified).\n"
     )
     replies(faulty, faulty)
     dropped = instruct("--calls", 1)["wordings"][0]["rules"][0]["dropped"]
+    replies("No.", "No.")
 
-    assert [sorted(text.rpartition("eat ")[2] for text in statements(place / "kb.db"))] == [["Paris."]]
-    assert {reason: count for reason, count in dropped.items() if count} == {
-        "no row": 2,
-        "incomplete": 4,
-        "unusable value": 4,
-    }
+    assert [text.rpartition("eat ")[2] for text in statements(place / "kb.db")] == ["Paris."]
+    counts = {reason: count for reason, count in dropped.items() if count}
+    assert counts == {"no row": 2, "incomplete": 4, "unusable value": 4}
+    assert "does not follow the format of the instruction" in notes(run(*INSTRUCT, "--db", "none.db"))
+    assert "11" in fault(*INSTRUCT, "--wording", "11", code=2)
 
 
-def test_the_command_prints_statements_accuracy_and_the_papers_table_apart(place: Path) -> None:
-    """Tables of ours come first, LINK's own table 3 stands apart; statements are shown."""
-    result = run(*INSTRUCT, "--db", "kb.db", "--critic", "scripted:s.json")
+def test_a_critic_judges_statements_and_the_papers_table_stands_apart(place: Path) -> None:
+    """A statement is right if the critic affirms its every claim; its data types are judged apart. Tables of ours come
+    first, LINK's own table 3 stands apart; statements are shown."""
+    critic = ("--critic", "scripted:s.json")
+    (wording,) = instruct(*critic)["wordings"]
+    result = run(*INSTRUCT, "--db", "kb.db", *critic)
 
+    right = {kind: share["right"] for kind, share in wording["accuracy"]["head"].items() if isinstance(share, dict)}
+    assert right == {"factuality": 1, "data_type": 0, "overall": 0}
+    assert wording["accuracy"]["head"]["overall"]["known"] == 2
     ours, _, theirs = result.stdout.partition("LINK's paper, table 3")
     assert "If PersonX is allergic to milk, then PersonX is not able to eat quark." in result.stdout
     assert "judged by the critic scripted/s.json" in " ".join(ours.split())
@@ -167,15 +161,6 @@ def test_the_command_prints_statements_accuracy_and_the_papers_table_apart(place
     assert ["ChatGPT", "85.40", "67.50", "56.44"] in rows
     assert ["LINK", "94.23", "88.71", "83.95"] in rows
     assert "none is a fact" in notes(result)
-
-
-def test_a_critic_judges_statements(place: Path) -> None:
-    """A statement is right if the critic affirms its every claim; its data types are judged apart."""
-    (wording,) = instruct("--critic", "scripted:s.json")["wordings"]
-
-    assert wording["accuracy"]["head"]["factuality"] == {"right": 1, "known": 2}
-    assert wording["accuracy"]["head"]["data_type"] == {"right": 0, "known": 2}
-    assert wording["accuracy"]["head"]["overall"] == {"right": 0, "known": 2}
 
 
 def test_the_command_stops_at_its_budget_and_goes_on(place: Path) -> None:
@@ -188,14 +173,3 @@ def test_the_command_stops_at_its_budget_and_goes_on(place: Path) -> None:
     assert whole["calls"]["sent"] > 0
     assert again["calls"]["sent"] == 0
     assert again["wordings"][0]["accuracy"] == whole["wordings"][0]["accuracy"]
-
-
-def test_a_model_that_ignores_the_format_and_an_unknown_wording_are_told(place: Path) -> None:
-    """No row at all is no failure, but it is said; eleven is none of table 11."""
-    replies("No.", "No.")
-
-    assert "does not follow the format of the instruction" in notes(run(*INSTRUCT, "--db", "kb.db"))
-    assert "11" in fault(*INSTRUCT, "--wording", "11", code=2)
-    with pytest.raises(hapax.HapaxError, match="1 to 10"):
-        hapax.InstructSettings(wording=11)
-    assert json.loads(run("stats", "--json", "--db", "kb.db").stdout)["facts"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,21 +43,19 @@ SEARCH = ("--beam", "10", "--calls", "1", "--values", "10")
 
 def measured(database: Path) -> Path:
     """Eleven imported statements and an evaluator that scored them."""
-    values = {
-        (rule, end): [("milk", f"{rule} {end} {place}") for place in range(len(scores))]
-        for (rule, end), scores in SCORES.items()
-    }
-    columns = dict.fromkeys(("allergy", "currency"), "X,A,B")
-    bring(database, values, rules=RULES, columns=columns)
-    places = {
-        f"{rule} {end} {place}": score for (rule, end), scores in SCORES.items() for place, score in enumerate(scores)
-    }
-    scores = {
-        text: [4 * next(score for name, score in places.items() if name in text), 4] for text in statements(database)
-    }
-    judge = script(database.parent / "judge.json", likelihood=scores)
+    names = {part: [f"{' '.join(part)} {place}" for place in range(len(scores))] for part, scores in SCORES.items()}
+    values = {part: [("milk", name) for name in some] for part, some in names.items()}
+    bring(database, values, rules=RULES, columns=dict.fromkeys(("allergy", "currency"), "X,A,B"))
+    by_name = {name: score for part, some in names.items() for name, score in zip(some, SCORES[part], strict=True)}
+    totals = {text: [4 * score, 4] for text in statements(database) for name, score in by_name.items() if name in text}
+    judge = script(database.parent / "judge.json", likelihood=totals)
     run("evaluate", "likelihood", "--evaluator", judge, "--db", database)
     return database
+
+
+def cells(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +67,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def database(stored: Path, tmp_path: Path) -> Path:
     (tmp_path / "kb.db").write_bytes(stored.read_bytes())
     return tmp_path / "kb.db"
-
-
-def cells(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 def deltas(report: Mapping[str, Any]) -> dict[str, float]:
@@ -99,28 +93,34 @@ def test_delta_is_the_difference_of_the_means(database: Path) -> None:
     assert "2.000 (" in run(*LIKELIHOOD, database).stdout
 
 
-def test_without_statements_scores_or_knowledge_base_the_remedy_is_named(tmp_path: Path) -> None:
-    """A search, an evaluator; a mistyped --db leaves no file."""
+def test_without_statements_scores_or_judges_the_remedy_is_named(tmp_path: Path) -> None:
+    """A search, an evaluator, a second judge; a mistyped --db leaves no file."""
     hapax.KnowledgeBase(tmp_path / "empty.db").close()
-    bring(tmp_path / "unscored.db", {("before", "longtail"): [("1876", "sushi", "2005")]})
+    unscored = bring(tmp_path / "unscored.db", {("before", "longtail"): [("1876", "sushi", "2005")]})
+    study = ("evaluate", "long-tail", "--judge", "frequency", "--db")
 
     assert "hapax search" in fault(*LIKELIHOOD, tmp_path / "empty.db")
-    assert "--evaluator frequency" in fault(*LIKELIHOOD, tmp_path / "unscored.db")
+    assert "--evaluator frequency" in fault(*LIKELIHOOD, unscored)
     assert "no such knowledge base" in fault(*LIKELIHOOD, tmp_path / "typo.db", "--evaluator", "frequency")
     assert not (tmp_path / "typo.db").exists()
-    result = run(*LIKELIHOOD, tmp_path / "unscored.db", "--evaluator", "frequency")
-    assert "0 of 0" in result.stdout
+    assert "0 of 0" in run(*LIKELIHOOD, unscored, "--evaluator", "frequency").stdout
+    assert "--judge" in fault(*study, unscored)
+    assert "hapax search" in fault(*study, tmp_path / "empty.db", "--judge", "simulated:1")
 
 
 def test_a_second_evaluator_is_asked_once_and_compared(database: Path) -> None:
-    """Missing scores are asked for and stored; the table of agreement has ranks within rules and signs of delta."""
+    """Missing scores are asked for and stored, until a budget ends the asking with exit code 3; the table of agreement
+    has ranks within rules and signs of delta."""
     before = len(sent(database, "evaluator"))
     other = script(database.parent / "other.json", likelihood=dict.fromkeys(statements(database), -3.0))
-    first = run(*LIKELIHOOD, database, "--evaluator", other)
+    command = (*LIKELIHOOD, database, "--evaluator", other)
+    cut = invoke(*command, "--max-calls", 4)
+    first = run(*command, "--max-calls", 7)
     asked = len(sent(database, "evaluator"))
     report = told(*LIKELIHOOD, database)
-    told(*LIKELIHOOD, database, "--evaluator", other)
+    told(*command)
 
+    assert (cut.exit_code, "4" in notes(cut)) == (3, True)
     assert asked == before + 11
     assert len(sent(database, "evaluator")) == asked
     assert "Agreement" not in first.stdout
@@ -129,15 +129,6 @@ def test_a_second_evaluator_is_asked_once_and_compared(database: Path) -> None:
     assert agreement["signs"]["count"] == 2
     assert agreement["statements"]["count"] == 11
     assert "Agreement" in run(*LIKELIHOOD, database).stdout
-
-
-def test_a_budget_ends_the_asking_and_keeps_what_came(database: Path) -> None:
-    """Eleven statements and a limit of four calls: exit code 3, and the second time only the others are asked for."""
-    first = invoke(*LIKELIHOOD, database, "--evaluator", "frequency", "--max-calls", 4)
-    again = invoke(*LIKELIHOOD, database, "--evaluator", "frequency", "--max-calls", 11)
-
-    assert (first.exit_code, again.exit_code) == (3, 0)
-    assert "4" in notes(first)
 
 
 def test_instructions_are_reranked_and_the_papers_deltas_stand_apart(tmp_path: Path) -> None:
@@ -168,39 +159,29 @@ def test_instructions_are_reranked_and_the_papers_deltas_stand_apart(tmp_path: P
 
 
 def test_figures_are_written_as_png_svg_and_csv_that_depend_on_the_data_alone(database: Path) -> None:
-    """All figures that can be drawn are no failure; each comes in three formats, the same bytes in a second run."""
-    folders = [database.parent / name for name in ("one", "two")]
-    report = told(*LIKELIHOOD, database, "--figure", "all", "--out", folders[0])
-    run(*LIKELIHOOD, database, "--figure", 3, "--out", folders[1])
-    written = {path.name: path.read_bytes() for path in folders[0].iterdir()}
+    """All figures that can be drawn are no failure; each comes in three formats, the same bytes in a second run. Figure
+    3 has each rule's delta from the largest; 9 counts every statement once; 4 shows one rule."""
+    one, two = (database.parent / name for name in ("one", "two"))
+    report = told(*LIKELIHOOD, database, "--figure", "all", "--out", one)
+    run(*LIKELIHOOD, database, "--figure", 3, "--out", two)
+    run(*LIKELIHOOD, database, "--figure", 4, "--rule", "currency", "--out", two)
 
     assert sorted(report["figures"]) == ["3", "4", "9"]
     assert sorted(report["lacking"], key=int) == ["5", "6", "7", "8", "10", "11", "12", "13"]
-    assert {f"figure-{number}.{form}" for number in (3, 4, 9) for form in ("png", "svg", "csv")} < set(written)
-    assert written["figure-3.png"].startswith(b"\x89PNG\r\n\x1a\n")
-    assert b"<svg" in written["figure-3.svg"]
-    again = {path.name: path.read_bytes() for path in folders[1].iterdir()}
-    assert again.items() <= written.items()
-    assert "figure-3.png" in again
-
-
-def test_the_tables_of_figures_hold_what_they_show(database: Path) -> None:
-    """Figure 3 has each rule's delta from the largest; 9 counts every statement once; 4 shows one rule."""
-    out = database.parent / "figures"
-    for number in (3, 9, 4):
-        run(*LIKELIHOOD, database, "--figure", number, "--out", out)
-
-    shown = [(row["rule"], float(row["delta"])) for row in cells(out / "figure-3.csv")]
+    written = {f"figure-{number}.{form}" for number in (3, 4, 9) for form in ("png", "svg", "csv")}
+    assert written < {path.name for path in one.iterdir()}
+    assert (one / "figure-3.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert b"<svg" in (one / "figure-3.svg").read_bytes()
+    for form in ("png", "svg", "csv"):
+        assert (one / f"figure-3.{form}").read_bytes() == (two / f"figure-3.{form}").read_bytes()
+    shown = [(row["rule"], float(row["delta"])) for row in cells(one / "figure-3.csv")]
     assert shown == [("allergy", 2.0), ("currency", -0.5)]
-    for (rule, end), scores in SCORES.items():
-        distribution = {"head": "head", "longtail": "long_tail"}[end]
-        bins = [
-            row for row in cells(out / "figure-9.csv") if (row["rule"], row["distribution"]) == (rule, distribution)
-        ]
-        assert sum(int(row["statements"]) for row in bins) == len(scores)
-    assert {row["rule"] for row in cells(out / "figure-4.csv")} == {"allergy"}
-    run(*LIKELIHOOD, database, "--figure", 4, "--rule", "currency", "--out", out)
-    assert {row["rule"] for row in cells(out / "figure-4.csv")} == {"currency"}
+    counted = Counter[tuple[str, str]]()
+    for row in cells(one / "figure-9.csv"):
+        counted[row["rule"], row["distribution"].replace("_", "")] += int(row["statements"])
+    assert counted == {part: len(scores) for part, scores in SCORES.items()}
+    assert {row["rule"] for row in cells(one / "figure-4.csv")} == {"allergy"}
+    assert {row["rule"] for row in cells(two / "figure-4.csv")} == {"currency"}
 
 
 @pytest.mark.parametrize(
@@ -226,16 +207,13 @@ def test_a_figure_that_lacks_data_says_what_brings_it(database: Path, number: in
 @pytest.mark.slow
 def test_all_figures_come_of_searches_wordings_and_evaluators(tmp_path: Path) -> None:
     """With searches of other temperature, model and ranker, all wordings and four evaluators, 3 to 13 are drawn."""
-    (tmp_path / "world.rules").write_text(WORLD, "utf-8")
-    database, common = (
-        tmp_path / "kb.db",
-        (*SEARCH, "--evaluator", "simulated:9", "--no-progress", "--ends", "overlapping"),
-    )
-    for options in (("-m", "simulated:1"), ("-m", "simulated:1", "--temperature", 0.5), ("-m", "simulated:2")):
-        run("search", tmp_path / "world.rules", *common, *options, "--db", database)
-    run("search", tmp_path / "world.rules", *common, "-m", "simulated:1", "--no-likelihood", "--db", database)
-    command = ("evaluate", "instruct", tmp_path / "world.rules", "-m", "simulated:1", "--evaluator", "simulated:9")
-    run(*command, "--wording", "all", "--count", 10, "--values", 10, "--calls", 2, "--db", database)
+    rules, database = tmp_path / "world.rules", tmp_path / "kb.db"
+    rules.write_text(WORLD, "utf-8")
+    asked = (rules, "-m", "simulated:1", "--evaluator", "simulated:9", "--db", database)
+    searches = (*SEARCH, "--no-progress", "--ends", "overlapping")
+    for more in ((), ("--temperature", 0.5), ("-m", "simulated:2"), ("--no-likelihood",)):
+        run("search", *asked, *searches, *more)
+    run("evaluate", "instruct", *asked, "--wording", "all", "--count", 10, "--values", 10, "--calls", 2)
     evaluators = [word for seed in (9, 3, 4, 5) for word in ("--evaluator", f"simulated:{seed}")]
     report = told(*LIKELIHOOD, database, *evaluators, "--figure", "all", "--out", tmp_path / "figures")
 
@@ -248,66 +226,36 @@ def test_all_figures_come_of_searches_wordings_and_evaluators(tmp_path: Path) ->
 # Ablation
 
 
-@pytest.fixture(scope="module")
-def ablation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    folder = tmp_path_factory.mktemp("ablation")
-    (folder / "world.rules").write_text(WORLD, "utf-8")
-    command = ("evaluate", "ablation", folder / "world.rules", "-m", "simulated", *SEARCH, "--db", folder / "kb.db")
-    return folder, told(*command, "--out", folder / "figures")
-
-
-def test_an_ablation_draws_figure_6_of_all_its_statements(ablation: tuple[Path, dict[str, Any]]) -> None:
-    """The bins of each variant and distribution hold the log-likelihoods that the JSON has."""
-    folder, report = ablation
-    drawn = cells(folder / "figures" / "figure-6.csv")
+def test_an_ablation_draws_figure_6_of_all_its_statements(tmp_path: Path) -> None:
+    """The bins of each variant and distribution hold the log-likelihoods that the JSON has. A budget ends it with exit
+    code 3 and the variants that it cut; the switch that it varies is no option."""
+    (tmp_path / "world.rules").write_text(WORLD, "utf-8")
+    command = ("evaluate", "ablation", tmp_path / "world.rules", "-m", "simulated", "--db")
+    cut = invoke(*command, tmp_path / "cut.db", "--max-calls", 3)
+    report = told(*command, tmp_path / "kb.db", *SEARCH, "--out", tmp_path / "figures")
+    drawn = cells(tmp_path / "figures" / "figure-6.csv")
 
     assert {"full", "w/o critic", "w/o critic+likelihood"} <= set(report["log_likelihoods"])
     for variant, by_distribution in report["log_likelihoods"].items():
         for distribution, by_rule in by_distribution.items():
             bins = [row for row in drawn if (row["row"], row["distribution"]) == (variant, distribution)]
             assert sum(int(row["statements"]) for row in bins) == len(by_rule["allergy"]) > 0
-
-
-def test_a_budget_ends_an_ablation_which_switches_its_gates_itself(tmp_path: Path) -> None:
-    """The variants that it cut are named, and the exit code is 3; the switch that it varies is no option."""
-    (tmp_path / "world.rules").write_text(WORLD, "utf-8")
-    command = ("evaluate", "ablation", tmp_path / "world.rules", "-m", "simulated", "--db", tmp_path / "kb.db")
-    result = invoke(*command, "--max-calls", 3)
-
-    assert result.exit_code == 3
-    assert "full, w/o critic" in notes(result)
+    assert (cut.exit_code, "full, w/o critic" in notes(cut)) == (3, True)
     assert "--no-critic" in fault("evaluate", "ablation", "--no-critic", code=2)
 
 
 # The study of the long tail
 
 
-@pytest.fixture(scope="module")
-def studied(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    folder = tmp_path_factory.mktemp("study")
-    (folder / "kb.db").write_bytes(stored.read_bytes())
-    judges = ("--judge", "simulated:1", "--judge", "frequency")
-    return folder, told("evaluate", "long-tail", "--db", folder / "kb.db", *judges, "--out", folder / "figure")
-
-
-def test_judges_measure_the_splits_of_others(studied: tuple[Path, Any]) -> None:
+def test_judges_measure_the_splits_of_others(database: Path) -> None:
     """Each ranker's split, and the stored one, is judged by each model; a model that judges itself is marked circular."""
-    folder, report = studied
+    out, judges = database.parent / "figure", ("--judge", "simulated:1", "--judge", "frequency")
+    report = told("evaluate", "long-tail", "--db", database, *judges, "--out", out)
     judged = report["judged"]
 
     assert report["statements"] == 11
     assert all(split["circular"] == (split["ranker"] == split["judge"]) for split in judged)
     assert {"as stored", "frequency"} <= {split["ranker"] for split in judged}
-    rows = cells(folder / "figure" / "long-tail.csv")
-    assert [(row["ranked by"], row["judge"]) for row in rows] == [(split["ranker"], split["judge"]) for split in judged]
-    assert (folder / "figure" / "long-tail.svg").exists()
-
-
-def test_a_study_needs_two_judges(database: Path) -> None:
-    """One model cannot judge itself, and without statements a search is named."""
-    study = ("evaluate", "long-tail", "--db", database)
-    hapax.KnowledgeBase(database.parent / "empty.db").close()
-    two = ("--judge", "frequency", "--judge", "simulated:1")
-
-    assert "--judge" in fault(*study, "--judge", "frequency")
-    assert "hapax search" in fault("evaluate", "long-tail", "--db", database.parent / "empty.db", *two)
+    drawn = [(row["ranked by"], row["judge"]) for row in cells(out / "long-tail.csv")]
+    assert drawn == [(split["ranker"], split["judge"]) for split in judged]
+    assert (out / "long-tail.svg").exists()

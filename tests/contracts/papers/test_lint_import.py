@@ -66,25 +66,25 @@ def test_import_counts_as_table_16_and_measures_delta(folder: Path) -> None:
 
 
 def test_imported_statements_are_probed_with_turned_labels_and_explained(folder: Path) -> None:
-    """The probing takes LINK's turned labels and needs no rule file; `why` shows what LINT states."""
+    """The probing takes LINK's turned labels and needs no rule file; `why` shows what LINT states. `--flips` and
+    `--method` name a file and a method whose labels people turned."""
     run(*IMPORT)
     command = ("evaluate", "probe", "-m", "simulated:1", "--sample", 0, "--db", "lint.db", "-o", "answers.jsonl")
     said = notes(run(*command))
-    questions = {row["question"] for row in lines(folder / "answers.jsonl")}
+    labels = {row["question"]: row["label"] for row in lines(folder / "answers.jsonl")}
     ghee = next(identity for text, identity in statements(folder / "lint.db").items() if "mysore pak" in text)
     story = run("why", ghee, "--db", "lint.db").stdout
+    (folder / "flips.json").write_text(json.dumps({"GPT4": {"rule7": {"head": [0], "longtail": [0]}}}), "utf-8")
 
     assert "flipped 1 label" in said
-    assert (
-        "Answer the question with yes or no: if PersonX was born in Roman Empire, could PersonX use tractor?"
-        in questions
-    )
-    labels = {(row["question"], row["label"]) for row in lines(folder / "answers.jsonl")}
+    tractor = "Answer the question with yes or no: if PersonX was born in Roman Empire, could PersonX use tractor?"
+    assert tractor in labels
     asked = "Is it true that if PersonX is allergic to {}, PersonX is not able to eat {}."
-    assert (asked.format("gluten", "bread"), "No") in labels
-    assert (asked.format("dairy", "mysore pak"), "Yes") in labels
+    assert labels[asked.format("gluten", "bread")] == "No"
+    assert labels[asked.format("dairy", "mysore pak")] == "Yes"
     assert "ghee" in story
     assert "given" in story
+    assert told(*IMPORT, "--flips", "flips.json", "--method", "GPT4")["labels_turned"] == 2
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,6 @@ def test_faulty_files_are_told_and_nothing_is_stored(
     assert "rule2_value_cache.csv_head" in fault("evaluate", "lint", "empty", *IMPORT[3:])
     assert [word for word in words if word not in said] == []
     assert not (folder / "lint.db").exists()
-
-
-def test_another_methods_labels_can_be_taken(folder: Path) -> None:
-    """`--flips` and `--method` name a file and a method whose labels people turned."""
-    (folder / "flips.json").write_text(json.dumps({"GPT4": {"rule7": {"head": [0], "longtail": [0]}}}), "utf-8")
-
-    assert told(*IMPORT, "--flips", "flips.json", "--method", "GPT4")["labels_turned"] == 2
 
 
 @pytest.mark.skipif(not LINK_RULES.exists(), reason="LINK's example rules lie beside the repository, not in it")

@@ -49,9 +49,20 @@ def fondue(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def raclette(tmp_path: Path) -> Path:
+    """One whose only conclusion is positive."""
+    return bring(tmp_path / "raclette.db", {("cook", "head"): [("milk", "raclette")]}, lint="raclette")
+
+
+@pytest.fixture
 def four(tmp_path: Path) -> Path:
     """Two statements of either distribution."""
     return bring(tmp_path / "kb.db", FOUR)
+
+
+def positives(rows: list[dict[str, Any]]) -> int:
+    """How many right answers are positive."""
+    return sum(row["label"] in ("Yes", "True", "Right") for row in rows)
 
 
 def probe(database: Path, *more: object, says: object = "Yes.", **content: object) -> Any:
@@ -86,21 +97,15 @@ def test_the_13_questions_and_labels_are_table_12s_byte_for_byte(fondue: Path) -
     assert [request["claim"] for request in sent(fondue, "probe")] == [row["question"] for row in found]
 
 
-def test_labels_follow_the_polarity(tmp_path: Path) -> None:
+def test_labels_follow_the_polarity(fondue: Path, raclette: Path) -> None:
     """A positive conclusion has 7 positive and 6 negative labels, a denying one 6 and 7; the note compares with LINK."""
-    database = bring(tmp_path / "kb.db", {**FONDUE, ("cook", "head"): [("milk", "raclette")]})
-    found = answers(database)
-    said = notes(run("evaluate", "probe", "--db", database, "-m", f"scripted:{tmp_path / 's.json'}"))
-    positive = {
-        rule: sum(row["label"] in ("Yes", "True", "Right") for row in found if row["rule"] == rule)
-        for rule in ("allergy", "cook")
-    }
+    found = answers(raclette)
+    said = notes(run("evaluate", "probe", "--db", fondue, "-m", f"scripted:{fondue.parent / 's.json'}"))
 
-    assert positive == {"allergy": 6, "cook": 7}
-    assert "50.00 % of 26 right answers are negative (LINK: 51.58 %)" in said
-    assert {row["question"] for row in found} >= {
-        "Answer the question with yes or no: if PersonX is allergic to milk, can PersonX cook raclette?"
-    }
+    assert (positives(answers(fondue)), positives(found)) == (6, 7)
+    assert "53.85 % of 13 right answers are negative (LINK: 51.58 %)" in said
+    question = "Answer the question with yes or no: if PersonX is allergic to milk, can PersonX cook raclette?"
+    assert question in {row["question"] for row in found}
 
 
 def test_text_is_asked_behind_the_papers_prefix(fondue: Path) -> None:
@@ -112,11 +117,14 @@ def test_text_is_asked_behind_the_papers_prefix(fondue: Path) -> None:
 
 
 def test_a_chain_of_thought_asks_twice_and_keeps_the_rationale(fondue: Path) -> None:
-    """Two worked examples, then the rationale, then the answer behind it; an answer inside the rationale is cut off."""
+    """Two worked examples, then the rationale, then the answer behind it; an answer inside the rationale is cut off. A
+    person reads of a wrong answer the question, the label, the answer or its lack, and the rationale."""
     found = answers(fondue, "--ask", "cot", says="It has cheese.\nTherefore, the answer (yes or no) is: Yes")
     first, second = prompts(fondue)[0], prompts(fondue)[13]
     question = TABLE_12[0].removesuffix(" Yes")
     labels = [re.findall(r"Therefore, the answer \(.*\) is: (\w+)", prompt) for prompt in prompts(fondue)[:13]]
+    chatty = script(fondue.parent / "chatty.json", says="Cheese is made of milk.")
+    shown = run("evaluate", "probe", "--db", fondue, "-m", chatty, "--ask", "cot").stdout
 
     assert first.startswith(f"{PREFIX}\n")
     assert first.endswith(f"{question}\nLet's think step by step.\n")
@@ -124,6 +132,8 @@ def test_a_chain_of_thought_asks_twice_and_keeps_the_rationale(fondue: Path) -> 
     assert {row["rationale"] for row in found} == {"It has cheese."}
     assert {tuple(sorted(word in ("Yes", "True", "Right") for word in pair)) for pair in labels} == {(False, True)}
     assert {pair[0] in ("Yes", "True", "Right") for pair in labels} == {True, False}
+    assert "rationale: Cheese is made of milk." in shown
+    assert "label Yes, answer no answer: Cheese is made of milk." in shown
 
 
 def test_a_model_writes_the_forms_that_grammar_cannot(tmp_path: Path) -> None:
@@ -152,19 +162,16 @@ is_allergic_to(Person X, Allergen A) & is_made_from(Dish B, Allergen A) -> has_u
 def test_a_statement_counts_if_all_its_questions_of_a_kind_are_right(four: Path) -> None:
     """Table 4's cells, delta and shares off format, worked by hand: fondue misses template 5, naan none; both tails all."""
     rows = answers(four)
-    critic = {row["question"]: 0.9 if row["label"] in ("Yes", "True", "Right") else 0.1 for row in rows}
-    wrong = {question: 1 - value for question, value in critic.items() if "matapa" in question or "ayran" in question}
-    broken = next(
-        question
-        for question in critic
-        if "fondue" in question and "not able" in question and "Does premise entail" in question
-    )
-    report = probe(four, critic=critic | wrong | {broken: 0.1})
+    right = {row["question"]: row["label"] in ("Yes", "True", "Right") for row in rows}
+    (broken,) = [q for q in right if "fondue" in q and "not able" in q and "Does premise entail" in q]
+    wrong = {q for q in right if "matapa" in q or "ayran" in q} | {broken}
+    report = probe(four, critic={q: 0.9 if yes != (q in wrong) else 0.1 for q, yes in right.items()})
     head, tail = cell(report, "head"), cell(report, "long_tail")
     change = next(row for row in report["change"] if row["domain"] == "total")
 
-    assert (head["positive"]["value"], head["negative"]["value"], head["every"]["value"]) == (0.5, 1.0, 0.5)
-    assert (tail["positive"]["value"], tail["negative"]["value"], tail["every"]["value"]) == (0.0, 0.0, 0.0)
+    kinds = ("positive", "negative", "every")
+    assert [head[kind]["value"] for kind in kinds] == [0.5, 1.0, 0.5]
+    assert [tail[kind]["value"] for kind in kinds] == [0.0, 0.0, 0.0]
     assert head["accuracy"]["value"] == pytest.approx(25 / 26)
     assert change["every"]["value"] == -1
     assert head["every"]["low"] < 0.5 < head["every"]["high"]
@@ -178,33 +185,28 @@ def test_domains_have_cells_in_the_papers_order_and_delta_of_nothing_is_not_avai
     database = bring(tmp_path / "kb.db", values)
     report = probe(database)
     shown = run("evaluate", "probe", "--db", database, "-m", f"scripted:{tmp_path / 's.json'}").stdout
+    domains = ["natural properties", "temporal", "outcomes and effects", "total"]
 
-    assert list(dict.fromkeys(row["domain"] for row in report["table_4"])) == [
-        "natural properties",
-        "temporal",
-        "outcomes and effects",
-        "total",
-    ]
+    assert list(dict.fromkeys(row["domain"] for row in report["table_4"])) == domains
     assert next(row for row in report["change"] if row["domain"] == "total")["every"]["value"] is None
     assert "n/a" in next(line for line in shown.splitlines() if "delta" in line)
 
 
 def test_the_papers_tables_stand_apart_with_its_figures(four: Path) -> None:
     """Tables 4 and 13 as printed follow ours; every printed delta is recomputed but those of a zero and one misprint."""
-    report = probe(four)
+    rows = probe(four)["link"]["table_4"]
     shown = run("evaluate", "probe", "--db", four, "-m", f"scripted:{four.parent / 's.json'}").stdout
-    printed = {(row["who"], row["domain"]): row for row in report["link"]["table_4"]}
-    defined = {key: row for key, row in printed.items() if row["head"][-1]}
-    unequal = {
-        key
-        for key, row in defined.items()
-        if f"{100 * (row['long_tail'][-1] - row['head'][-1]) / row['head'][-1]:.2f}" != f"{row['delta']:.2f}"
-    }
+    defined = [row for row in rows if row["head"][-1]]
+    unequal = [
+        (row["who"], row["domain"])
+        for row in defined
+        if f"{100 * (row['long_tail'][-1] / row['head'][-1] - 1):.2f}" != f"{row['delta']:.2f}"
+    ]
 
     titles = [line.split(",")[0].split(" as ")[0] for line in shown.splitlines() if line.startswith(("Ours", "LINK"))]
     assert titles == ["Ours", "Ours", "LINK's table 4", "LINK's table 13"]
-    assert (len(printed), len(defined)) == (20, 18)
-    assert unequal == {("Human", "outcomes and effects")}
+    assert (len(rows), len(defined)) == (20, 18)
+    assert unequal == [("Human", "outcomes and effects")]
     assert "13.68 / 43.83 / 9.23" in shown
     assert re.search(r"temporal +83\.14 +78\.97", shown)
 
@@ -212,20 +214,13 @@ def test_the_papers_tables_stand_apart_with_its_figures(four: Path) -> None:
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
 def test_printed_figures_are_the_papers(four: Path) -> None:
     """Table 4 holds the figures of the paper's text, row by row."""
-    table = next(
-        line for line in PAPER.read_text("utf-8").splitlines() if line.startswith("Domain Distribution Llama2-70B")
-    )
+    (table,) = re.findall("^Domain Distribution Llama2-70B.*$", PAPER.read_text("utf-8"), re.MULTILINE)[:1]
     rows = probe(four)["link"]["table_4"]
 
     for word, end in (("Head", "head"), ("Long-tail", "long_tail")):
-        theirs = [
-            [float(one) for one in re.findall(r"[\d.]+", part)] for part in re.findall(rf"{word} ([\d. ]+)", table)
-        ]
-        ours = [
-            [figure for row in rows[start : start + 4] for figure in row[end] if figure is not None]
-            for start in range(0, 20, 4)
-        ]
-        assert theirs == ours
+        theirs = [list(map(float, re.findall(r"[\d.]+", part))) for part in re.findall(rf"{word} ([\d. ]+)", table)]
+        parts = [rows[start : start + 4] for start in range(0, 20, 4)]
+        assert theirs == [[figure for row in part for figure in row[end] if figure is not None] for part in parts]
     assert [float(one) for one in re.findall(r"(-?[\d.]+)%", table)] == [row["delta"] for row in rows]
 
 
@@ -243,31 +238,25 @@ def test_votes_turn_labels_and_leave_statements_out(four: Path) -> None:
 
 def test_probing_goes_on_after_its_budget(four: Path) -> None:
     """A budget ends the run with exit code 3; the next run asks only what is missing."""
-    model = script(four.parent / "s.json")
-    words = ("evaluate", "probe", "--db", four, "-m", model, "--json")
-    stopped = invoke(*words, "--max-calls", 20)
-    report = told("evaluate", "probe", "--db", four, "-m", model)
+    words = ("evaluate", "probe", "--db", four, "-m", script(four.parent / "s.json"))
+    stopped, report = invoke(*words, "--json", "--max-calls", 20), told(*words)
 
     assert stopped.exit_code == 3
     assert report["calls"] == {"sent": 32, "from_journal": 20}
     assert cell(report, "head")["statements"] == 2
 
 
-def test_nothing_to_probe_is_told_with_a_remedy(four: Path) -> None:
-    """An empty knowledge base and an unknown rule."""
+def test_what_cannot_be_probed_is_told_with_a_remedy(four: Path) -> None:
+    """An empty knowledge base, an unknown rule, and a critic, a temperature or a variant that does not fit the
+    release."""
     hapax.KnowledgeBase(four.parent / "empty.db").close()
+    words = ("evaluate", "probe", "-m", "simulated", "--db", four)
 
-    assert "hapax search" in fault("evaluate", "probe", "-m", "simulated", "--db", four.parent / "empty.db")
-    assert "nosuch" in fault("evaluate", "probe", "-m", "simulated", "--rule", "nosuch", "--db", four)
-
-
-def test_wrong_answers_are_shown_with_rationale_and_label(four: Path) -> None:
-    """A person reads of a wrong answer the question, the label, the answer or its lack, and the rationale."""
-    model = script(four.parent / "s.json", says="Cheese is made of milk.")
-    shown = run("evaluate", "probe", "--db", four, "-m", model, "--ask", "cot").stdout
-
-    assert "rationale: Cheese is made of milk." in shown
-    assert "label Yes, answer no answer: Cheese is made of milk." in shown
+    assert "hapax search" in fault(*words, "--db", four.parent / "empty.db")
+    assert "nosuch" in fault(*words, "--rule", "nosuch")
+    assert "--ask text" in fault(*words, "--compat", "released", "--ask", "critic")
+    assert "--compat released" in fault(*words, "--variant", "no-examples")
+    assert "temperature" in fault(*words, "--compat", "released", "--ask", "text", "--temperature", 0.3)
 
 
 # As LINK's released code asks
@@ -330,62 +319,60 @@ def test_the_released_questions_byte_for_byte(
     assert tuple(row["label"] for row in found) == ANSWERS
 
 
+TRACTOR = (
+    "PersonX was born in Roman Republic",
+    "PersonX was not able to use tractor",
+    "The Roman Republic existed around 509-27 BC. Tractor was invented in 1892. The Roman Republic was long before "
+    "when tractor was invented.",
+)
+MANGO = (
+    "PersonX is allergic to mango",
+    "PersonX is not able to eat mango rice pudding",
+    "Mango is an ingredient in mango rice pudding.",
+)
+
+
+def example(place: int, premise: str, conclusion: str, reason: str) -> str:
+    """A worked example of the released chain of thought."""
+    line = bare(RELEASED[place]).replace(P, premise).replace(C, conclusion)
+    pairs = {"True": "true or false", "False": "true or false", "Right": "right or wrong", "Wrong": "right or wrong"}
+    pair = pairs.get(ANSWERS[place], "yes or no")
+    return f"{line}\nLet's think step by step.\n{reason}\nTherefore, the answer ({pair}) is: {ANSWERS[place]}\n"
+
+
 def test_the_released_worked_examples_are_drawn_by_seed_42(fondue: Path) -> None:
     """Python's own chance draws a polarity and two forms for each question of a chain of thought."""
     thought = "It has milk.\nTherefore, the answer is yes."
     probe(fondue, "--compat", "released", "--ask", "cot", generate={**FORMS, "step by step": thought}, says="Yes")
     asked = [prompt for prompt in prompts(fondue) if prompt.endswith("step by step.\n")]
     closings = [prompt for prompt in prompts(fondue) if prompt.endswith("is:")]
-    pairs = {"True": "true or false", "False": "true or false", "Right": "right or wrong", "Wrong": "right or wrong"}
-
-    def example(place: int, premise: str, conclusion: str, reason: str) -> str:
-        line = bare(RELEASED[place]).replace(P, premise).replace(C, conclusion)
-        pair = pairs.get(ANSWERS[place], "yes or no")
-        return f"{line}\nLet's think step by step.\n{reason}\nTherefore, the answer ({pair}) is: {ANSWERS[place]}\n"
 
     chance = random.Random(42)
     for place, prompt in enumerate(asked):
-        negative = chance.sample([0, 1], 1)[0]
-        first = chance.sample(range(13)[6:] if negative else range(13)[:6], 1)[0]
-        second = chance.sample(range(13)[:6] if negative else range(13)[6:], 1)[0]
-        tractor = example(
-            first,
-            "PersonX was born in Roman Republic",
-            "PersonX was not able to use tractor",
-            "The Roman Republic existed around 509-27 BC. Tractor was invented in 1892. The Roman Republic was long before "
-            "when tractor was invented.",
-        )
-        mango = example(
-            second,
-            "PersonX is allergic to mango",
-            "PersonX is not able to eat mango rice pudding",
-            "Mango is an ingredient in mango rice pudding.",
-        )
+        kinds = [range(13)[:6], range(13)[6:]]
+        first, second = kinds[::-1] if chance.sample([0, 1], 1)[0] else kinds
+        tractor = example(chance.sample(first, 1)[0], *TRACTOR)
+        mango = example(chance.sample(second, 1)[0], *MANGO)
         question = f"{bare(RELEASED[place])}\nLet's think step by step.\n"
         assert prompt == f"{PREFIX}\n{tractor}{mango}{question}"
     assert len(asked) == 13
     assert closings[1] == f"{asked[1]}\nIt has milk.\nTherefore, the answer (yes or no) is:"
 
 
-def test_a_released_chain_of_thought_without_examples(fondue: Path) -> None:
-    """The prefix stands before the question, and the thought stays whole."""
-    options = ("--compat", "released", "--ask", "cot", "--variant", "no-examples")
-    found = answers(fondue, *options, generate={**FORMS, "step by step": "It has milk.\nTherefore, no."}, says="Yes")
-
-    assert prompts(fondue)[1] == f"{PREFIX}\n{RELEASED[1]}\nLet's think step by step.\n"
-    assert {row["rationale"] for row in found} == {"It has milk.\nTherefore, no."}
-
-
-def test_the_release_asks_positive_conclusions_in_the_negative_form_unless_told(tmp_path: Path) -> None:
-    """As it does by mistake: six positive labels; in the intended form the question is the third of seven."""
-    database = bring(tmp_path / "kb.db", {("cook", "head"): [("milk", "raclette")]})
+def test_variants_of_the_release(fondue: Path, raclette: Path) -> None:
+    """Without examples the prefix stands before the question, and the thought stays whole. Positive conclusions are
+    asked about in the negative form, by mistake; in the intended one the question is the third of seven with a positive
+    label."""
+    cot, text = (("--compat", "released", "--ask", way) for way in ("cot", "text"))
+    thought = "It has milk.\nTherefore, no."
+    whole = answers(fondue, *cot, "--variant", "no-examples", generate={**FORMS, "step by step": thought}, says="Yes")
     published, intended = (
-        [row["label"] for row in answers(database, "--compat", "released", "--ask", "text", *more, generate=FORMS)]
-        for more in ((), ("--variant", "positive-form"))
+        answers(raclette, *text, *more, generate=FORMS) for more in ((), ("--variant", "positive-form"))
     )
 
-    assert sum(label in ("Yes", "True", "Right") for label in published) == 6
-    assert sum(label in ("Yes", "True", "Right") for label in intended) == 7
+    assert prompts(fondue)[1] == f"{PREFIX}\n{RELEASED[1]}\nLet's think step by step.\n"
+    assert {row["rationale"] for row in whole} == {thought}
+    assert (positives(published), positives(intended)) == (6, 7)
 
 
 def test_the_release_counts_a_reply_off_format_as_wrong(fondue: Path) -> None:
@@ -397,12 +384,3 @@ def test_the_release_counts_a_reply_off_format_as_wrong(fondue: Path) -> None:
 
     assert cell(chatty, "head")["accuracy"]["value"] == 0
     assert cell(flipped, "head")["accuracy"]["value"] == 1
-
-
-def test_options_of_the_release_need_it(fondue: Path) -> None:
-    """A critic, a temperature or a variant that does not fit is refused with what to add."""
-    words = ("evaluate", "probe", "--db", fondue, "-m", "frequency")
-
-    assert "--ask text" in fault(*words, "--compat", "released", "--ask", "critic")
-    assert "--compat released" in fault(*words, "--variant", "no-examples")
-    assert "temperature" in fault(*words, "--compat", "released", "--ask", "text", "--temperature", 0.3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from cli_fixture import invoke, run
 from click.testing import Result
-from papers_fixture import fault, flat, judge, told
+from papers_fixture import flat, judge, script, told
 
 import hapax
 
@@ -25,16 +24,6 @@ given can_buy(Person, Gem): "[1] can buy [2]" / "[1] cannot buy [2]" / "can [1] 
 @name gems
 visits(Person X, Country A) & is_mined_in(Gem B, Country A){ban} -> can_buy(Person X, Gem B)
 """
-RIVERS = (
-    "Thames, Shannon, Seine, Loire, Tiber, Arno, Ebro, Guadalquivir, Tagus, Douro, Guadiana, Rhone, Garonne, Meuse, Scheldt, "
-    "Moselle, Elbe, Inn, Vistula, Volga"
-)
-DISHES = (
-    "pizza margherita, hummus, spaghetti carbonara, tiramisu, pico de gallo, Greek salad, caprese salad, Waldorf salad, "
-    "ratatouille, quiche Lorraine, Wiener schnitzel, tom yum goong, hollandaise sauce, creme brulee, tarte Tatin, goulash, "
-    "falafel, baba ghanoush, tabbouleh, miso soup"
-)
-"""Names that the atlas of the embedded model has."""
 
 BAN = " & not is_banned_in(Gem B, Country A)"
 PROMISE = ("--precision", "0.9", "--confidence", "0.8")
@@ -46,8 +35,7 @@ def write(even: float, odd: float, ban: str = "", critic: float = 0.9) -> None:
     scores = {f"{gem.capitalize()} is mined in Peru.": odd if n % 2 else even for n, gem in enumerate(GEMS)}
     scores |= {f"{gem.capitalize()} is banned in Peru.": 0.1 if n % 2 else 0.01 for n, gem in enumerate(GEMS)}
     values = {"'[A] is mined in [B]'": ["Peru"], "'[A] is mined in Peru'": GEMS, "'[B] is mined in Peru'": GEMS}
-    defaults = {"critic": critic, "likelihood": -10.0, "generate": ["Peru"]}
-    Path("gems.json").write_text(json.dumps({"generate": values, "critic": scores, "defaults": defaults}), "utf-8")
+    script(Path("gems.json"), yes=critic, says=["Peru"], generate=values, critic=scores)
     Path("gems.rules").write_text(RULES.replace("{ban}", ban), "utf-8")
 
 
@@ -64,9 +52,23 @@ def search(*more: str) -> Result:
     return invoke(*command, "--values", "120", "--no-progress", "--db", "kb.db", *more)
 
 
-def calibrate(*more: str) -> str:
+def searched_with(*more: str) -> str:
+    """What a search says that ends well, in one line."""
+    result = search(*more)
+    assert result.exit_code == 0, result.output
+    return flat(result.output)
+
+
+def refused(*more: str, code: int = 1) -> str:
+    """What a search says that makes no promise."""
+    result = search(*more)
+    assert result.exit_code == code
+    return flat(result.output)
+
+
+def calibrate(*more: str, code: int = 0) -> str:
     options = ("--rules", "gems.rules", "--critic", "scripted:gems.json", "--labels", "labels.tsv")
-    return run("calibrate", *options, "--db", "kb.db", *more).output
+    return run("calibrate", *options, "--db", "kb.db", *more, code=code).output
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         write(0.3, 0.5)
         write_labels(lambda number: bool(number % 2))
-        assert search("--fact-threshold", "0.99").exit_code == 0
+        searched_with("--fact-threshold", "0.99")
     return folder
 
 
@@ -87,6 +89,13 @@ def gems(searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     shutil.copytree(searched, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def plan(*more: str) -> int:
+    """How many statements `plan` expects."""
+    command = ("plan", "gems.rules", "-m", "scripted:gems.json", "--likelihood", "scripted:gems.json", "--values", 120)
+    (rule,) = told(*command, "--db", "kb.db", *more)["rules"]
+    return int(rule["statements"]["expected"])
 
 
 def facts() -> set[str]:
@@ -117,38 +126,51 @@ def test_labels_teach_a_map_which_is_stored_and_drawn(gems: Path) -> None:
 def test_a_calibrated_search_accepts_what_raw_scores_hide(gems: Path) -> None:
     """A critic that never says more than .5 is useless to the usual threshold, and useful when it is calibrated."""
     calibrate()
-    assert search("--fact-threshold", "0.85").exit_code == 0
+    searched_with("--fact-threshold", "0.85")
     before = facts()
-    assert search("--calibrated", "--fact-threshold", "0.85").exit_code == 0
+    searched_with("--calibrated", "--fact-threshold", "0.85")
 
     assert before == set()
     assert facts() == ODD
+
+
+RIVERS = (
+    "Thames, Shannon, Seine, Loire, Tiber, Arno, Ebro, Guadalquivir, Tagus, Douro, Guadiana, Rhone, Garonne, Meuse, Scheldt, "
+    "Moselle, Elbe, Inn, Vistula, Volga"
+)
+DISHES = (
+    "pizza margherita, hummus, spaghetti carbonara, tiramisu, pico de gallo, Greek salad, caprese salad, Waldorf salad, "
+    "ratatouille, quiche Lorraine, Wiener schnitzel, tom yum goong, hollandaise sauce, creme brulee, tarte Tatin, goulash, "
+    "falafel, baba ghanoush, tabbouleh, miso soup"
+)
+"""Names that the atlas of the embedded model has."""
+
+SWIMMING = """
+oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow through [2]?".
+lives_in(Person X, Country A) & flows_through(River B, Country A) -> can_swim_in(Person X, River B).
+"""
 
 
 def test_the_type_gate_compares_calibrated_scores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A critic that gives .2 to every river as a river accepts none; labelled by the atlas, its .2 is a yes."""
     monkeypatch.chdir(tmp_path)
     rivers, dishes = RIVERS.split(", "), DISHES.split(", ")
-    rules = """
-oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow through [2]?".
-lives_in(Person X, Country A) & flows_through(River B, Country A) -> can_swim_in(Person X, River B).
-"""
     names = rivers + dishes
-    facts = {f"{name[0].upper()}{name[1:]} flows through Peru.": 0.9 if name in rivers else 0.1 for name in names}
-    types = {f"{name[0].upper()}{name[1:]} is a river.": 0.2 if name in rivers else 0.02 for name in names}
-    generate = {"'[A] flows through [B]'": ["Peru"], "'[B] flows through [A]'": ["Peru"], "flows through Peru'": names}
-    content = {
-        "generate": generate,
-        "critic": facts | types,
-        "defaults": {"critic": 0.9, "likelihood": -10.0, "generate": []},
-    }
-    Path("gems.json").write_text(json.dumps(content), "utf-8")
-    Path("gems.rules").write_text(rules, "utf-8")
-    lines = [f"{str(name in rivers).lower()}\tflows_through\t{name}\tPeru\n" for name in names]
+    asked = {"'[A] flows through [B]'": ["Peru"], "'[B] flows through [A]'": ["Peru"], "flows through Peru'": names}
+    scores, lines = {}, []
+    for name in names:
+        said, is_river = f"{name[0].upper()}{name[1:]}", name in rivers
+        scores |= {
+            f"{said} flows through Peru.": 0.9 if is_river else 0.1,
+            f"{said} is a river.": 0.2 if is_river else 0.02,
+        }
+        lines.append(f"{str(is_river).lower()}\tflows_through\t{name}\tPeru\n")
+    script(Path("gems.json"), says=[], generate=asked, critic=scores)
+    Path("gems.rules").write_text(SWIMMING, "utf-8")
     Path("labels.tsv").write_text("".join(lines), "utf-8")
 
     def accepted(*more: str) -> set[str]:
-        assert search(*more).exit_code == 0
+        searched_with(*more)
         with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
             return {str(fact.arguments[0]) for fact in kb.facts("flows_through")}
 
@@ -169,86 +191,52 @@ lives_in(Person X, Country A) & flows_through(River B, Country A) -> can_swim_in
 def test_faulty_labels_are_named(gems: Path, content: bytes, words: str) -> None:
     """A line that is no label, two lines that contradict each other, and a file that is no text."""
     Path("labels.tsv").write_bytes(content)
-    options = ("--rules", "gems.rules", "--critic", "scripted:gems.json", "--labels", "labels.tsv")
 
-    assert words in fault("calibrate", *options, "--db", "kb.db")
+    assert words in flat(calibrate(code=1))
 
 
 # Promises on facts
 
 
 def test_a_promise_accepts_what_its_labels_allow(gems: Path) -> None:
-    """The threshold lies where the labels are true, below Hapax's own; the certificate is kept with its run."""
+    """The threshold lies where the labels are true, below Hapax's own; the certificate is kept with its run. Labels
+    that taught the map do not certify calibrated scores."""
     calibrate()
-    result = search(*PROMISE)
-
-    assert result.exit_code == 0, result.output
-    assert WORDS in flat(result.output)
-    assert facts() == ODD
+    said, taught = searched_with(*PROMISE), refused("--precision", "0.9", "--calibrated")
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
         (certificate,) = kb.certificates()
-        assert (certificate.threshold, certificate.false, certificate.labels) == (0.5, 0, 60)
-        assert certificate.run_id in {record.id for record in kb.runs()}
+        runs = {record.id for record in kb.runs()}
+
+    assert WORDS in said
+    assert facts() == ODD
+    assert (certificate.threshold, certificate.false, certificate.labels) == (0.5, 0, 60)
+    assert certificate.run_id in runs
+    assert "nothing is labelled" in taught
+
+
+def test_reserved_labels_certify_calibrated_scores(gems: Path) -> None:
+    """`plan --precision` expects the statements that the promise lets pass, and the search accepts them."""
+    calibrate("--reserve", "0.7")
+
+    assert (plan(*PROMISE), plan("--fact-threshold", "0.99")) == (60, 0)
+    searched_with(*PROMISE, "--calibrated")
+    assert facts() == ODD
 
 
 def test_nothing_is_promised_without_labels_a_map_or_a_promise(gems: Path) -> None:
     """Without labels the command ends before anything is asked and says how many are needed; options need a promise."""
-    unlabelled, unmapped = search("--precision", "0.95"), search("--calibrated")
+    unlabelled = refused("--precision", "0.95")
 
-    assert (unlabelled.exit_code, unmapped.exit_code) == (1, 1)
-    assert "nothing is labelled" in unlabelled.output
-    assert "more labels would do" in flat(unlabelled.output)
-    assert "hapax calibrate" in flat(unmapped.output)
+    assert "nothing is labelled" in unlabelled
+    assert "more labels would do" in unlabelled
+    assert "hapax calibrate" in refused("--calibrated")
     for option in (("--confidence", "0.9"), ("--promise", "anytime"), ("--certify-by", "predicate")):
-        refused = search(*option)
-        assert refused.exit_code == 2
-        assert "--precision" in refused.output
+        assert "--precision" in refused(*option, code=2)
     with pytest.raises(hapax.HapaxError, match="between 0 and 1"):
         hapax.Promise(precision=95)
 
 
-def test_facts_that_taught_the_map_do_not_certify_it(gems: Path) -> None:
-    """A promise on calibrated scores counts reserved labels alone."""
-    calibrate()
-    refused = search("--precision", "0.9", "--calibrated")
-    calibrate("--reserve", "0.7")
-    promised = search(*PROMISE, "--calibrated")
-
-    assert "nothing is labelled" in refused.output
-    assert promised.exit_code == 0, promised.output
-    assert facts() == ODD
-
-
-def plan(*more: str) -> int:
-    command = (
-        "plan",
-        "gems.rules",
-        "-m",
-        "scripted:gems.json",
-        "--likelihood",
-        "scripted:gems.json",
-        "--values",
-        "120",
-    )
-    (rule,) = told(*command, "--db", "kb.db", *more)["rules"]
-    return int(rule["statements"]["expected"])
-
-
-def test_a_plan_takes_the_threshold_of_the_promise(gems: Path) -> None:
-    """`plan --precision` expects the statements that its promise lets pass."""
-    calibrate("--reserve", "0.7")
-
-    assert plan(*PROMISE) == 60
-    assert plan("--fact-threshold", "0.99") == 0
-
-
 # Certificates where they are read
-
-
-def certify(*more: str) -> None:
-    calibrate("--reserve", "0.7")
-    result = search(*PROMISE, *more)
-    assert result.exit_code == 0, result.output
 
 
 def certified(*more: str) -> list[str]:
@@ -273,12 +261,12 @@ def relabel() -> None:
 def reword() -> None:
     rules = Path("gems.rules").read_text("utf-8").replace('"[1] is mined in [2]"', '"[1] is dug up in [2]"')
     Path("gems.rules").write_text(rules, "utf-8")
-    assert search().exit_code == 0
+    searched_with()
 
 
 def revise() -> None:
     write(0.3, 0.5, critic=0.95)
-    assert search().exit_code == 0
+    searched_with()
 
 
 @pytest.mark.parametrize(
@@ -292,8 +280,10 @@ def revise() -> None:
 def test_a_certificate_stands_in_page_card_and_story_until_it_lapses(
     gems: Path, change: Callable[[], Any], reason: str, places: tuple[str, ...]
 ) -> None:
-    """A promise ends with another calibration, another wording of the facts, or another revision of its critic."""
-    certify("--calibrated")
+    """A promise ends with another calibration, another wording of the facts, or another revision of its critic; with
+    the former revision it is made anew and holds."""
+    calibrate("--reserve", "0.7")
+    searched_with(*PROMISE, "--calibrated")
     before = certified("card", "story")
     change()
 
@@ -303,16 +293,10 @@ def test_a_certificate_stands_in_page_card_and_story_until_it_lapses(
     for text in certified(*places):
         assert "LAPSED" in text
         assert reason in text
-
-
-def test_a_lapsed_certificate_holds_again_once_it_was_tested(gems: Path) -> None:
-    """With the critic's former revision, the same promise is made anew and holds."""
-    certify()
-    revise()
-    write(0.3, 0.5)
-    assert search(*PROMISE).exit_code == 0
-
-    assert "LAPSED" not in certified()[0]
+    if change is revise:
+        write(0.3, 0.5)
+        searched_with(*PROMISE, "--calibrated")
+        assert "LAPSED" not in certified()[0]
 
 
 # Promises on statements and on denials
@@ -323,7 +307,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A search of 120 statements, all facts of which pass their threshold, was done; those of even gems score higher."""
     monkeypatch.chdir(tmp_path)
     write(0.95, 0.9)
-    assert search("--keep-share", "0.5").exit_code == 0
+    searched_with("--keep-share", "0.5")
     return tmp_path / "kb.db"
 
 
@@ -347,10 +331,8 @@ def test_statements_are_kept_by_what_people_judged(shop: Path) -> None:
     """The threshold of statements lies where judged ones are true; `why` states the promise, and `plan` expects half."""
     before = plan()
     vote(shop, lambda number: number % 2 == 0)
-    result = search(*STATEMENTS)
 
-    assert result.exit_code == 0, result.output
-    assert f"statements: {WORDS}" in flat(result.output)
+    assert f"statements: {WORDS}" in searched_with(*STATEMENTS)
     assert kept() == set(GEMS) - ODD
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
         run_id = kb.certificates()[0].run_id
@@ -359,53 +341,42 @@ def test_statements_are_kept_by_what_people_judged(shop: Path) -> None:
     assert plan(*STATEMENTS[2:]) == pytest.approx(before / 2, rel=0.1)
 
 
-def test_without_judged_statements_nothing_is_promised(shop: Path) -> None:
-    """Facts that the critic is sure of promise nothing about statements; the message says what to do."""
-    refused = search("--statement-precision", "0.9")
-
-    assert refused.exit_code == 1
-    assert "nothing is labelled" in refused.output
-    assert "hapax votes next" in flat(refused.output)
-
-
-def test_a_false_rule_gets_no_promise_from_sure_facts(shop: Path) -> None:
-    """Where people find the statements of a rule false, the product of its facts' scores promises nothing."""
+def test_sure_facts_promise_nothing_about_statements(shop: Path) -> None:
+    """Without judged statements the message says what to do; where people find those of a rule false, nothing helps."""
+    unjudged = refused("--statement-precision", "0.9")
     vote(shop, lambda _: False)
-    refused = search("--statement-precision", "0.9", "--certify-by", "predicate")
+    false = refused("--statement-precision", "0.9", "--certify-by", "predicate")
 
-    assert refused.exit_code == 1
-    assert "statements of gems" in refused.output
-    assert "no number of further ones would do" in flat(refused.output)
+    assert "nothing is labelled" in unjudged
+    assert "hapax votes next" in unjudged
+    assert "statements of gems" in false
+    assert "no number of further ones would do" in false
 
 
 def test_what_a_critic_denies_needs_a_promise_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under --precision an atom of an open predicate is denied only up to the score that its own labels allow."""
     monkeypatch.chdir(tmp_path)
     write(0.95, 0.95, BAN)
-    assert search("--keep-share", "0.5").exit_code == 0
+    searched_with("--keep-share", "0.5")
     write_labels(lambda _: True, lambda number: bool(number % 2))
     calibrate()
-    result = search(*PROMISE, "--keep-share", "0.5")
 
-    assert result.exit_code == 0, result.output
-    assert "denials: at least 0.9 of the denied are false" in flat(result.output)
+    assert "denials: at least 0.9 of the denied are false" in searched_with(*PROMISE, "--keep-share", "0.5")
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
         (run_id,) = {record.run_id for record in kb.certificates()}
         assert {str(dict(item.substitution)["B"]) for item in kb.statements(run_id=run_id)} == set(GEMS) - ODD
 
 
-@pytest.mark.parametrize("ban", ["", BAN])
-def test_both_promises_hold_of_what_both_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ban: str) -> None:
+def test_both_promises_hold_of_what_both_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Statements whose facts or denials fall below their promise are in no pool of the statements."""
     monkeypatch.chdir(tmp_path)
-    write(0.95, 0.9, ban)
-    assert search("--keep-share", "0.5").exit_code == 0
-    write_labels(lambda number: number % 2 == 0, (lambda number: bool(number % 2)) if ban else None)
+    write(0.95, 0.9, BAN)
+    searched_with("--keep-share", "0.5")
+    write_labels(lambda number: number % 2 == 0, lambda number: bool(number % 2))
     calibrate()
     vote(tmp_path / "kb.db", lambda number: number % 2 == 0)
-    result = search(*STATEMENTS, "--precision", "0.9")
+    searched_with(*STATEMENTS, "--precision", "0.9")
 
-    assert result.exit_code == 0, result.output
     assert kept() == set(GEMS) - ODD
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
         pools = {record.fact_group: record.pool for record in kb.certificates()}

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 import html5lib
 import pytest
-from cli_fixture import invoke, run
+from cli_fixture import EVERY_END, invoke, run
 from papers_fixture import RULES, SCRIPT, bring, fault, judge, search, told
 
 import hapax
@@ -92,7 +92,8 @@ def own(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
 def test_figures_are_those_of_search_and_stats(
     searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
 ) -> None:
-    """Statements, delta, facts, calls, tokens and money of the page are what the other commands print."""
+    """Statements, delta, facts, calls, tokens and money of the page are what the other commands print, of each role,
+    too."""
     database, said = searched
     stats, shown, calls = told("stats", "--db", database), figures(page[1]), said["calls"]
 
@@ -106,20 +107,12 @@ def test_figures_are_those_of_search_and_stats(
     assert int(shown["tokens"]) == tokens
     assert float(shown["money"]) == sum(counts["cost"] for counts in calls.values())
     assert f"Run <code>{said['run']}</code>" in page[0]
-
-
-def test_every_role_is_told_with_its_calls(searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]) -> None:
-    """The cost tables hold each role's calls, hits, tokens and money, of this run and of all."""
-    database, said = searched
-    rows = [element for element in page[1].iter("tr") if element.get("data-role")]
-    numbers = [(row.get("data-role"), *(cell.get("data-sort") for cell in of_class(row, "number"))) for row in rows]
+    roles = [element for element in page[1].iter("tr") if element.get("data-role")]
+    numbers = [(row.get("data-role"), *(cell.get("data-sort") for cell in of_class(row, "number"))) for row in roles]
     names = ("calls", "hits", "prompt_tokens", "completion_tokens", "cost")
-    of_run = [(role, *(str(counts[name]) for name in names)) for role, counts in said["calls"].items()]
-
+    of_run = [(role, *(str(counts[name]) for name in names)) for role, counts in calls.items()]
     assert sorted(numbers[: len(of_run)]) == sorted(of_run)
-    assert {role: int(calls) for role, calls, *_ in numbers[len(of_run) :]} == told("stats", "--db", database)[
-        "calls_by_role"
-    ]
+    assert {role: int(count) for role, count, *_ in numbers[len(of_run) :]} == stats["calls_by_role"]
 
 
 def test_the_table_of_rules_is_the_closing_table(
@@ -142,9 +135,12 @@ def test_the_table_of_rules_is_the_closing_table(
 def test_a_statement_unfolds_to_what_why_tells(
     searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
 ) -> None:
-    """The lines under a statement are those of `hapax why`, down to prompt, P(yes) and threshold."""
+    """The lines under a statement are those of `hapax why`, down to prompt, P(yes) and threshold; a value that the
+    critic rejected stands with its question, P(yes) and the threshold."""
     database = searched[0]
     shown = [list(story_lines(statement)) for statement in of_class(page[1], "statement")[:2]]
+    rows = [[words(cell) for cell in row] for row in page[1].iter("tr")]
+    (euro,) = [row for row in rows if row[0].endswith("euro.") and "0.100" in row]
 
     assert shown
     for lines in shown:
@@ -154,39 +150,28 @@ def test_a_statement_unfolds_to_what_why_tells(
         assert lines == [line.strip() for line in story.splitlines()]
         assert any("Give me" in line for line in lines)
         assert any("critic gate: accepted, score 0.950, threshold 0.850" in line for line in lines)
-
-
-def test_rejected_values_come_with_score_threshold_and_reason(page: tuple[str, Element]) -> None:
-    """A value that the critic rejected stands with the question, P(yes) and the threshold."""
-    rows = [[words(cell) for cell in row] for row in page[1].iter("tr")]
-    (euro,) = [row for row in rows if row[0].endswith("euro.") and "0.100" in row]
-
     assert euro[1:4] == ["Norway uses the [B], as Currency", "0.100", "0.850"]
     assert "threshold" in euro[4]
 
 
 def test_a_circular_delta_is_marked_in_the_closing_line_and_on_the_page(own: Path, page: tuple[str, Element]) -> None:
     """The script ranks and judges itself, so its delta is no evidence; word frequency is an independent judge of it."""
-    circular = search(own.parent / "other.db")
-    command = ("search", own.parent / "money.rules", "-m", f"scripted:{own.parent / 'script.json'}")
-    said = run(
-        *command, "--no-progress", "--ends", "overlapping", "--measure", "paper", "--db", own.parent / "third.db"
-    ).stdout
+    circular, third = search(own.parent / "other.db"), own.parent / "third.db"
+    model = f"scripted:{own.parent / 'script.json'}"
+    said = run("search", own.parent / "money.rules", "-m", model, "--no-progress", *EVERY_END, "--db", third).stdout
 
     assert circular["circular"] is True
     assert "no evidence" in page[0]
     assert "by frequency" in said
-    assert "no evidence" not in reported(own.parent / "third.db")[0]
+    assert "no evidence" not in reported(third)[0]
 
 
-def test_the_page_stands_alone(page: tuple[str, Element]) -> None:
-    """HTML without a fault, no address outside, and a policy that knows the page's own script and style alone."""
+def test_the_page_stands_alone(own: Path, page: tuple[str, Element]) -> None:
+    """HTML without a fault, no address outside, and a policy that knows the page's own script and style alone; no clock
+    and no order of sets is in it. It can be used without eyes and without script."""
     text, tree = page
-    policy = next(
-        element.get("content", "")
-        for element in tree.iter("meta")
-        if element.get("http-equiv") == "Content-Security-Policy"
-    )
+    metas = {element.get("http-equiv"): element.get("content", "") for element in tree.iter("meta")}
+    policy = metas["Content-Security-Policy"]
     parts = [(name, words(element)) for name in ("style", "script") for element in tree.iter(name)]
     named = {element.get("id") for element in tree.iter() if element.get("id")}
 
@@ -198,12 +183,7 @@ def test_the_page_stands_alone(page: tuple[str, Element]) -> None:
     assert not [e.tag for e in tree.iter() if any(e.get(name) for name in ("src", "style", "onclick"))]
     links = [element.get("href", "#") for element in tree.iter("a")]
     assert all(link.startswith("#") and link[1:] in named for link in links)
-
-
-def test_the_page_can_be_used_without_eyes_and_without_script(page: tuple[str, Element]) -> None:
-    """Headers have a scope, plots a title and words, folded parts a summary, and tools that need the script are hidden."""
-    tree = page[1]
-
+    assert reported(own)[0] == reported(own)[0]
     assert tree.find("head/..").get("lang") == "en"  # type: ignore[union-attr]
     assert {element.get("scope") for element in tree.iter("th")} == {"col", "row"}
     for figure in tree.iter("figure"):
@@ -212,11 +192,6 @@ def test_the_page_can_be_used_without_eyes_and_without_script(page: tuple[str, E
         assert words(next(figure.iter("figcaption"))).strip()
     assert all(element[0].tag == "summary" and words(element[0]).strip() for element in tree.iter("details"))
     assert all(element.get("hidden") is not None for element in of_class(tree, "tools"))
-
-
-def test_the_same_knowledge_base_gives_the_same_bytes(own: Path) -> None:
-    """No clock and no order of sets is in the page."""
-    assert reported(own)[0] == reported(own)[0]
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
@@ -254,7 +229,8 @@ def test_runs_are_named_by_the_beginnings_of_their_ids(own: Path) -> None:
 
 
 def test_without_runs_statements_or_rules_the_page_or_the_error_says_so(tmp_path: Path, own: Path) -> None:
-    """An empty knowledge base names the search; a search without statements has a page; an unknown rule is named."""
+    """An empty knowledge base names the search; a search without statements has a page; an unknown rule is named;
+    figures of a search that a budget ended are counted from what is stored."""
     hapax.KnowledgeBase(tmp_path / "empty.db").close()
     silent = {"defaults": {"critic": 0.0, "likelihood": -1.0, "generate": []}}
     search(tmp_path / "silent.db", silent)
@@ -264,19 +240,12 @@ def test_without_runs_statements_or_rules_the_page_or_the_error_says_so(tmp_path
     assert (figures(tree)["head"], figures(tree)["mean_delta"]) == ("0", "")
     assert text.count("No statement:") == 2
     assert "nothing" in fault("report", "-o", "-", "--db", own, "--rule", "nothing")
-
-
-def test_a_run_that_a_budget_ended_says_so(tmp_path: Path) -> None:
-    """Its figures are counted from what is stored."""
-    (tmp_path / "money.rules").write_text(RULES, "utf-8")
     (tmp_path / "script.json").write_text(json.dumps(SCRIPT), "utf-8")
-    model, database = f"scripted:{tmp_path / 'script.json'}", tmp_path / "kb.db"
-    command = ("search", tmp_path / "money.rules", "-m", model, "--evaluator", model, "--no-progress", "--db", database)
-    assert invoke(*command, "--max-calls", 10).exit_code == 3
-    text, tree = reported(database)
-
+    command = ("search", tmp_path / "money.rules", "-m", f"scripted:{tmp_path / 'script.json'}", "--no-progress")
+    assert invoke(*command, "--max-calls", 10, "--db", tmp_path / "cut.db").exit_code == 3
+    text, tree = reported(tmp_path / "cut.db")
     assert "budget" in text.lower()
-    assert int(figures(tree)["calls"]) == told("stats", "--db", database)["calls"] <= 10
+    assert int(figures(tree)["calls"]) == told("stats", "--db", tmp_path / "cut.db")["calls"] <= 10
 
 
 def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]], own: Path) -> None:
@@ -284,33 +253,27 @@ def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]]
     said = searched[1]
     text, tree = reported(own, "--rule", "currency", "--statements", 1, "--rejected", 0)
     head = next(rule["head"] for rule in said["rules"] if rule["rule"] == "currency")
+    command = f"hapax report --db {own} --run {said['run']} --rule currency --statements {head}"
 
     assert [words(row[0]) for row in tree.iter("tr") if row.get("data-rule")] == ["currency"]
     assert "1 of the 2 rules of this run are shown." in text
     assert len(of_class(tree, "statement")) == 2
-    assert (
-        f"{head - 1} more: <code>hapax report --db {own} --run {said['run']} --rule currency --statements {head}"
-        in text
-    )
+    assert f"{head - 1} more: <code>{command}" in text
 
 
 # Sections of other packages
 
 SECTIONS = """
-from html import escape
-
 from hapax.evaluation.report.extensions import AddedSection
 
 
 def longest(source):
-    statements = source.kb.statements(run_id=source.run.id)
-    texts = sorted({record.text for record in statements}, key=len)
+    texts = sorted({record.text for record in source.kb.statements(run_id=source.run.id)}, key=len)
     return AddedSection("Longest <statement>", ("characters", "statement"), [(len(texts[-1]), texts[-1])])
 
 
 def rules(source):
-    names = "".join(f"<li>{escape(rule.name)}</li>" for rule in source.library.rules)
-    return AddedSection("Names", html=f"<ul>{names}</ul>")
+    return AddedSection("Names", html="".join(f"<i>{rule.name}</i>" for rule in source.library.rules))
 
 
 def nothing(source):
@@ -347,7 +310,7 @@ def test_another_package_adds_sections(own: Path, monkeypatch: pytest.MonkeyPatc
 
     assert [words(heading) for heading in tree.iter("h2")][-2:] == ["Names", "Longest <statement>"]
     assert int(length) == len(statement)
-    assert "<ul><li>currency</li><li>neighbour</li></ul>" in text
+    assert "<i>currency</i><i>neighbour</i>" in text
     assert "Longest &lt;statement&gt;" in text
 
 

@@ -129,6 +129,7 @@ def test_the_papers_figures_are_the_printed_ones(counted: Any) -> None:
 
 def test_the_audit_counts_errors_by_fact_and_rightness_by_statement(four: Path) -> None:
     """Table 6: a statement is right if all questions about all its facts are; undecided ones have no say."""
+    assert "hapax votes export" in fault("votes", "report", "--db", four)
     judge(four, "ann", {("Toast", "audit Q3"): "no"}, "predicates", "--draw-rules", 0)
     judge(four, "bob", {("Gravel", "audit Q1"): "no", ("Toast", "audit Q3"): "no"}, "predicates", "--draw-rules", 0)
     audit = report(four)["table_6"]
@@ -139,21 +140,32 @@ def test_the_audit_counts_errors_by_fact_and_rightness_by_statement(four: Path) 
     assert (audit["correct"]["head"]["value"], audit["correct"]["head"]["count"]) == (0.5, 2)
 
 
+def test_labels_that_link_turned_are_in_no_table(tmp_path: Path) -> None:
+    """Only the noes of LINK's annotators are known, so they would make every figure worse. One mark of harm is enough,
+    whatever others say."""
+    (tmp_path / "lint").mkdir()
+    flips = {"LINK": {"allergy": {"head": [0], "longtail": []}}}
+    (tmp_path / "lint" / "flip_label_data.json").write_text(json.dumps(flips), "utf-8")
+    database = bring(tmp_path / "kb.db", FOUR)
+    for voter, harmful in (("ann", "no"), ("bob", "yes"), ("cy", "no")):
+        judge(database, voter, {("toast", "harmful"): harmful})
+    found = report(database)
+
+    assert shares(found["table_3"][0]) == [(1, 3)] * 3
+    assert any("LINK's annotators" in remark for remark in found["remarks"])
+    assert found["statements"]["harmful"] == [next(i for t, i in statements(database).items() if "toast" in t)]
+
+
 def test_people_are_measured_as_a_model_is(four: Path) -> None:
     """Table 4's human baseline: the majority and the single person against the labels that people's judgement gives."""
     judge(four, "ann", {("toast", "entailment"): "no", ("gravel", "data type B"): "no"})
-    templates = ("--template", 5)
     for voter in ("bob", "cy", "dee"):
-        wrong = {("fondue", "baseline 5"): "no"} if voter == "dee" else {}
-        answers = {**wrong, ("toast", "baseline 5"): "no", ("naan", "baseline 5"): "no"}
-        asked = judge(four, voter, answers, "baseline", *templates)
+        denied = ("toast", "naan", "fondue") if voter == "dee" else ("toast", "naan")
+        asked = judge(four, voter, {(dish, "baseline 5"): "no" for dish in denied}, "baseline", "--template", 5)
     found = report(four)["baseline"]
-    cells = {
-        (kind, row["distribution"]): row
-        for kind in ("majority", "one_person")
-        for row in found[kind]
-        if row["domain"] == "total"
-    }
+    kinds = ("majority", "one_person")
+    totals = [(kind, row) for kind in kinds for row in found[kind] if row["domain"] == "total"]
+    cells = {(kind, row["distribution"]): row for kind, row in totals}
 
     assert {row["asked"] for row in asked if "naan" in row["asked"]} == {
         "Premise: PersonX was in 1876. Conclusion: PersonX is not able to eat naan. Does premise entail conclusion?"
@@ -164,58 +176,12 @@ def test_people_are_measured_as_a_model_is(four: Path) -> None:
     assert cells["one_person", "head"]["accuracy"]["value"] == pytest.approx((2 / 3 + 1) / 2)
 
 
-def test_labels_that_link_turned_are_in_no_table(tmp_path: Path) -> None:
-    """Only the noes of LINK's annotators are known, so they would make every figure worse."""
-    (tmp_path / "lint").mkdir()
-    flips = {"LINK": {"allergy": {"head": [0], "longtail": []}}}
-    (tmp_path / "lint" / "flip_label_data.json").write_text(json.dumps(flips), "utf-8")
-    database = bring(tmp_path / "kb.db", FOUR)
-    judge(database, "ann", {})
-    found = report(database)
-
-    assert shares(found["table_3"][0]) == [(1, 3)] * 3
-    assert any("LINK's annotators" in remark for remark in found["remarks"])
-
-
-def test_nothing_to_report_is_told_with_a_remedy(four: Path) -> None:
-    """A knowledge base without votes says where votes come from."""
-    assert "hapax votes export" in fault("votes", "report", "--db", four)
-
-
-def test_one_mark_of_harm_is_enough(four: Path) -> None:
-    """Whatever the others say, a marked statement is in no dataset and is counted."""
-    for voter, answer in (("ann", "no"), ("bob", "yes"), ("cy", "no")):
-        judge(four, voter, {("toast", "harmful"): answer})
-
-    assert report(four)["statements"]["harmful"] == [next(i for t, i in statements(four).items() if "toast" in t)]
-
-
 # Soundness
 
 
 def test_shares_of_true_statements_by_rule_mark_those_below_the_bar(tmp_path: Path) -> None:
-    """Answers on a sheet give shares by rule and over rules; `check` and the dataset's card name a rule below the bar."""
-    values = {
-        ("allergy", "head"): [("milk", f"dish {number}") for number in range(20)],
-        ("cook", "longtail"): [("milk", f"rare {number}") for number in range(4)],
-    }
-    database = bring(tmp_path / "kb.db", values)
-    judge(database, "ann", {("rare", "soundness"): "rule"}, "soundness")
-    found = told("evaluate", "soundness", "--db", database)
-    checked = invoke("check", tmp_path / "kitchen.rules", "--db", database)
-    run("dataset", tmp_path / "set", "--db", database, "--judged", "keep", "--format", "hf")
-    card = (tmp_path / "set" / "README.md").read_text("utf-8")
-
-    assert (found["rules"]["allergy"]["share"]["value"], found["rules"]["cook"]["share"]["value"]) == (1, 0)
-    assert found["rules"]["cook"]["counts"]["reasons"] == {"rule": 4}
-    assert "HPX416" in checked.output
-    assert "cook" in checked.output
-    assert "| cook | 0.00 (0.0 to 49.0) | 4 |" in card
-    assert "| allergy |" not in card.partition("## How many statements are right")[2]
-
-
-def test_a_draw_for_soundness_is_even_over_rules_and_grows(tmp_path: Path) -> None:
-    """A rule with few statements has as many on the sheet as a rule with many, and a larger draw holds the smaller."""
+    """Answers on a sheet give shares by rule and over rules; `check` and the dataset's card name a rule below the bar.
+    A draw is even over rules, and a larger one holds the smaller."""
     values = {
         ("allergy", "head"): [("milk", f"dish {number}") for number in range(20)],
         ("cook", "longtail"): [("milk", f"rare {number}") for number in range(4)],
@@ -224,11 +190,22 @@ def test_a_draw_for_soundness_is_even_over_rules_and_grows(tmp_path: Path) -> No
     for size in (6, 8):
         folder = tmp_path / f"sheets{size}"
         run("evaluate", "soundness", "--out", folder, "--voter", "ann", "--sample", size, "--db", database)
-        text = (folder / "soundness-ann.csv").read_text("utf-8-sig")
-        drawn.append(set(re.findall("statement:[0-9a-f]+", text)))
-        assert len(set(re.findall("eat dish \\d+", text))) == len(set(re.findall("cook rare \\d+", text))) == size // 2
+        drawn.append(set(re.findall("(?:dish|rare) [0-9]+", (folder / "soundness-ann.csv").read_text("utf-8-sig"))))
+    judge(database, "ann", {("rare", "soundness"): "rule"}, "soundness")
+    found = told("evaluate", "soundness", "--db", database)["rules"]
+    checked = invoke("check", tmp_path / "kitchen.rules", "--db", database)
+    run("dataset", tmp_path / "set", "--db", database, "--judged", "keep", "--format", "hf")
+    card = (tmp_path / "set" / "README.md").read_text("utf-8")
 
     assert drawn[0] < drawn[1]
+    assert [sum("rare" in name for name in names) for names in drawn] == [3, 4]
+    assert [len(names) for names in drawn] == [6, 8]
+    assert (found["allergy"]["share"]["value"], found["cook"]["share"]["value"]) == (1, 0)
+    assert found["cook"]["counts"]["reasons"] == {"rule": 4}
+    assert "HPX416" in checked.output
+    assert "cook" in checked.output
+    assert "| cook | 0.00 (0.0 to 49.0) | 4 |" in card
+    assert "| allergy |" not in card.partition("## How many statements are right")[2]
 
 
 def test_a_model_judges_and_is_not_asked_twice(tmp_path: Path) -> None:
@@ -272,40 +249,25 @@ def roads(tmp_path: Path) -> Path:
     return tmp_path / "kb.db"
 
 
+def given(database: Path, command: tuple[object, ...], sheet: Path) -> set[str]:
+    """Have a sheet written, say yes to all on it and import it; the items that it asks about."""
+    run(*command, "--db", database, "--out", sheet.parent, "--format", "csv", "--voter", sheet.stem.partition("-")[2])
+    asked = set(re.findall("(?:statement|fact):[0-9a-f]+", sheet.read_text("utf-8-sig")))
+    run("votes", "import", fill_csv(sheet, lambda _: "yes"), "--db", database)
+    return asked
+
+
 def test_a_sheet_of_derived_statements_is_drawn_imported_and_counted(roads: Path) -> None:
-    """Derived statements are asked about with their facts in words, and the report counts votes by rule."""
+    """Derived statements are asked about with their facts in words, and the report counts votes by rule. Facts and
+    distributions are no part of their draw, and after a new fact `derive` comes first."""
     asked = judge(roads, "ann", {("", "soundness"): "rule"}, "soundness", "--derived", "--rule", "step")
     judge(roads, "ann", {}, "soundness", "--derived", "--rule", "further")
     judged = {row["rule"]: (row["right"], row["wrong"]) for row in report(roads)["derived"]}
-
-    assert judged == {"step": (0, 4), "further": (6, 0)}
-    assert {
-        "Fact: A road leads from a to b." in row["text"] for row in asked if " b can be reached from a" in row["text"]
-    } == {True}
-
-
-def test_a_draw_of_derived_statements_grows_and_is_estimated(roads: Path) -> None:
-    """`votes next --derived` asks about other statements once some are judged, and estimates the share of true ones."""
-    drawn: list[set[str]] = []
-    for voter in ("ann", "bob"):
-        out = roads.parent / voter
-        command = ("votes", "next", 4, "statements", "--derived", "--db", roads, "--out", out, "--format", "csv")
-        run(*command, "--voter", voter)
-        sheet = out / f"soundness-{voter}.csv"
-        drawn.append(set(re.findall("statement:([0-9a-f]+)", sheet.read_text("utf-8-sig"))))
-        run("votes", "import", fill_csv(sheet, lambda _: "yes"), "--db", roads)
-    left = told("votes", "next", 4, "statements", "--derived", "--db", roads, "--out", roads.parent / "cem")
-
-    assert [len(items) for items in drawn] == [4, 4]
-    assert drawn[0].isdisjoint(drawn[1])
-    assert {key: left[key] for key in ("items", "pool", "judged")} == {"items": 2, "pool": 10, "judged": 8}
-    assert left["true"][0] == 1.0
-
-
-def test_derived_statements_out_of_date_or_on_other_sheets_are_refused(roads: Path) -> None:
-    """Facts and distributions are no part of a draw of derived statements; after a new fact `derive` comes first."""
     export = ("votes", "export", "--db", roads, "--out", roads.parent / "out")
 
+    assert judged == {"step": (0, 4), "further": (6, 0)}
+    texts = [row["text"] for row in asked if " b can be reached from a" in row["text"]]
+    assert all("Fact: A road leads from a to b." in text for text in texts)
     assert "soundness" in fault(*export, "predicates", "--derived", "--draw-rules", 0)
     assert "distribution" in fault(*export, "statements", "--derived", "--head", 1, "--long-tail", 1)
     assert "--derived" in fault(*export, "statements")
@@ -315,19 +277,21 @@ def test_derived_statements_out_of_date_or_on_other_sheets_are_refused(roads: Pa
 
 
 def test_votes_on_derived_statements_follow_changes_of_facts(roads: Path) -> None:
-    """A judged statement that facts no longer support leaves the report, and comes back with its fact and its vote."""
-    asked = judge(roads, "ann", {}, "soundness", "--derived")
-    ids = {row["item"].partition(":")[2]: row["text"] for row in asked}
-    counts = []
-    for command in (("retract", 'road("d", "e")', "--reason", "wrong"), ("retract", "--undo", 'road("d", "e")')):
-        run(*command, "--db", roads, "--rules", roads.parent / "roads.rules")
-        run("derive", roads.parent / "roads.rules", *STATED, "--db", roads)
+    """A judged statement that facts no longer support leaves the report, and comes back with its fact and its vote;
+    when some are judged, `votes next --derived` asks about others and estimates the share of true ones."""
+    command, rules, counts = ("votes", "next", 4, "statements", "--derived"), roads.parent / "roads.rules", []
+    asked = [given(roads, command, roads.parent / voter / f"soundness-{voter}.csv") for voter in ("ann", "bob")]
+    left = told(*command, "--db", roads, "--out", roads.parent / "cem")
+    judge(roads, "dee", {}, "soundness", "--derived")
+    for more in (("--reason", "wrong"), ("--undo",)):
+        run("retract", 'road("d", "e")', *more, "--db", roads, "--rules", rules)
+        run("derive", rules, *STATED, "--db", roads)
         counts.append(sum(row["right"] for row in report(roads)["derived"]))
-        rules = ("--rules", roads.parent / "roads.rules", "--db", roads)
-        found = {identity for identity in ids if invoke("why", identity, *rules).exit_code == 0}
-        assert len(found) == counts[-1]
-        assert all("e can be reached" not in ids[identity] for identity in found) == (counts[-1] == 6)
 
+    assert [len(items) for items in asked] == [4, 4]
+    assert asked[0].isdisjoint(asked[1])
+    assert {key: left[key] for key in ("items", "pool", "judged")} == {"items": 2, "pool": 10, "judged": 8}
+    assert left["true"][0] == 1.0
     assert counts == [6, 10]
 
 
@@ -339,45 +303,14 @@ def test_next_items_come_on_a_sheet_and_are_not_asked_twice(tmp_path: Path) -> N
     database = tmp_path / "kb.db"
     search(database)
     for kind, stem in (("statements", "soundness"), ("facts", "predicates")):
-        seen: set[str] = set()
-        for voter in ("ann", "bob", "cem"):
-            out = tmp_path / f"{kind}-{voter}"
-            said = told("votes", "next", 3, kind, "--db", database, "--voter", voter, "--out", out, "--format", "csv")
-            if not said["items"]:
-                break
-            text = (out / f"{stem}-{voter}.csv").read_text("utf-8-sig")
-            items = set(re.findall("(?:statement|fact):([0-9a-f]+)", text))
-            assert items.isdisjoint(seen)
-            seen |= items
-            run("votes", "import", fill_csv(out / f"{stem}-{voter}.csv", lambda _: "yes"), "--db", database)
-        rest = run("votes", "next", 100, kind, "--db", database, "--out", tmp_path / f"rest-{kind}", "--format", "csv")
-        for sheet in (tmp_path / f"rest-{kind}").glob("*.csv"):
-            run("votes", "import", fill_csv(sheet, lambda _: "yes"), "--db", database)
-            rest = run("votes", "next", 100, kind, "--db", database, "--out", tmp_path / "none")
+        sheets = [tmp_path / f"{kind}-{voter}" / f"{stem}-{voter}.csv" for voter in ("ann", "bob", "cem")]
+        first = given(database, ("votes", "next", 3, kind), sheets[0])
+        second = given(database, ("votes", "next", 100, kind), sheets[1])
+        rest = run("votes", "next", 100, kind, "--db", database, "--out", sheets[2].parent)
+        assert first.isdisjoint(second)
         assert f"{kind} of the draw are judged: 100.0" in notes(rest)
-        assert not (tmp_path / "none").exists()
+        assert not sheets[2].parent.exists()
     run("report", "--db", database, "-o", tmp_path / "report.html")
     assert "Of all facts of the draw by" in (tmp_path / "report.html").read_text("utf-8")
     with hapax.KnowledgeBase(database, read_only=True) as kb:
         assert len({vote.statement_id for vote in kb.votes()}) > 3
-
-
-def test_facts_of_three_things_are_asked_about_like_those_of_two(tmp_path: Path) -> None:
-    """The sheet has a question about the reference and the type of each argument."""
-    rules = """
-oracle sells(Shop, Fruit, City): "[1] sells [2] in [3]" / "[1] does not sell [2] in [3]" / "does [1] sell [2] in [3]?"
-given lives_in(Person, City): "[1] lives in [2]" / "[1] does not live in [2]" / "does [1] live in [2]?"
-given can_get(Person, Fruit): "[1] can get [2]" / "[1] cannot get [2]" / "can [1] get [2]?"
-@name sales
-lives_in(Person X, City A) & sells("Ikea", Fruit B, City A) -> can_get(Person X, Fruit B)
-"""
-    generate = {"in Rome": ["pear", "plum"], "in [A]": ["Rome"], "in [B]": ["Rome"]}
-    defaults = {"critic": 0.9, "likelihood": -10.0, "generate": ["Rome"]}
-    search(tmp_path / "kb.db", {"generate": generate, "defaults": defaults}, rules=rules)
-    command = ("votes", "next", 5, "--db", tmp_path / "kb.db", "--voter", "ann", "--out", tmp_path / "sheets")
-    run(*command, "--format", "csv")
-    (sheet,) = (tmp_path / "sheets").glob("*.csv")
-
-    assert "in the Statement “Ikea sells" in sheet.read_text("utf-8-sig")
-    assert "audit reference 3" in sheet.read_text("utf-8-sig")
-    assert "audit type 3" in sheet.read_text("utf-8-sig")

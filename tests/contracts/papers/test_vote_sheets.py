@@ -7,12 +7,13 @@ import csv
 import hashlib
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cli_fixture import run
-from papers_fixture import bring, fault, judge, lines, notes, script, statements, told
+from papers_fixture import bring, fault, judge, lines, notes, script, statements
 from votes_fixture import Page, fill_csv, fill_page
 
 import hapax
@@ -92,34 +93,28 @@ def refused(database: Path, *paths: Path) -> str:
 
 
 def test_larger_samples_hold_the_smaller(database: Path) -> None:
-    """A uniform sample only grows, another seed draws others, and the same command writes the same bytes."""
+    """A uniform sample only grows, another seed draws others, and the same command writes the same bytes. Head and long
+    tail can be drawn apart; a probing with the same seed draws the same statements."""
     drawn = [set(items(sheet(database, "--sample", size, out=f"s{size}"))) for size in (3, 7, 12)]
     other = set(items(sheet(database, "--sample", 3, "--seed", 1, out="other")))
+    both = items(sheet(database, "--head", 4, "--long-tail", 4, out="both"))
+    model, answers = script(database.parent / "s.json"), database.parent / "answers.jsonl"
+    run("evaluate", "probe", "-m", model, "--sample", 4, "--db", database, "-o", answers)
 
     assert drawn[0] < drawn[1] < drawn[2]
     assert [len(ids) for ids in drawn] == [3, 7, 12]
     assert other != drawn[0]
     assert sheet(database, out="again").read_bytes() == sheet(database, out="once").read_bytes()
-
-
-def test_fixed_numbers_of_both_ends_are_those_of_a_probing(database: Path) -> None:
-    """Head and long tail can be drawn apart; a probing with the same seed draws the same statements."""
-    drawn = items(sheet(database, "--head", 4, "--long-tail", 4))
-    model = script(database.parent / "s.json")
-    run("evaluate", "probe", "-m", model, "--sample", 4, "--db", database, "-o", database.parent / "answers.jsonl")
-
-    probed = {f"statement:{row['statement']}" for row in lines(database.parent / "answers.jsonl")}
-    assert set(drawn) == probed
-    assert len(drawn) == 8
+    assert set(both) == {f"statement:{row['statement']}" for row in lines(answers)}
+    assert len(both) == 8
 
 
 def test_statements_are_asked_about_as_in_figure_14(database: Path) -> None:
     """Data types of the values that the statement names, entailment, and a mark of harm that may stay open."""
     rows = [row for row in cells(sheet(database)) if "eat dish 3" in row["text"]]
+    text = "Premise: PersonX is allergic to milk. Conclusion: PersonX is not able to eat dish 3."
 
-    assert {row["text"] for row in rows} == {
-        "Premise: PersonX is allergic to milk. Conclusion: PersonX is not able to eat dish 3."
-    }
+    assert {row["text"] for row in rows} == {text}
     assert [(row["question"], row["asked"]) for row in rows[:-1]] == [
         ("data type A", "Is milk an allergen?"),
         ("data type B", "Is dish 3 a dish?"),
@@ -146,13 +141,11 @@ def test_facts_are_asked_about_as_in_appendix_c(database: Path) -> None:
 
 
 def test_a_baseline_asks_templates_of_what_people_judged(database: Path) -> None:
-    """Of judged statements those of right types, in the wordings and with the answers of the templates."""
+    """Of judged statements those of right types, in the wordings and with the answers of the templates; `--new` leaves
+    out what was voted on."""
     judge(database, "ann", {("dish 2", "data type B"): "no"}, "statements", "--rule", "allergy")
-    rows = [
-        row
-        for row in cells(sheet(database, "--template", 3, "--template", 5, kind="baseline"))
-        if row["section"] == "item"
-    ]
+    asked = cells(sheet(database, "--template", 3, "--template", 5, kind="baseline"))
+    rows = [row for row in asked if row["section"] == "item"]
     premise, conclusion = "PersonX is allergic to milk", "PersonX is not able to eat dish 1"
 
     assert len({row["item"] for row in rows}) == 5
@@ -160,17 +153,9 @@ def test_a_baseline_asks_templates_of_what_people_judged(database: Path) -> None
         ("baseline 3", "true / false", f"True or false: if {premise}, {conclusion}."),
         ("baseline 5", "yes / no", f"Premise: {premise}. Conclusion: {conclusion}. Does premise entail conclusion?"),
     ]
-
-
-def test_new_sheets_can_leave_out_what_was_voted_on(database: Path) -> None:
-    """After the votes on a sample, the rest can be exported alone."""
-    path = sheet(database, "--sample", 5)
-    first = items(path)
-    run("votes", "import", fill_csv(path, yes), "--db", database)
-    rest = items(sheet(database, "--new", out="rest"))
-
-    assert len(rest) == 7
-    assert set(first).isdisjoint(rest)
+    new = {row["text"] for row in cells(sheet(database, "--new", out="rest")) if row["section"] == "item"}
+    assert len(new) == 6
+    assert all("can cook" in text for text in new)
 
 
 # Files
@@ -190,13 +175,17 @@ def test_voters_have_the_same_items_in_orders_of_their_own(database: Path) -> No
 
 
 def test_a_page_allows_nothing_but_its_own_script_and_style(database: Path) -> None:
-    """The policy names both by hash, nothing is loaded, and no right answer of the qualification is on the page."""
+    """The policy names both by hash, nothing is loaded, and no right answer of the qualification is on the page. Each
+    question is a group with a legend, each text field has a label, and progress is told."""
     page = Page.of(export(database) / "statements-ann.html")
     policy = page.attributes("meta", "http-equiv", "Content-Security-Policy")["content"] or ""
     code = [data for tag, data in page.texts if tag == "script"][1]
     style = next(data for tag, data in page.texts if tag == "style")
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (code, style)]
     names = {name for _, attributes in page.tags for name in attributes}
+    labelled = {attributes["for"] for tag, attributes in page.tags if tag == "label" and "for" in attributes}
+    fields = {attributes["id"] for tag, attributes in page.tags if tag == "input" and attributes["type"] == "text"}
+    counts = Counter(tag for tag, _ in page.tags)
 
     assert policy.split("; ") == [
         "default-src 'none'",
@@ -205,21 +194,10 @@ def test_a_page_allows_nothing_but_its_own_script_and_style(database: Path) -> N
         "base-uri 'none'",
         "form-action 'none'",
     ]
-    assert not {
-        name for name in names if name.startswith("on") or name in {"src", "href", "action", "style", "checked"}
-    }
+    assert not {name for name in names if name.startswith("on")}
+    assert names.isdisjoint({"src", "href", "action", "style", "checked"})
     assert {"answer", "answers"}.isdisjoint(page.island["rows"][0])
-
-
-def test_a_page_can_be_used_without_seeing_it(database: Path) -> None:
-    """Each question is a group with a legend, each text field has a label, and progress is told."""
-    page = Page.of(export(database) / "statements-ann.html")
-    labelled = {attributes["for"] for tag, attributes in page.tags if tag == "label" and "for" in attributes}
-    fields = {attributes["id"] for tag, attributes in page.tags if tag == "input" and attributes["type"] == "text"}
-
-    assert [sum(tag == name for tag, _ in page.tags) for name in ("fieldset", "legend")] == [
-        len(page.island["rows"])
-    ] * 2
+    assert counts["fieldset"] == counts["legend"] == len(page.island["rows"])
     assert fields == labelled
     assert page.attributes("span", "id", "status")["role"] == "status"
     assert page.tags[0] == ("html", {"lang": "en"})
@@ -228,11 +206,10 @@ def test_a_page_can_be_used_without_seeing_it(database: Path) -> None:
 @pytest.mark.parametrize("fill", [fill_csv, fill_page])
 def test_hostile_texts_stay_texts_and_come_back(tmp_path: Path, fill: Callable[..., Path]) -> None:
     """Formulas, markup and reversed text change nothing of sheet or page, and votes on them are those filled in."""
-    quoted = [("milk", text.replace('"', '""')) for text in HOSTILE]
-    database = bring(tmp_path / "kb.db", {("allergy", "head"): quoted})
-    plain = bring(
-        tmp_path / "plain.db", {("allergy", "head"): [("milk", f"d{n}") for n in range(len(HOSTILE))]}, lint="plain"
-    )
+    hostile = [("milk", text.replace('"', '""')) for text in HOSTILE]
+    database = bring(tmp_path / "kb.db", {("allergy", "head"): hostile})
+    harmless = [("milk", f"d{n}") for n in range(len(HOSTILE))]
+    plain = bring(tmp_path / "plain.db", {("allergy", "head"): harmless}, lint="plain")
     table = sheet(database)
     shapes = [Page.of(path.parent / "statements-ann.html").shape for path in (table, sheet(plain, out="plain-sheets"))]
     given: dict[str, str] = {}
@@ -257,8 +234,11 @@ def test_hostile_texts_stay_texts_and_come_back(tmp_path: Path, fill: Callable[.
 
 
 def test_all_faults_are_told_at_once_with_their_lines(database: Path) -> None:
-    """Strange and missing answers, changed rows and lost ones; nothing is stored."""
+    """Strange and missing answers, changed rows and lost ones; nothing is stored. The same sheet as CSV and as JSON, or
+    a voter without a name, is refused, too."""
     path = fill_csv(sheet(database), yes)
+    saved = fill_page(path.with_suffix(".html"), yes)
+    assert "ann already answered" in refused(database, path, saved)
     rows = cells(path)
     first = next(place for place, row in enumerate(rows) if row["section"] == "item")
     rows[first]["answer"] = "maybe"
@@ -267,13 +247,11 @@ def test_all_faults_are_told_at_once_with_their_lines(database: Path) -> None:
     del rows[first + 3]
     said = refused(database, rewrite(path, rows))
 
-    assert f"statements-ann.csv:{first + 2}: 'maybe'" in said
-    assert f"statements-ann.csv:{first + 3}: " in said
-    assert "no answer" in said
-    assert f"statements-ann.csv:{first + 4}: " in said
-    assert "changed" in said
-    assert f"{rows[first]['sheet']} not found" in said
-    assert "--skip-faulty" in said
+    for place in range(2, 5):
+        assert f"statements-ann.csv:{first + place}: " in said
+    for words in ("'maybe'", "no answer", "changed", f"{rows[first]['sheet']} not found", "--skip-faulty"):
+        assert words in said
+    assert "names no voter" in refused(database, fill_csv(sheet(database, out="more"), yes, voter=" "))
 
 
 def test_votes_on_what_is_not_there_are_refused(database: Path, tmp_path: Path) -> None:
@@ -302,15 +280,6 @@ def test_who_fails_the_qualification_does_not_count(database: Path) -> None:
         assert {vote.voter for vote in kb.votes()} == {"bob"}
 
 
-def test_one_vote_a_voter(database: Path) -> None:
-    """The same sheet as CSV and as JSON, or a voter without a name, is refused."""
-    table = fill_csv(sheet(database), yes)
-    saved = fill_page(table.with_suffix(".html"), yes)
-
-    assert "ann already answered" in refused(database, table, saved)
-    assert "names no voter" in refused(database, fill_csv(table, yes, voter=" "))
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -333,20 +302,17 @@ def test_what_is_no_sheet_is_refused(content: bytes, words: str, database: Path)
     assert words in refused(database, path)
 
 
-def test_spreadsheets_may_write_semicolons_and_capitals(database: Path) -> None:
-    """Another separator, YES for yes and empty rows at the end are no faults."""
-    path = fill_csv(sheet(database), lambda row: yes(row).upper())
-    rows = cells(path)
-    rewrite(path, [*rows, dict.fromkeys(rows[0], "")], delimiter=";")
-
-    assert told("votes", "import", path, "--db", database)["new"] == 36
-
-
 def test_importing_twice_changes_nothing_and_a_changed_vote_is_told(database: Path) -> None:
-    """A second import is all known; a voter's other answer replaces the first."""
+    """A second import is all known, also from a spreadsheet that wrote semicolons, capitals and an empty row; a voter's
+    other answer replaces the first."""
     path = fill_csv(sheet(database, "--sample", 2), yes)
-    first, again = (notes(run("votes", "import", path, "--db", database)) for _ in range(2))
-    changed = notes(run("votes", "import", fill_csv(path, lambda row: yes(row) and "no"), "--db", database))
+    rows, command = cells(path), ("votes", "import", path, "--db", database)
+    first = notes(run(*command))
+    capitals = [{**row, "answer": row["answer"].upper()} for row in rows]
+    rewrite(path, [*capitals, dict.fromkeys(rows[0], "")], delimiter=";")
+    again = notes(run(*command))
+    fill_csv(rewrite(path, rows), lambda row: yes(row) and "no")
+    changed = notes(run(*command))
 
     assert "6 new, 0 known, 0 replaced" in first
     assert "0 new, 6 known, 0 replaced" in again
@@ -382,12 +348,3 @@ def test_votes_merge(database: Path, tmp_path: Path) -> None:
     with hapax.KnowledgeBase(database, read_only=True) as kb:
         assert len(kb.votes()) == 72
         assert {vote.statement_id for vote in kb.votes()} <= set(statements(database).values())
-
-
-def test_sheets_are_written_and_read_by_python_too(database: Path) -> None:
-    """`export_sheets` and `import_sheets` do what the commands do."""
-    with hapax.KnowledgeBase(database) as kb:
-        options = hapax.SheetExportOptions(hapax.SheetKind.STATEMENTS, hapax.SampleOptions(total=2), ("ann",))
-        paths = hapax.export_sheets(kb, options, database.parent / "python").paths
-        (table,) = [path for path in paths if path.suffix == ".csv"]
-        assert hapax.import_sheets(kb, [fill_csv(table, yes)]).added == 6

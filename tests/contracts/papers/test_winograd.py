@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import winograd_fixture as fixture
-from cli_fixture import invoke, run
+from cli_fixture import run
+from other_programs import inspected, loaded, python
+from papers_fixture import fault, lines, notes
+from votes_fixture import Answer, fill_csv
 
 import hapax
 
@@ -32,7 +31,6 @@ WRESTLER, DANCER = "The wrestler", "the ballet dancer"
 SENTENCES = tuple(
     f"The wrestler couldn't push the ballet dancer because he was so {word}." for word in ("weak", "strong")
 )
-PROMPTED = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot")
 
 
 def winograd(*words: object, code: int = 0) -> Any:
@@ -54,6 +52,27 @@ def table(path: Path, rows: Sequence[Sequence[object]]) -> Path:
     return path
 
 
+def written(path: Path, rows: Iterable[object]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def schema(
+    sentence: str, words: Iterable[str], pronoun: str, options: Sequence[str], **more: str
+) -> list[dict[str, Any]]:
+    """A pair of sentences, in the first of which the pronoun means the first option."""
+    return [
+        {"text": sentence.format(word), "pronoun": pronoun, "options": options, "label": label, **more}
+        for label, word in enumerate(words)
+    ]
+
+
+def stored(database: Path) -> Any:
+    """The runs of `ask` that a knowledge base holds."""
+    with hapax.KnowledgeBase(database) as kb:
+        return hapax.tabulate_schemas(kb).value
+
+
 def wrestlers(folder: Path, source: str = "wrestlers") -> Path:
     """The pair about the wrestler as a file of its own, or as the published files hold pairs of a source."""
     options = json.dumps([WRESTLER, DANCER])
@@ -71,44 +90,20 @@ def wrestlers(folder: Path, source: str = "wrestlers") -> Path:
 
 @needs_data
 def test_published_files_hold_136_51_and_205_pairs() -> None:
-    """The triple of rows 252 to 254 leaves one row over, and the pair with mismatched flags counts as used."""
+    """The triple of rows 252 to 254 leaves one row over, and the pair with mismatched flags counts as used. Every
+    pronoun is that of the WSC pair from which the family was made; in the file 240 of 410 are another word."""
     items = hapax.read_schemas(ANNOTATED, GENERATED)
     pairs = dict(pairs_of(items))
-
-    assert Counter(name.partition(":")[0] for name in pairs) == {WSC273: 136, HUMAN: 51, MACHINE: 205}
-    assert (pairs["WSC273:252"], pairs["WSC273:255"]) == ("WSC273:253", "WSC273:256")
-    assert "WSC273:254" not in {name for both in pairs.items() for name in both}
-    assert len({item.family for item in items if item.source == MACHINE}) == 51
-
-
-@needs_data
-def test_faulty_rows_are_listed() -> None:
-    """The seven pairs of CR-WSC-H with an option that is not in the sentence are named by row, the one wrong row too."""
-    faults = winograd("data", ANNOTATED, GENERATED)["faults"]
-
-    assert sorted({fault["rows"][0] for fault in faults if fault["source"] == HUMAN}) == [
-        40,
-        56,
-        66,
-        106,
-        152,
-        170,
-        266,
-    ]
-    assert [fault["rows"] for fault in faults if "marked as used" in fault["what"]] == [[24, 25]]
-    assert any(fault["rows"] == [471] for fault in faults)
-
-
-@needs_data
-def test_pronouns_of_the_generated_file_are_put_right() -> None:
-    """Every pronoun is that of the WSC pair from which the family was made; in the file 240 of 410 are another word."""
-    items = hapax.read_schemas(ANNOTATED, GENERATED)
+    machine = [item for item in items if item.source == MACHINE]
     first = {item.id: item.pronoun.casefold() for item in items if item.source == WSC273}
     heads = sorted({int(item.family.split(":")[1]) for item in items if item.source == HUMAN})
     with GENERATED.open(encoding="utf-8", newline="") as stream:
         written = list(csv.DictReader(stream))
-    machine = [item for item in items if item.source == MACHINE]
 
+    assert Counter(name.partition(":")[0] for name in pairs) == {WSC273: 136, HUMAN: 51, MACHINE: 205}
+    assert (pairs["WSC273:252"], pairs["WSC273:255"]) == ("WSC273:253", "WSC273:256")
+    assert "WSC273:254" not in {name for both in pairs.items() for name in both}
+    assert len({item.family for item in machine}) == 51
     for item in machine:
         family = heads[int(item.family.split(":")[1]) // 10]
         assert item.pronoun.casefold() == first[f"{WSC273}:{family}"], item
@@ -116,16 +111,21 @@ def test_pronouns_of_the_generated_file_are_put_right() -> None:
 
 
 @needs_data
-def test_leaks_of_the_published_file() -> None:
-    """Five pairs of CR-WSC-H are word for word their source, and two schemas are worked examples of prompts."""
-    leaks = winograd("data", ANNOTATED)["leaks"]
+def test_faults_and_leaks_of_the_published_files_are_listed() -> None:
+    """The seven pairs of CR-WSC-H with an option that is not in the sentence, and the one wrong row; five pairs are
+    word for word their source, and two schemas are worked examples of prompts."""
+    found = winograd("data", ANNOTATED, GENERATED)
+    faults, leaks = found["faults"], found["leaks"]
+    unsaid = [40, 56, 66, 106, 152, 170, 266]
 
-    assert [leak["items"][0] for leak in leaks if leak["what"].startswith("word for word")] == [
-        f"CR-WSC-H:{row}" for row in (66, 82, 96, 100, 170)
-    ]
-    assert [leak["items"][0] for leak in leaks if leak["what"].startswith("the worked")] == [
-        "WSC273:30", "WSC273:96", "CR-WSC-H:96",
-    ]  # fmt: skip
+    assert sorted({fault["rows"][0] for fault in faults if fault["source"] == HUMAN}) == unsaid
+    assert [fault["rows"] for fault in faults if "marked as used" in fault["what"]] == [[24, 25]]
+    assert any(fault["rows"] == [471] for fault in faults)
+    first = {
+        name: [leak["items"][0] for leak in leaks if leak["what"].startswith(name)] for name in ("word", "the worked")
+    }
+    assert first["word"] == [f"{HUMAN}:{row}" for row in (66, 82, 96, 100, 170)]
+    assert first["the worked"] == [f"{WSC273}:30", f"{WSC273}:96", f"{HUMAN}:96"]
 
 
 def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
@@ -140,19 +140,6 @@ def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
     assert pairs_of(items) == [
         ("mine:0", "mine:1"), ("mine:3", "mine:4"), ("mine:5", "mine:6"), ("mine:7", "mine:8"),
     ]  # fmt: skip
-
-
-def test_schemas_come_back_from_jsonl(tmp_path: Path) -> None:
-    """Schemas written as JSON lines are read again with texts, options, labels and pairs."""
-    before = hapax.read_schemas(fixture.write(tmp_path / "mine.csv", fixture.REVERSED))
-    path = tmp_path / "again.jsonl"
-    path.write_text("".join(json.dumps(item.to_json()) + "\n" for item in before), encoding="utf-8")
-    after = hapax.read_schemas(path)
-
-    assert [(item.text, item.pronoun, item.options, item.answer) for item in after] == [
-        (item.text, item.pronoun, item.options, item.answer) for item in before
-    ]
-    assert len(pairs_of(after)) == 4
 
 
 # Prompts
@@ -194,22 +181,18 @@ def test_prompts_are_sent_byte_for_byte(tmp_path: Path, name: str) -> None:
     assert sent(tmp_path, *words) == [PROMPTS[name]]
 
 
-def test_the_steps_of_abstraction_are_sent_byte_for_byte(tmp_path: Path) -> None:
-    """First the concepts are asked for, then the question about them, in which no entity stands."""
+def test_prompts_of_steps_and_analogies_are_sent_byte_for_byte(tmp_path: Path) -> None:
+    """First the concepts are asked for, then the question about them, in which no entity stands; of analogies the five
+    prompts of the paper and the one of the released transcripts."""
     concepts = (
         "The wrestler can be conceptualized as a pusher, the dancer can be conceptualized as a thing that is pushed."
     )
-    prompts = sent(tmp_path, "ask", wrestlers(tmp_path), "--method", "aot-staged", reply=concepts)
-
-    assert prompts == [PROMPTS["aot-staged first step"], PROMPTS["aot-staged second step"]]
-
-
-def test_analogy_prompts_are_sent_byte_for_byte(tmp_path: Path) -> None:
-    """The five of the paper and the one of the released transcripts."""
     made = ("generate", wrestlers(tmp_path), "--out", tmp_path / "new.jsonl")
-    paper = sent(tmp_path, *made)
-    released = sent(tmp_path, *made, "--prompt", "released")
+    paper, released = sent(tmp_path, *made), sent(tmp_path, *made, "--prompt", "released")
+    (tmp_path / "steps").mkdir()
+    staged = sent(tmp_path / "steps", "ask", wrestlers(tmp_path), "--method", "aot-staged", reply=concepts)
 
+    assert staged == [PROMPTS["aot-staged first step"], PROMPTS["aot-staged second step"]]
     assert {PROMPTS[f"analogy {number}"] for number in range(1, 6)} <= set(paper)
     assert PROMPTS["analogy released"] in released
 
@@ -228,18 +211,16 @@ def test_worked_examples_have_the_papers_words(name: str) -> None:
 @needs_data
 def test_the_transcripts_prompts_are_made_byte_for_byte(tmp_path: Path) -> None:
     """The 44 released prompts are among those that WSC-273 gives, and their replies make 48 pairs of 44 sources."""
-    requests = [json.loads(line) for line in TRANSCRIPTS.read_text(encoding="utf-8").splitlines()]
-    script = {"generate": {request["prompt"]: request["completion"] for request in requests}}
-    model = fixture.scripted(
-        tmp_path / "t.json", {**script, "defaults": {"generate": "I cannot say.", "likelihood": -1, "critic": 0.5}}
-    )
+    replies = {request["prompt"]: request["completion"] for request in lines(TRANSCRIPTS)}
+    defaults = {"generate": "I cannot say.", "likelihood": -1, "critic": 0.5}
+    model = fixture.scripted(tmp_path / "t.json", {"generate": replies, "defaults": defaults})
     words = ("generate", ANNOTATED, "-m", model, "--prompt", "released", "--out", tmp_path / "new.jsonl")
     found = winograd(*words, "--db", tmp_path / "t.db")
     items = hapax.read_schemas(tmp_path / "new.jsonl")
     with hapax.KnowledgeBase(tmp_path / "t.db") as kb:
         asked = {call.request.get("prompt") for call in kb.calls().values()}
 
-    assert {request["prompt"] for request in requests} <= asked
+    assert set(replies) <= asked
     assert found["counts"]["pairs made"] == 48
     assert len({item.family for item in items}) == 44
     assert "The race car zoomed by the minivan because it was going so fast." in {item.text for item in items}
@@ -297,9 +278,8 @@ def test_replies_are_read_strictly_and_as_released(tmp_path: Path) -> None:
     words = ("evaluate", "winograd", "ask", table(tmp_path / "days.csv", rows), "-m", model, "--db", tmp_path / "w.db")
     # Zero-shot replies have a rule of their own in the release.
     run(*words, "--method", "cot")
-    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
-        (stored,) = hapax.tabulate_schemas(kb).value
-    answers = [(first, second) for first, second in zip(stored.answers[::2], stored.answers[1::2], strict=True)]
+    (asked,) = stored(tmp_path / "w.db")
+    answers = list(zip(asked.answers[::2], asked.answers[1::2], strict=True))
 
     assert [(first.strict, second.strict) for first, second in answers] == [strict for strict, _ in REPLIES.values()]
     for (first, second), (reply, (_, released)) in zip(answers, REPLIES.items(), strict=True):
@@ -322,9 +302,7 @@ def test_stored_replies_of_gpt3_are_read_as_people_read_them(tmp_path: Path) -> 
                 annotated.append((int(row[said]), int(rows[number + 1][said])))
     model = fixture.scripted(tmp_path / "m.json", {"generate": script})
     run("evaluate", "winograd", "ask", table(tmp_path / "a.csv", asked), "-m", model, "--db", tmp_path / "w.db")
-    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
-        (stored,) = hapax.tabulate_schemas(kb).value
-    strict = [answer.strict for answer in stored.answers]
+    strict = [answer.strict for answer in stored(tmp_path / "w.db")[0].answers]
     read = list(zip(strict[::2], strict[1::2], strict=True))
 
     assert len(read) == 24
@@ -351,8 +329,11 @@ SETS = {"plain": fixture.PLAIN, "reversed": fixture.REVERSED}
 def test_association_fails_on_reversed_schemas_and_abstraction_does_not(
     asked: tuple[Path, list[dict[str, Any]]],
 ) -> None:
-    """Asked at once, a model that goes by association gets the plain pairs and no reversed one; in steps it gets all."""
+    """Asked at once, a model that goes by association gets the plain pairs and no reversed one; in steps it gets all.
+    What each of sixteen entities was abstracted to is stored as a fact."""
     accuracy = {(found["source"], found["method"]): found["strict"]["pair"]["value"] for found in asked[1]}
+    with hapax.KnowledgeBase(asked[0] / "w.db") as kb:
+        facts = {tuple(fact.arguments) for fact in kb.facts("abstracts_to")}
 
     assert accuracy == {
         **{("plain", method): 1.0 for method in ("zero-shot", "cot", "aot", "aot-staged")},
@@ -360,21 +341,8 @@ def test_association_fails_on_reversed_schemas_and_abstraction_does_not(
         ("reversed", "aot-staged"): 1.0,
     }
     assert {found["unparsed"]["value"] for found in asked[1]} == {0}
-
-
-def test_the_mapping_of_steps_is_stored_as_facts(asked: tuple[Path, list[dict[str, Any]]]) -> None:
-    """`abstracts_to` holds what each entity was abstracted to, and a goal finds it."""
-    database = asked[0] / "w.db"
-    with hapax.KnowledgeBase(database) as kb:
-        facts = {tuple(fact.arguments) for fact in kb.facts("abstracts_to")}
-    rules = asked[0] / "abstraction.rules"
-    rules.write_text('oracle abstracts_to(Entity, Concept): "[1] can be conceptualized as [2]"\n', encoding="utf-8")
-    goal = ("query", 'abstracts_to("The tycoon", C)', "--rules", rules, "--db", database, "--json")
-    answers = json.loads(run(*goal).stdout)["answers"]
-
     assert len(facts) == 16
     assert ("The tycoon", "first one") in facts
-    assert answers == [{"C": "first one"}]
 
 
 def test_asking_again_asks_nothing(tmp_path: Path) -> None:
@@ -404,8 +372,7 @@ def test_tables_come_from_stored_runs(asked: tuple[Path, list[dict[str, Any]]]) 
 
 def test_printed_values_that_no_count_gives(asked: tuple[Path, list[dict[str, Any]]]) -> None:
     """Of the paper's printed shares just these are no k of n, rounded or cut."""
-    shown = run("evaluate", "winograd", "tables", "--db", asked[0] / "w.db").stderr
-    remarks = " ".join(shown.split())
+    remarks = notes(run("evaluate", "winograd", "tables", "--db", asked[0] / "w.db"))
     impossible = {
         1: [("GPT3.5 (0-s)", 102, 60.73), ("GPT4 (0-s)", 272, 85.92), ("GPT4 (1-s)", 205, 60.94)],
         2: [("Zero-shot", 102, 60.73), ("ZS CoT", 102, 40.24), ("ZS CoT", 51, 34.14), ("ZS CoT", 205, 41.18)],
@@ -445,18 +412,12 @@ def test_scores_of_pairs_sentences_and_families_by_hand(tmp_path: Path) -> None:
     """Three of four pairs, seven of eight sentences and one of two families are right; an unread answer is wrong."""
     rows, script = [], {}
     for number in range(4):
-        for label, text in enumerate(SENTENCES):
-            named = text.replace("The wrestler", f"On day {number} the wrestler")
-            fields = {"text": named, "pronoun": "he", "options": [WRESTLER, DANCER], "label": label}
-            rows.append({**fields, "pair": f"p{number}", "family": f"f{number // 2}"})
-        script[f"On day {number} the"] = (
-            "1. The wrestler 2. The ballet dancer" if number < 3 else "1. The wrestler 2. ?"
-        )
-    path = tmp_path / "days.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    (found,) = winograd(
-        *("ask", path, "-m", fixture.scripted(tmp_path / "m.json", {"generate": script}), "--db", tmp_path / "w.db")
-    )
+        sentence = f"On day {number} the wrestler couldn't push the ballet dancer because he was so {{}}."
+        group = {"pair": f"p{number}", "family": f"f{number // 2}"}
+        rows += schema(sentence, ("weak", "strong"), "he", [WRESTLER, DANCER], **group)
+        script[f"On day {number} the"] = f"1. The wrestler 2. {'The ballet dancer' if number < 3 else '?'}"
+    model = fixture.scripted(tmp_path / "m.json", {"generate": script})
+    (found,) = winograd("ask", written(tmp_path / "days.jsonl", rows), "-m", model, "--db", tmp_path / "w.db")
 
     strict = {name: found["strict"][name]["value"] for name in ("single", "pair", "consistency")}
     assert strict == {"single": 7 / 8, "pair": 3 / 4, "consistency": 1 / 2}
@@ -474,58 +435,24 @@ def test_cases_stand_side_by_side(asked: tuple[Path, list[dict[str, Any]]]) -> N
     assert [[method["right"] for method in case["methods"]] for case in staged] == [[False, True]] * 4
     assert "first one" in staged[0]["methods"][1]["reply"]
     assert all(case["failures"] and "format" in case["failures"][0] for case in failed)
-    missing = invoke("evaluate", "winograd", *words, "--first", "zero-shot", "--second", "winowhy")
-    assert (missing.exit_code, "Ask first" in missing.stderr) == (1, True)
+    assert "Ask first" in fault("evaluate", "winograd", *words, "--first", "zero-shot", "--second", "winowhy")
 
 
-def test_a_concept_that_names_the_quality_in_question_is_of_the_wrong_level(tmp_path: Path) -> None:
-    """Failures of abstraction are told apart as in the paper: level, cue, format, others."""
-    concepts = {
-        "strong individual, weaker individual": "level",
-        "pusher, pushed person": "other",
-        "": "format",
-    }
-    found = []
-    for number, stated in enumerate(concepts):
-        one, _, other = stated.partition(", ")
-        said = (
-            f"The wrestler can be conceptualized as a {one}, and the ballet dancer can be conceptualized as a {other}."
-        )
-        reply = f"{said}\n1. The ballet dancer 2. The wrestler" if stated else "1. The ballet dancer 2. The wrestler"
+def test_failures_of_abstraction_are_told_apart(tmp_path: Path) -> None:
+    """As in the paper: a concept that names the quality in question is of the wrong level; no concept is no format."""
+    said = "The wrestler can be conceptualized as a {}, and the ballet dancer can be conceptualized as a {}.\n"
+    stated = (said.format("strong individual", "weaker individual"), said.format("pusher", "pushed person"), "")
+    path, found = wrestlers(tmp_path), []
+    for number, concepts in enumerate(stated):
+        reply = f"{concepts}1. The ballet dancer 2. The wrestler"
         model = fixture.scripted(tmp_path / f"{number}.json", {"defaults": {"generate": reply}})
-        path, database = wrestlers(tmp_path), tmp_path / f"{number}.db"
-        run("evaluate", "winograd", "ask", path, "-m", model, "--db", database, "--method", "aot", "--method", "cot")
-        (case,) = winograd("cases", path, "--first", "cot", "--second", "aot", "--db", database)
-        found.append(case["failures"])
+        database = ("--db", tmp_path / f"{number}.db")
+        run("evaluate", "winograd", "ask", path, "-m", model, *database, "--method", "aot", "--method", "cot")
+        (case,) = winograd("cases", path, "--first", "cot", "--second", "aot", *database)
+        found += case["failures"]
 
-    assert len(found) == 3
-    assert all(len(failures) == 1 for failures in found)
-    assert len({failures[0] for failures in found}) == 3
-    assert "format" in found[2][0]
-
-
-def test_hostile_replies_and_entities_are_only_text(tmp_path: Path) -> None:
-    """Quotes, brackets, Prolog and markup in entities and replies are stored and shown, never run."""
-    entity = '[bold]a") :- halt. %'
-    path = tmp_path / "odd.jsonl"
-    rows = [
-        {
-            "text": f"{entity} met Bob because he was {word}.",
-            "pronoun": "he",
-            "options": [entity, "Bob"],
-            "label": label,
-        }
-        for label, word in enumerate(("early", "late"))
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    reply = (
-        f"{entity} can be conceptualized as a [/]' ) person, Bob can be conceptualized as a host.\n1. Bob 2. Bob\ud800"
-    )
-    model = fixture.scripted(tmp_path / "m.json", {"defaults": {"generate": reply}})
-    database = ("--db", tmp_path / "o.db")
-    run("evaluate", "winograd", "ask", path, "-m", model, *database, "--method", "aot", "--method", "zero-shot")
-
-    assert entity in run("evaluate", "winograd", "cases", path, "--first", "zero-shot", *database).stdout
+    assert len(found) == len(set(found)) == 3
+    assert "format" in found[2]
 
 
 # Methods of likelihood
@@ -549,46 +476,32 @@ def vans(folder: Path) -> tuple[Path, str]:
             asked = f'{HEAD}{quality}.\nQuestion: What does "it" refer to?\n1. {first}\n2. {second}\nAnswer: '
             # The model prefers the first position by 3 nats, and the right option by 1.
             scores |= {f"{asked}1": -7 + (first == right), f"{asked}2": -10 + (second == right)}
-    rows = [
-        {"text": f"{HEAD}{word}.", "pronoun": "it", "options": ["The van", "The bus"], "label": label}
-        for label, word in enumerate(("fast", "slow"))
-    ]
-    path = folder / "vans.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    path = written(folder / "vans.jsonl", schema(f"{HEAD}{{}}.", ("fast", "slow"), "it", ["The van", "The bus"]))
     return path, fixture.scripted(folder / "v.json", {"likelihood": scores})
 
 
-@pytest.mark.parametrize(
-    ("method", "answers"),
-    [
-        ("likelihood", [0, 0]),
-        # -9 + 2 against -28 + 18 where it is fast, -10 + 2 against -25.5 + 18 where it is slow
-        ("likelihood-pmi", [0, 1]),
-        ("likelihood-partial", [0, 0]),
-        ("likelihood-choice", [0, 1]),
-    ],
-)
-def test_each_score_answers_as_computed_by_hand(tmp_path: Path, method: str, answers: list[int]) -> None:
-    """Each method of likelihood chooses as its formula says, and the position of an option decides nothing."""
+def test_each_score_answers_as_computed_by_hand(tmp_path: Path) -> None:
+    """Each method of likelihood chooses as its formula says, and the position of an option decides nothing. Answers of
+    a pair that must differ are the likelier of the two ways, by half of the difference for each sentence."""
     path, model = vans(tmp_path)
-    run("evaluate", "winograd", "ask", path, "-m", model, "--db", tmp_path / "w.db", "--method", method)
-    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
-        (stored,) = hapax.tabulate_schemas(kb).value
+    # By pmi -9 + 2 against -28 + 18 where it is fast, -10 + 2 against -25.5 + 18 where it is slow.
+    answers = {
+        "likelihood": [0, 0],
+        "likelihood-pmi": [0, 1],
+        "likelihood-partial": [0, 0],
+        "likelihood-choice": [0, 1],
+    }
+    words = ("evaluate", "winograd", "ask", path, "-m", model, "--db", tmp_path / "w.db")
+    for method in answers:
+        run(*words, "--method", method)
+    single = [[answer.strict for answer in asked.answers] for asked in stored(tmp_path / "w.db")]
+    run(*words, "--method", "likelihood", "--pair-consistent")
+    pair = stored(tmp_path / "w.db")[-1]
 
-    assert [answer.strict for answer in stored.answers] == answers
-
-
-def test_the_sentences_of_a_pair_can_be_answered_together(tmp_path: Path) -> None:
-    """Pair-consistent answers are the likelier of the two ways, by half of the difference for each sentence."""
-    path, model = vans(tmp_path)
-    words = ("ask", path, "-m", model, "--db", tmp_path / "w.db", "--method", "likelihood")
-    (single,), (pair,) = winograd(*words), winograd(*words, "--pair-consistent")
-    with hapax.KnowledgeBase(tmp_path / "w.db") as kb:
-        runs = hapax.tabulate_schemas(kb).value
-
-    assert (single["strict"]["pair"]["value"], pair["strict"]["pair"]["value"]) == (0.0, 1.0)
+    assert single == list(answers.values())
+    assert [answer.strict for answer in pair.answers] == [0, 1]
     # 19 nats for the van where it is fast, 15.5 where it is slow.
-    assert list(runs[1].margins.values()) == [pytest.approx(1.75)] * 2
+    assert list(pair.margins.values()) == [pytest.approx(1.75)] * 2
 
 
 @pytest.mark.parametrize(("bonus", "separates"), [(4, True), (0, False)])
@@ -647,10 +560,13 @@ def generate(folder: Path, *more: object, code: int = 0) -> dict[str, Any]:
 
 
 def test_only_adversarial_schemas_are_made(tmp_path: Path) -> None:
-    """Of five proposals one stays: the others are a repetition, unread, associated the right way, or no trouble."""
-    found = generate(tmp_path)
+    """Of five proposals one stays: the others are a repetition, unread, associated the right way, or no trouble.
+    Verdicts are stored: association in nats against its threshold, and the base model's failures against one half."""
+    found = generate(tmp_path, "--threshold", "1.5")
     fates = {tuple(candidate["entities"]): candidate["rejected"] for candidate in found["candidates"]}
     first, second = hapax.read_schemas(tmp_path / "new.jsonl")
+    with hapax.KnowledgeBase(tmp_path / "g.db") as kb:
+        verdicts = [(made.score, made.threshold, made.accepted) for made in kb.decisions() if made.threshold]
 
     assert found["counts"]["pairs made"] == 1
     assert "base model" in fates[("The giant", "The dwarf")]
@@ -660,34 +576,20 @@ def test_only_adversarial_schemas_are_made(tmp_path: Path) -> None:
     assert first.text == "The weightlifter couldn't push the toddler because he was so weak."
     assert (first.answer, second.answer, first.options) == (0, 1, ("The weightlifter", "The toddler"))
     assert first.family == "plain:0"
-
-
-def test_verdicts_are_stored_with_score_and_threshold(tmp_path: Path) -> None:
-    """Association in nats against its threshold, and the base model's failures against one half."""
-    generate(tmp_path, "--threshold", "1.5")
-    with hapax.KnowledgeBase(tmp_path / "g.db") as kb:
-        verdicts = [
-            (made.score, made.threshold, made.accepted) for made in kb.decisions() if made.threshold is not None
-        ]
-
-    assert sorted(verdicts) == sorted(
-        [(2.0, 1.5, True), (2.0, 1.5, True), (-2.0, 1.5, False), (0.5, 0.5, True), (0.0, 0.5, False)]
-    )
-
-
-def test_a_critic_can_be_the_base_model(tmp_path: Path) -> None:
-    """Undecided between both meanings, a critic fails on everything, so the giant and the dwarf stay, too."""
-    assert generate(tmp_path, "--base-method", "critic")["counts"]["pairs made"] == 2
+    associated, failed = [(2.0, 1.5, True), (2.0, 1.5, True), (-2.0, 1.5, False)], [(0.5, 0.5, True), (0.0, 0.5, False)]
+    assert sorted(verdicts) == sorted([*associated, *failed])
 
 
 def test_a_budget_ends_the_making_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Exit code 3 and no file; the same command without the limit finishes."""
+    """Exit code 3 and no file; the same command without the limit finishes. A critic, undecided between both meanings,
+    fails as a base model on everything, so that the giant and the dwarf stay, too."""
     stopped = generate(tmp_path, "--max-calls", "6", code=3)
     written = (tmp_path / "new.jsonl").exists()
 
     assert stopped["stopped"]
     assert not written
     assert generate(tmp_path)["counts"]["pairs made"] == 1
+    assert generate(tmp_path, "--base-method", "critic")["counts"]["pairs made"] == 2
 
 
 # Leaks
@@ -696,18 +598,11 @@ def test_a_budget_ends_the_making_and_nothing_is_lost(tmp_path: Path) -> None:
 def leaking(folder: Path) -> tuple[Path, Path]:
     """A plain file, and one that reverses all of its schemas but the first, in other case, and adds a worked example."""
     plain = fixture.write(folder / "plain.csv", fixture.PLAIN)
-    entities = (fixture.PLAIN[0], *fixture.REVERSED[1:])
-    rows = []
-    for item in hapax.read_schemas(fixture.write(folder / "partly.csv", entities)):
-        rows.append({**item.to_json(), "text": item.text.upper()})
-    for label, when in enumerate(("after", "before")):
-        text = f"The firemen arrived {when} the police because they were coming from so far away."
-        rows.append(
-            {"text": text, "pronoun": "they", "options": ["The firemen", "The police"], "label": label, "pair": "f"}
-        )
-    partly = folder / "partly.jsonl"
-    partly.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return plain, partly
+    partly = fixture.write(folder / "partly.csv", (fixture.PLAIN[0], *fixture.REVERSED[1:]))
+    rows = [{**item.to_json(), "text": item.text.upper()} for item in hapax.read_schemas(partly)]
+    firemen = "The firemen arrived {} the police because they were coming from so far away."
+    rows += schema(firemen, ("after", "before"), "they", ["The firemen", "The police"], pair="f")
+    return plain, written(folder / "partly.jsonl", rows)
 
 
 def test_leaks_are_named_and_left_out(tmp_path: Path) -> None:
@@ -724,32 +619,18 @@ def test_leaks_are_named_and_left_out(tmp_path: Path) -> None:
     assert pairs() == {"plain": 4, "partly": 5}
     assert pairs("--skip-leaked") == {"plain": 4, "partly": 3}
     assert pairs("--skip-leaked", "--source", "partly") == {"partly": 3}
-    made = (
-        "generate",
-        files[1],
-        "-m",
-        model,
-        "--prompt",
-        "1",
-        "--db",
-        tmp_path / "w.db",
-        "--out",
-        tmp_path / "n.jsonl",
-    )
+    made = ("generate", files[1], *words[3:], "--prompt", "1", "--out", tmp_path / "n.jsonl")
     # Alone in its file, the copy has no original.
     assert [winograd(*made, *more)["counts"]["source pairs"] for more in ((), ("--skip-leaked",))] == [5, 4]
 
 
 # People
 
-Answer = Callable[[dict[str, str]], str]
-
 
 def right(row: dict[str, str]) -> str:
     """Answers of an annotator who agrees with every label and finds every schema usable."""
-    if row["question"].startswith("schema label"):
-        return row["choices"].split(" / ")[int(row["question"][-1]) - 1]
-    return "yes"
+    is_label = row["question"].startswith("schema label")
+    return row["choices"].split(" / ")[int(row["question"][-1]) - 1] if is_label else "yes"
 
 
 def doubtful(row: dict[str, str]) -> str:
@@ -761,22 +642,19 @@ def doubtful(row: dict[str, str]) -> str:
     return right(row)
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        return list(csv.DictReader(stream))
+def judge(schemas: Path, voter: str, answer: Answer, *more: str) -> set[str]:
+    """A sheet is written, filled in and imported; the schemas that it asks about."""
+    folder, asked = schemas.parent / "sheets", set()
+    database = ("--db", schemas.parent / "p.db")
+    run("evaluate", "winograd", "sheets", schemas, "--annotator", voter, *more, "--out", folder, *database)
 
+    def noted(row: dict[str, str]) -> str:
+        asked.add(row["item"])
+        return answer(row)
 
-def judge(schemas: Path, voters: dict[str, Answer], *more: str) -> None:
-    folder, database = schemas.parent / "sheets", schemas.parent / "p.db"
-    named = [word for name in voters for word in ("--annotator", name)]
-    run("evaluate", "winograd", "sheets", schemas, *named, *more, "--out", folder, "--db", database)
-    for name, answer in voters.items():
-        path = folder / f"schemas-{name}.csv"
-        rows = rows_of(path)
-        for row in rows:
-            row["answer"] = answer(row) if row["section"] != "instructions" else row["answer"]
-        table(path, [list(rows[0]), *(list(row.values()) for row in rows)])
-        run("evaluate", "winograd", "import", schemas, path, "--db", database)
+    sheet = fill_csv(folder / f"schemas-{voter}.csv", noted)
+    run("evaluate", "winograd", "import", schemas, sheet, *database)
+    return asked
 
 
 @pytest.fixture
@@ -787,10 +665,10 @@ def schemas(tmp_path: Path) -> Path:
 def test_what_annotators_differ_on_is_discarded_until_a_third_decides(schemas: Path) -> None:
     """Two annotators differ on two of four schemas: those are discarded; a third sheet asks about them alone."""
     judged = ("judged", schemas, "--db", schemas.parent / "p.db")
-    judge(schemas, {"ann": right})
+    judge(schemas, "ann", right)
     assert winograd(*judged)["fates"] == {"fewer than two annotators": 4}
 
-    judge(schemas, {"bob": doubtful})
+    judge(schemas, "bob", doubtful)
     found = winograd(*judged, "--out", schemas.parent / "kept.jsonl")
     assert found["fates"] == {"annotators disagree": 2, "kept": 2}
     assert found["disagreement"]["value"] == 0.5
@@ -798,9 +676,7 @@ def test_what_annotators_differ_on_is_discarded_until_a_third_decides(schemas: P
     kept = hapax.read_schemas(schemas.parent / "kept.jsonl")[::2]
     assert [item.text.split()[1] for item in kept] == ["weightlifter", "tycoon"]
 
-    judge(schemas, {"eve": right}, "--disputed")
-    asked = {row["item"] for row in rows_of(schemas.parent / "sheets" / "schemas-eve.csv") if row["section"] == "item"}
-    assert len(asked) == 2
+    assert len(judge(schemas, "eve", right, "--disputed")) == 2
     assert winograd(*judged)["fates"] == {"kept": 4}
 
 
@@ -809,12 +685,10 @@ def test_sheets_of_schemas_belong_to_their_file(schemas: Path) -> None:
     folder, database = schemas.parent / "sheets", ("--db", schemas.parent / "p.db")
     run("evaluate", "winograd", "sheets", schemas, "--annotator", "ann", "--out", folder, *database)
     sheet = folder / "schemas-ann.csv"
-    elsewhere = invoke("votes", "import", sheet, *database)
-    sheet.write_text(sheet.read_text(encoding="utf-8").replace("tycoon", "baron"), encoding="utf-8")
-    changed = invoke("evaluate", "winograd", "import", schemas, sheet, *database)
 
-    assert (elsewhere.exit_code, "hapax evaluate winograd import" in elsewhere.stderr) == (1, True)
-    assert (changed.exit_code, "changed" in changed.stderr) == (1, True)
+    assert "hapax evaluate winograd import" in fault("votes", "import", sheet, *database)
+    sheet.write_text(sheet.read_text(encoding="utf-8").replace("tycoon", "baron"), encoding="utf-8")
+    assert "changed" in fault("evaluate", "winograd", "import", schemas, sheet, *database)
 
 
 # Tasks
@@ -826,69 +700,23 @@ def exported(schemas: Path) -> Path:
     return folder
 
 
-def documents(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_tasks_hold_a_document_for_each_pair(schemas: Path) -> None:
+def test_tasks_hold_a_document_for_each_pair_and_read_as_we_do(schemas: Path) -> None:
     """Four pairs are four documents with six prompts, four choices and the right one's place; Inspect has a file for
-    each method; the bytes are stable."""
+    each method. The file beside the tasks reads a reply as `ask` does, and a family counts if all its pairs are
+    right."""
     folder = exported(schemas)
-    found, samples = (
-        documents(folder / "lm_eval" / "reversed.jsonl"),
-        documents(folder / "inspect" / "reversed--aot.jsonl"),
-    )
-    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-    exported(schemas)
+    found, samples = lines(folder / "lm_eval" / "reversed.jsonl"), lines(folder / "inspect" / "reversed--aot.jsonl")
+    utils = loaded(folder / "lm_eval" / "utils.py")
 
     assert (len(found), len(samples), len(list((folder / "inspect").glob("reversed--*.jsonl")))) == (4, 4, 6)
     assert found[0]["choices"][found[0]["label"]] == samples[0]["target"] == "1. The weightlifter 2. The toddler"
     assert sum(name.startswith("prompt_") for name in found[0]) == 6
     assert set(samples[0]) == {"input", "target", "id", "metadata"}
-    assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
-
-
-def test_exported_reading_is_ours(schemas: Path) -> None:
-    """The file beside the tasks reads a reply as `ask` does, and a family counts if all its pairs are right."""
-    folder = exported(schemas) / "lm_eval"
-    spec = importlib.util.spec_from_file_location("utils", folder / "utils.py")
-    assert spec is not None
-    assert spec.loader is not None
-    utils = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(utils)
-    (document, *_) = documents(folder / "reversed.jsonl")
-
-    assert utils.process_generated(document, ["1. The weightlifter 2. nobody"]) == {
-        "single": 0.5, "pair": 0.0, "unparsed": 0.5, "consistency": (document["family"], False),
+    assert utils.process_generated(found[0], ["1. The weightlifter 2. nobody"]) == {
+        "single": 0.5, "pair": 0.0, "unparsed": 0.5, "consistency": (found[0]["family"], False),
     }  # fmt: skip
-    assert utils.process_choice(document, [(-2.0, False), (-1.0, False), (-3.0, False), (-4.0, False)])["pair"] == 1.0
+    assert utils.process_choice(found[0], [(-2.0, False), (-1.0, False), (-3.0, False), (-4.0, False)])["pair"] == 1.0
     assert utils.consistency([("a", True), ("a", False), ("b", True)]) == 0.5
-
-
-ASK = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import task
-from inspect_ai import eval as run
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
-
-reply = ModelOutput.from_content("mockllm/model", "1. The weightlifter. 2. The toddler.")
-reply.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-model = get_model("mockllm/model", custom_outputs=[reply] * 4)
-(log,) = run(task.winograd(), model=model, display="none", log_dir=sys.argv[2])
-print(log.status, {one.name: one.metrics["mean"].value for one in log.results.scores})
-"""
-"""Tokens are told, for Inspect would download a tokenizer to count them."""
-
-
-def python(folder: Path, *words: object) -> str:
-    """Output of another Python, without network and with its caches in the test's folder."""
-    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *map(str, words)]
-    environment = {**os.environ, **offline}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.mark.harness
@@ -907,10 +735,10 @@ def test_harness_takes_the_tasks(schemas: Path) -> None:
 @pytest.mark.harness
 def test_inspect_runs_the_task(schemas: Path) -> None:
     """A model that always names the weightlifter and the toddler has one pair of four."""
-    output = python(schemas.parent, "-c", ASK, exported(schemas) / "inspect", "logs")
+    output = inspected(exported(schemas) / "inspect", "winograd", "1. The weightlifter. 2. The toddler.")
 
     assert output.startswith("success")
-    assert "'pair': 0.25" in output
+    assert "'pair/mean': 0.25" in output
 
 
 # The solver
@@ -918,16 +746,12 @@ def test_inspect_runs_the_task(schemas: Path) -> None:
 
 def test_a_referent_is_proved(tmp_path: Path) -> None:
     """Theories prove whom a pronoun means by its role, with a proof, and count what they answer."""
-    text, options = "The walrus couldn't lift the anvil because it was so weak.", ("the walrus", "the anvil")
-    proved = run("evaluate", "winograd", "prove", text, "-o", options[0], "-o", options[1]).stdout
-    rows = [
-        {"pair": "1", "text": text.replace("weak", word), "pronoun": "it", "options": options, "label": label}
-        for label, word in enumerate(("weak", "heavy"))
-    ]
-    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    text, options = "The walrus couldn't lift the anvil because it was so {}.", ("the walrus", "the anvil")
+    asked = (text.format("weak"), "-o", options[0], "-o", options[1])
+    own = written(tmp_path / "own.jsonl", schema(text, ("weak", "heavy"), "it", options, pair="1"))
 
-    assert proved.splitlines()[-1] == "the pronoun is the walrus"
-    assert [answer["answer"] for answer in winograd("rules", tmp_path / "own.jsonl")["answers"]] == [0, 1]
+    assert run("evaluate", "winograd", "prove", *asked).stdout.splitlines()[-1] == "the pronoun is the walrus"
+    assert [answer["answer"] for answer in winograd("rules", own)["answers"]] == [0, 1]
 
 
 @pytest.mark.english

@@ -15,7 +15,7 @@ from hapax.api.browser.app import Browser
 from hapax.api.browser.tables import Page, Wanted
 from hapax.api.browsing import browser_server
 from hapax.kb.popularity import Measure, add_ranks
-from hapax.kb.records import Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
+from hapax.kb.records import RULES, RUNS, Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 FRUITS = ("apple", "carambola", "zzqxj", "melon")
@@ -25,15 +25,15 @@ BY_POPULARITY = ["zzqxj", "carambola", "melon", "apple"]
 def fruit_kb(path: Path, fruits: tuple[str, ...] = FRUITS, run_id: str = "run") -> None:
     """A statement about each fruit, at both ends, and a fact behind it."""
     with KnowledgeBase(path) as kb:
-        kb.start_run(RunRecord(run_id, "search", {}, "f", "2026-01-01"))
-        kb.add_rules([RuleRecord("r", "r", None, None, None)])
+        kb.add(RUNS, [RunRecord(run_id, "search", {}, "f", "2026-01-01")])
+        kb.add(RULES, [RuleRecord("r", "r", None, None, None)])
         for fruit in fruits:
             fact = FactRecord("is_sweet", (fruit,), ("Fruit",), Source.MODEL)
             kb.add_facts([fact])
             goal = {"predicate": "is_sweet", "arguments": [fruit]}
             proof = {"steps": [{"by": "fact", "fact": fact.id, "goal": goal}]}
             for end in Distribution:
-                kb.add_statements([StatementRecord("r", end, run_id, (("A", fruit),), "p", fruit, "t", proof, -1.0)])
+                kb.add_statements([StatementRecord("r", end, run_id, (("A", fruit),), "p", fruit, proof, -1.0)])
 
 
 def test_a_page_does_not_wait_for_the_popularity_of_a_million_rows(

@@ -22,7 +22,8 @@ from hapax.engine.certificates import (
 )
 from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights
 from hapax.engine.search.certifying import stored_certificates
-from hapax.kb.records import CertificateRecord, DrawnItem, RunRecord
+from hapax.evaluation.shared.estimates import mended_share
+from hapax.kb.records import CERTIFICATES, RUNS, CertificateRecord, DrawnItem, RunRecord
 from hapax.kb.store import KnowledgeBase
 
 WORLDS = 400
@@ -47,15 +48,12 @@ def is_broken(choice: ThresholdChoice, scores: np.ndarray, truths: np.ndarray, p
 
 
 def test_the_bound_is_that_of_clopper_and_pearson() -> None:
-    """Tail and bound are those of the binomial distribution, as SciPy computes them."""
+    """Tail and bound are those of the binomial distribution, as SciPy computes them. A precision of .95 with confidence
+    .9 needs 45 labels that are all true: .95^45 is below .1, .95^44 is not."""
     for false, count in ((0, 10), (3, 60), (40, 900), (7, 7)):
         assert binomial_tail(false, count, 0.05) == pytest.approx(stats.binom.cdf(false, count, 0.05))
         expected = stats.beta.ppf(0.9, false + 1, count - false) if false < count else 1.0
         assert upper_bound(false, count, 0.9) == pytest.approx(expected)
-
-
-def test_forty_five_labels_without_a_fault_are_the_least() -> None:
-    """A precision of .95 with confidence .9 needs 45 labels that are all true: .95^45 is below .1, .95^44 is not."""
     assert least_labels(0, 0.05, 0.1) == 45
 
 
@@ -206,6 +204,21 @@ def test_a_promise_by_labels_of_the_draw_is_kept() -> None:
     assert made > even
 
 
+def test_an_estimate_from_a_biased_sample_is_mended() -> None:
+    """The interval of the share of true values holds it in 95 of 100 worlds, although the sample prefers some
+    values."""
+    rng, inside, naive = np.random.default_rng(3), 0, 0
+    for _ in range(DRAWN_WORLDS):
+        scores, truths = calibrated_world(rng, 1000, 0.8, 0.6)
+        _, _, rows = drawn(rng, scores, truths, 300)
+        share = mended_share(scores.tolist(), rows)
+        inside += share.low <= truths.mean() <= share.high
+        naive += abs(np.mean([is_true for _, is_true, _ in rows]) - truths.mean()) < (share.high - share.low) / 2
+
+    assert inside >= stats.binom.ppf(0.001, DRAWN_WORLDS, 0.95)
+    assert naive < DRAWN_WORLDS / 2
+
+
 def test_a_promise_that_is_tested_again_and_again_is_kept() -> None:
     """Who tests after every ten labels until it fits breaks a promise of `anytime` in at most one world of ten."""
     rng, broken = np.random.default_rng(2), {"anytime": 0, "learn-then-test": 0}
@@ -249,10 +262,10 @@ def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
         threshold=0.8, labels=60, false=1, bound=0.046, accepted=30, pool=40, sample="", shift=None, reason="", created="2026",
     )  # fmt: skip
     with KnowledgeBase() as kb:
-        kb.start_run(RunRecord.now("here", "search", {"models": ["m@1", "c@1", "m@1", "m@1"]}))
-        kb.start_run(RunRecord.now("later", "search", {"models": ["m@2", "c@2", "m@2", "m@2"]}))
+        kb.add(RUNS, [RunRecord.now("here", "search", {"models": ["m@1", "c@1", "m@1", "m@1"]})])
+        kb.add(RUNS, [RunRecord.now("later", "search", {"models": ["m@2", "c@2", "m@2", "m@2"]})])
         for run, last in (("gone", None), ("gone", "here"), ("here", "gone"), ("here", "later")):
-            kb.add_certificates([replace(record, run_id=run, after_run=last, sample=f"{run} {last}")])
+            kb.add(CERTIFICATES, [replace(record, run_id=run, after_run=last, sample=f"{run} {last}")])
         found = {item.record.sample for item in stored_certificates(kb, ["gone", "here"]) if not item.lapse}
 
     assert found == {"here later"}

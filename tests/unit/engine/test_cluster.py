@@ -16,7 +16,6 @@ import pytest
 from cluster_fixture import (
     SETTINGS,
     Threads,
-    Unusable,
     alone,
     answered,
     asked,
@@ -29,7 +28,7 @@ from cluster_fixture import (
 from hypothesis import given
 from hypothesis import strategies as st
 from money_fixture import RULES, WORLD
-from openai_fake import FakeServer
+from openai_fake import FakeServer, Unusable
 
 import hapax
 from benchmarks.common import SHIPPED, chosen_rules
@@ -45,8 +44,7 @@ from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
-from hapax.kb import rows
-from hapax.kb.records import AttemptRecord, CallRecord, content_id
+from hapax.kb.records import ATTEMPTS, AttemptRecord, CallRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends import openai_aliases
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
@@ -136,7 +134,7 @@ def test_answers_that_nobody_gathered_are_taken_in(undisturbed: Path, tmp_path: 
     for path in (*tmp_path.glob("spread.db*"), *(tmp_path / "shards").glob(f"{GATHERED}*")):
         path.unlink()
     with KnowledgeBase(next((tmp_path / "shards").glob("shard-*.db"))) as shard:
-        shard.add(rows.ATTEMPTS, [AttemptRecord("request 1", "critic", "tiny@1", "chat/completions", "2026-01-01")])
+        shard.add(ATTEMPTS, [AttemptRecord("request 1", "critic", "tiny@1", "chat/completions", "2026-01-01")])
     before, first = answered(tmp_path), len(asked(tmp_path))
 
     _, cluster = spread(tmp_path, Threads(2))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
-from hapax.engine.search.demand_forecast import DemandForecast, forecast_demand
+from hapax.engine.search.estimate import RunEstimate, estimate_goal
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.oracle import Oracle
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import parse_goal, parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
-from hapax.kb.records import AtomPattern, FactRecord, Question
+from hapax.kb.records import AtomPattern, Question
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.journal import Journal
@@ -88,12 +88,25 @@ def library() -> Library:
     return parse_library([("f.rules", RULES)])
 
 
+Demand = Callable[..., DemandResult]
+
+
+@pytest.fixture
+def demand(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> Demand:
+    """Runs a goal to the end of a budget, by default without one."""
+
+    def run(goal: str, oracle: Table, budget: DemandBudget | None = None, assume: Sequence[str] = ()) -> DemandResult:
+        return run_demand(Theory(library, fresh_kb, tuple(assume)), goal, oracle, budget, session=prolog)
+
+    return run
+
+
 def question(predicate: str, data_type: str, *arguments: Value | None, functional: bool = False) -> Question:
     return Question((AtomPattern(predicate, arguments),), data_type, functional)
 
 
-def missing(prolog: PrologSession, library: Library, goal: str, facts: Sequence[FactRecord] = ()) -> Missing:
-    return missing_questions(prolog, library, parse_goal(goal, library), Evidence(facts))
+def missing(prolog: PrologSession, library: Library, goal: str) -> Missing:
+    return missing_questions(prolog, library, parse_goal(goal, library), Evidence(()))
 
 
 @pytest.mark.parametrize(
@@ -121,52 +134,30 @@ def test_what_is_never_asked(prolog: PrologSession, library: Library, goal: str)
     assert not missing(prolog, library, goal)
 
 
-def demand(
-    prolog: PrologSession,
-    library: Library,
-    kb: KnowledgeBase,
-    goal: str,
-    oracle: Table,
-    *,
-    assume: Sequence[str] = (),
-    budget: DemandBudget | None = None,
-) -> DemandResult:
-    return run_demand(Theory(library, kb, tuple(assume)), goal, oracle, budget, session=prolog)
-
-
-def test_rounds_go_on_until_nothing_is_missing(
-    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase
-) -> None:
+def test_rounds_go_on_until_nothing_is_missing(demand: Demand) -> None:
     """The answers of one round lead to the questions of the next; each is asked once."""
     table = Table()
-
-    result = demand(
-        prolog, library, fresh_kb, "is_not_able_to_eat(tom, X)", table, assume=["is_allergic_to(tom, shellfish)"]
-    )
+    result = demand("is_not_able_to_eat(tom, X)", table, assume=["is_allergic_to(tom, shellfish)"])
+    asked = [question.patterns[0].arguments for question in table.questions]
 
     assert result.result.rows == [("bisque",), ("paella",)]
     assert result.complete
     assert result.rounds == 2
-    assert [question.patterns[0].arguments for question in table.questions] == [
-        (None, "shellfish"),
-        ("crab", None),
-        ("shrimp", None),
-    ]
+    assert asked == [(None, "shellfish"), ("crab", None), ("shrimp", None)]
 
 
-def test_recursion_asks_along_the_way(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+def test_recursion_asks_along_the_way(demand: Demand) -> None:
     """A recursive goal over a cycle asks for each place once and ends."""
     table = Table()
-
-    result = demand(prolog, library, fresh_kb, "reaches(a, X)", table)
+    result = demand("reaches(a, X)", table)
 
     assert result.result.rows == [("a",), ("b",), ("c",)]
     assert {question.patterns[0].arguments for question in table.questions} == {("a", None), ("b", None), ("c", None)}
 
 
-def test_uncertain_negation_is_withheld(prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase) -> None:
+def test_uncertain_negation_is_withheld(demand: Demand) -> None:
     """While something is missing, a negation that only lacks its fact is not answered."""
-    result = demand(prolog, library, fresh_kb, "\\+ borders(a, b)", Table(), budget=DemandBudget(verifications=0))
+    result = demand("\\+ borders(a, b)", Table(), DemandBudget(verifications=0))
 
     assert not result.complete
     assert result.withheld
@@ -175,90 +166,64 @@ def test_uncertain_negation_is_withheld(prolog: PrologSession, library: Library,
 
 
 @pytest.mark.parametrize("goal", ["aggregate_all(count, borders(_, _), N)", "is_not_able_to_eat(tom, X)"])
-def test_aggregates_and_negation_in_rules_are_withheld(
-    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase, goal: str
-) -> None:
+def test_aggregates_and_negation_in_rules_are_withheld(demand: Demand, goal: str) -> None:
     """Counting what is not known yet, or negation anywhere in the rules below, is no answer either."""
-    assume = ["is_allergic_to(tom, shellfish)"]
-
-    assert demand(prolog, library, fresh_kb, goal, Table(), assume=assume, budget=DemandBudget(questions=1)).withheld
+    assert demand(goal, Table(), DemandBudget(questions=1), ["is_allergic_to(tom, shellfish)"]).withheld
 
 
-def test_positive_answers_stand_when_the_budget_ends(
-    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase
-) -> None:
+def test_positive_answers_stand_when_the_budget_ends(demand: Demand) -> None:
     """Without negation, what is known is true whatever else is asked: it is answered, marked incomplete."""
-    result = demand(prolog, library, fresh_kb, "reaches(a, X)", Table(), budget=DemandBudget(questions=2))
+    result = demand("reaches(a, X)", Table(), DemandBudget(questions=2))
 
     assert result.result.rows == [("b",), ("c",)]
     assert not result.complete
     assert not result.withheld
 
 
-def test_a_shared_variable_and_denied_atoms_are_verified(
-    prolog: PrologSession, library: Library, fresh_kb: KnowledgeBase
-) -> None:
+def test_a_shared_variable_and_denied_atoms_are_verified(demand: Demand) -> None:
     """`borders(X, X)` proposes values for X and judges each pair; true atoms hold, refused ones do not."""
-    shared = demand(prolog, library, fresh_kb, "borders(X, X)", Table())
-    denied = demand(prolog, library, fresh_kb, "borders(a, b), \\+ borders(b, a)", Table())
+    shared, denied = demand("borders(X, X)", Table()), demand("borders(a, b), \\+ borders(b, a)", Table())
 
     assert (shared.complete, shared.result.holds) == (True, False)
     assert denied.result.holds
 
 
-MONEY = parse_library(
-    [
-        (
-            "m.rules",
-            """
+GOAL = "lies_in('Oslo', C), uses(C, Currency)"
+MONEY_RULES = """
 oracle lies_in(City X, Country Y): "[X] lies in [Y]".
 oracle uses(Country X, Currency Y): "[X] uses the [Y]".
-""",
-        )
-    ]
-)
-GOAL = "lies_in('Oslo', C), uses(C, Currency)"
+"""
+MONEY = parse_library([("m.rules", MONEY_RULES)])
 
 
-def forecast_of(goal: str, kb: KnowledgeBase, priced: bool = False) -> tuple[DemandForecast, ScriptedModel]:
+def estimate_of(goal: str, kb: KnowledgeBase, priced: bool = False) -> tuple[RunEstimate, ScriptedModel]:
     model = ScriptedModel({"defaults": {"generate": ["Norway", "Peru"], "critic": 0.95}})
     models = Models(model, model, model, model)
     prices = {model.identity.name: Price(2, 8)} if priced else None
-    return forecast_demand(Theory(MONEY, kb), goal, models, SearchSettings(profile="plain"), prices=prices), model
+    missing = run_demand(Theory(MONEY, kb), goal, None, DemandBudget(rounds=0)).missing
+    settings = SearchSettings(profile="plain")
+    return estimate_goal(MONEY, missing, kb, models, settings, prices=prices), model
 
 
-def test_a_forecast_has_the_rounds_of_the_goal_and_writes_nothing(fresh_kb: KnowledgeBase) -> None:
-    """An atom that waits for another's values has a second round, which one question alone has not; nothing is asked."""
-    whole, model = forecast_of(GOAL, fresh_kb)
-    single, _ = forecast_of("lies_in('Oslo', C)", fresh_kb)
+def test_a_goal_is_estimated_by_its_first_round_and_its_limits(fresh_kb: KnowledgeBase) -> None:
+    """Expected is what the goal needs first; at most, all that it may ask. Nothing is asked or written."""
+    whole, model = estimate_of(GOAL, fresh_kb)
+    (step,) = whole.rules[0].steps
 
-    assert whole.rounds == 2
-    assert 1 < whole.questions.expected < whole.questions.most
-    assert (single.rounds, single.questions.most, single.calls.most, single.claims.most) == (1, 1, 4, 4 * 50 * 2)
+    assert (step.questions.expected, step.questions.most) == (1, DemandBudget().questions)
+    assert 0 < step.calls.expected <= 4
     assert model.prompts == []
     assert not any(fresh_kb.row_counts().values())
 
 
-def test_a_goal_stays_within_its_forecast_and_then_costs_nothing(fresh_kb: KnowledgeBase) -> None:
-    """A goal asks at most the forecast, and known facts are not forecast."""
-    whole, model = forecast_of(GOAL, fresh_kb)
+def test_a_goal_stays_within_its_estimate(fresh_kb: KnowledgeBase) -> None:
+    """A goal asks at most what its estimate says."""
+    whole, model = estimate_of(GOAL, fresh_kb, priced=True)
     settings = SearchSettings(profile="plain")
     oracle = Oracle(fresh_kb, MONEY, Models(model, model, model, model), settings.oracle, journal=Journal(fresh_kb))
     run_demand(Theory(MONEY, fresh_kb), GOAL, oracle)
     asked = len(model.prompts) + len(model.claims)
-    again, _ = forecast_of(GOAL, fresh_kb)
 
-    assert 0 < asked <= whole.calls.most + whole.claims.most
-    assert (again.rounds, again.calls.expected, again.claims.expected) == (0, 0, 0)
-
-
-def test_the_cost_of_a_forecast_needs_a_price(fresh_kb: KnowledgeBase) -> None:
-    """Tokens cost between the prices of prompt and reply, and without a price the cost is unknown."""
-    priced, _ = forecast_of(GOAL, fresh_kb, priced=True)
-    unpriced, _ = forecast_of(GOAL, fresh_kb)
-    tokens = sum(priced.estimate.roles[role].tokens.expected for role in ("knowledge", "critic"))
-
-    assert priced.cost is not None
-    assert 2 * tokens <= priced.cost[0] * 1e6 <= 8 * tokens
-    assert priced.cost[0] < priced.cost[1]
-    assert unpriced.cost is None
+    assert 0 < asked <= sum(role.calls.most for role in whole.roles.values())
+    assert whole.cost is not None
+    assert 0 < whole.cost[0] < whole.cost[1]

@@ -49,43 +49,44 @@ def decisions(gates):
     return gates.decisions(gates.scores, "run")
 
 
-def test_paper_starts_at_85_and_keeps_the_threshold_that_found_something():
-    """Steps 1 and 3: what reaches 0.85 is accepted, and the threshold is then set."""
-    gate = fed([[0.86, 0.84], [0.84, 0.2]])
-
-    assert accepted(gate) == [0.86]
-    assert threshold(gate) == 0.85
+RELEASED, CAPPED = CriticRule(released=True), CriticRule(cap=0.9)
 
 
-def test_paper_lowers_by_a_step_for_each_call_without_a_value():
-    """Step 2: a call that leaves nothing accepted takes the threshold down by 0.05, which earlier values may then reach."""
-    assert accepted(fed([[0.78]])) == []
-    assert accepted(fed([[0.78], [0.1]])) == [0.78]
-    assert accepted(fed([[0.82]])) == [0.82]
+@pytest.mark.parametrize(
+    ("rule", "batches", "reached", "passed"),
+    [
+        # The paper's steps 1 and 3: what reaches 0.85 is accepted, and the threshold is then set.
+        (None, [[0.86, 0.84], [0.84, 0.2]], 0.85, [0.86]),
+        # Step 2: a call that leaves nothing accepted takes it down by 0.05, which earlier values may then reach.
+        (None, [[0.78]], 0.8, []),
+        (None, [[0.78], [0.1]], 0.75, [0.78]),
+        (None, [[0.82]], 0.8, [0.82]),
+        # Step 4: a better call takes it up by 0.05, and lower values that were accepted fall out, up to a cap.
+        (None, [[0.86, 0.92], [0.97]], 0.9, [0.92, 0.97]),
+        (None, [[0.99]] * 4, 0.95, [0.99] * 4),
+        (CAPPED, [[0.99]] * 4, 0.9, [0.99] * 4),
+        # LINK's code: floor(max P / 0.05) * 0.05, at most 0.85, and up when a later call has a better one.
+        (RELEASED, [[0.62, 0.58]], 0.6, [0.62]),
+        (RELEASED, [[0.62], [0.99, 0.84]], 0.85, [0.99]),
+    ],
+)
+def test_the_threshold_of_the_critic(rule, batches, reached, passed):
+    """Where it stands after some calls, and what it has accepted then."""
+    gate = fed(batches, rule)
+
+    assert (threshold(gate), accepted(gate)) == (reached, passed)
+    assert [decision.accepted for decision in decisions(gate)].count(True) == len(passed)
 
 
-def test_paper_raises_and_rejects_what_was_accepted_before():
-    """Step 4: a better call takes the threshold up by 0.05, and lower values that were accepted fall out with a reason."""
-    gate = fed([[0.86, 0.92], [0.97]])
+def test_types_have_a_floor_and_what_nobody_judged_passes():
+    """Step 5: data types need 0.65 whatever the critic says. Numbers have no type, and open questions no fact."""
+    gates = QuestionGates(rules={TYPE.name: CriticRule(floor=0.65)})
+    for number in range(9):
+        gates.add({candidate(f"a{number}"): {TYPE.name: 0.6, CRITIC.name: 0.99}})
 
-    assert threshold(gate) == 0.9
-    assert accepted(gate) == [0.92, 0.97]
-    assert not decisions(gate)[0].accepted
-
-
-def test_cap_stops_the_threshold():
-    """With a cap the threshold does not climb beyond it."""
-    assert threshold(fed([[0.99]] * 4, CriticRule(cap=0.9))) == 0.9
-    assert threshold(fed([[0.99]] * 4)) == 0.95
-
-
-def test_released_code_starts_where_the_best_value_lies():
-    """LINK's code: floor(max P / 0.05) * 0.05, at most 0.85, and up when a later call has a better one."""
-    gate = fed([[0.62, 0.58]], CriticRule(released=True))
-    assert (threshold(gate), accepted(gate)) == (0.6, [0.62])
-
-    gate = fed([[0.62], [0.99, 0.84]], CriticRule(released=True))
-    assert (threshold(gate), accepted(gate)) == (0.85, [0.99])
+    assert gates.thresholds[TYPE.name].value == 0.65
+    assert not gates.accepted
+    assert fed([]).add({candidate(1876): {}}) == 1
 
 
 def test_released_code_judges_the_mean_of_the_beam():
@@ -136,21 +137,6 @@ def test_which_check_comes_first_decides_who_moves_the_threshold(compat, reached
 
     assert threshold(gates) == reached
     assert decisions(gates)[1].gate == "type"
-
-
-def test_type_threshold_does_not_fall_below_its_floor():
-    """Step 5: data types need 0.65 whatever the critic says."""
-    gates = QuestionGates(rules={TYPE.name: CriticRule(floor=0.65)})
-    for number in range(9):
-        gates.add({candidate(f"a{number}"): {TYPE.name: 0.6, CRITIC.name: 0.99}})
-
-    assert gates.thresholds[TYPE.name].value == 0.65
-    assert not gates.accepted
-
-
-def test_what_nobody_judged_passes():
-    """Without a claim there is nothing to reject: numbers have no type, open questions no fact."""
-    assert fed([]).add({candidate(1876): {}}) == 1
 
 
 SCORES = [-3.0, -1.0, -4.0, -2.0, -1.5]

@@ -11,7 +11,6 @@ from random_cases import cases
 
 from hapax.engine.inference.conflicts import FactConflict, conflicts, conflicts_around
 from hapax.engine.inference.known_facts import KnownFacts, StoredFacts
-from hapax.engine.inference.session import PrologSession
 from hapax.grammar.parser import parse_library
 from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.kb import argument_index
@@ -132,7 +131,7 @@ TYPED = st.lists(
 )
 @given(before=TYPED, found=TYPED, arrived=TYPED)
 def test_conflicts_of_new_facts_are_those_over_all_facts(
-    before: list[FactRecord], found: list[FactRecord], arrived: list[FactRecord], prolog: PrologSession
+    before: list[FactRecord], found: list[FactRecord], arrived: list[FactRecord]
 ) -> None:
     """Where facts are looked up, those that come break the same declarations with the same facts."""
     library = parse_library([("t", CONSTRAINED)])
@@ -145,11 +144,11 @@ def test_conflicts_of_new_facts_are_those_over_all_facts(
         known.add(found)
         # What a rule file states as well is given, and never loses.
         lost = {fact.id for fact in found[:2] if known.of(f"{fact.predicate}/2")[fact.arguments].source is Source.MODEL}
-        near = conflicts_around(prolog, library, arrived, known, lost=lost)
+        near = conflicts_around(library, arrived, known, lost=lost)
         every = {fact.id: fact for fact in arrived if fact.id not in lost}
         for name in (*PREDICATES, "far"):
             every |= {fact.id: fact for fact in known.of_run(f"{name}/2") if fact.id not in lost}
-        over_all = conflicts(prolog, library, every.values())
+        over_all = conflicts(kb, library, every.values())
 
     new = {fact.id for fact in arrived} - lost
     expected = [item for item in over_all if any(fact.id in new for fact in item.facts)]

@@ -15,7 +15,20 @@ from hapax.engine.mining.mine import MiningOptions, mine
 from hapax.engine.mining.shapes import RuleShape, shapes, ways_to_match
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Value, Variable
-from hapax.kb.records import AtomPattern, Candidate, Decision, DenialRecord, FactRecord, Question, RunRecord, Source
+from hapax.kb.records import (
+    CANDIDATES,
+    DECISIONS,
+    DENIALS,
+    RUNS,
+    AtomPattern,
+    Candidate,
+    Decision,
+    DenialRecord,
+    FactRecord,
+    Question,
+    RunRecord,
+    Source,
+)
 from hapax.kb.store import KnowledgeBase
 
 NO_RULES = Library()
@@ -49,7 +62,7 @@ def test_predictions_that_a_critic_rejected_are_counter_examples() -> None:
         judged(kb, "cem", verdicts=[True, False])
         judged(kb, "dan", verdicts=[False, True])
         rejected = born_where_they_live(kb)
-        kb.add_denials([DenialRecord("born_in", ("eva", "Rome"), 0.01)])
+        kb.add(DENIALS, [DenialRecord("born_in", ("eva", "Rome"), 0.01)])
         denied = born_where_they_live(kb).measures
 
     assert (before.rejected, before.pca_confidence) == (0, 1.0)
@@ -65,11 +78,11 @@ def judged(kb: KnowledgeBase, name: str, verdicts: list[bool], *predicates: str)
     question = Question(patterns, "City")
     candidate = Candidate(question.id, "Rome", "Rome", "call", 0)
     kb.add_questions([question])
-    kb.add_candidates([candidate])
+    kb.add(CANDIDATES, [candidate])
     for number, accepted in enumerate(verdicts):
         run = RunRecord(f"run {number}", "search", {}, "", "2026-01-01")
-        kb.start_run(run)
-        kb.add_decisions([Decision(run.id, "critic", candidate.id, accepted, 0.5, 0.6, "a reason")])
+        kb.add(RUNS, [run])
+        kb.add(DECISIONS, [Decision(run.id, "critic", candidate.id, accepted, 0.5, 0.6, "a reason")])
 
 
 def brute_force(rule: Rule, facts: set[tuple[str, tuple[Value, ...]]], rejected: set[Any], by_second: bool) -> Any:
@@ -127,7 +140,7 @@ def test_measures_equal_those_of_brute_force(facts: set[Any], rejected: set[Any]
     """On random knowledge bases every mined rule has the figures that trying all values for all variables gives."""
     options = MiningOptions(min_support=1, min_coverage=0, min_confidence=0, min_pca=0, constants=constants, examples=0)
     with stored(facts, {}) as kb:
-        kb.add_denials(DenialRecord(name, arguments, 0.0) for name, arguments in sorted(rejected, key=repr))
+        kb.add(DENIALS, (DenialRecord(name, arguments, 0.0) for name, arguments in sorted(rejected, key=repr)))
         mined = mine(kb, NO_RULES, options)
     for item in mined.rules:
         name = item.rule.conclusion.atom.predicate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,16 @@ from hypothesis import strategies as st
 from random_cases import cases
 from search_fixture import ALLERGY, HARMLESS, OLDER, RECURSIVE, VOCABULARY
 
-from hapax.engine.search.expectation import ExpectedBeams
+from hapax.engine.search.estimate import estimate_run
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.plan import plan_run
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import load_library, parse_library
+from hapax.kb.records import ATTEMPTS, AttemptRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.pace import ServerPace
+from hapax.llm_oracle.prompts import critic_prompt
 from hapax.llm_oracle.protocols import Models, Usage
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
@@ -68,28 +70,50 @@ def test_no_search_goes_beyond_the_upper_bound(text, seed, wanted, before):
             search(
                 SearchJob(library, rules, kb, models, SearchSettings(beam=2, calls_per_question=1, values_per_call=3))
             )
-        estimate = plan_run(library, rules, kb, models, wanted)
+        estimate = estimate_run(library, rules, kb, models, wanted)
         report = search(SearchJob(library, rules, kb, models, wanted))
 
     for role, spent in report.statistics.items():
         assert spent.calls <= estimate.roles[role].calls.most, role
 
 
+class Served:
+    """A simulated model that reports the tokens of whole prompts, as servers do."""
+
+    def __init__(self, model):
+        self.model, self.identity = model, model.identity
+
+    def generate(self, requests, parameters):
+        answers = self.model.generate(requests, parameters)
+        usages = (
+            Usage(len(request.prompt) // 4, len(answer.text) // 4)
+            for request, answer in zip(requests, answers, strict=True)
+        )
+        return [replace(answer, usage=usage) for answer, usage in zip(answers, usages, strict=True)]
+
+    def probabilities(self, claims):
+        answers = zip(claims, self.model.probabilities(claims), strict=True)
+        return [replace(answer, usage=Usage(len(critic_prompt(claim)) // 4, 1)) for claim, answer in answers]
+
+
 @pytest.mark.parametrize("beam", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_expected_figures_are_near_what_a_search_takes(beam):
-    """Over the shipped rules, in a simulated world, within a factor of 2 in each role; the bound holds there, too."""
+    """Over the shipped rules calls and tokens are within a factor of 2 in each role; the bound holds there, too."""
     library = load_library([Path(__file__).parents[3] / "rules"])
     rules = [rule for rule in library.rules if not library.is_definition(rule)][::3]
     model = SimulatedModel(SimulatedWorld(library, 3))
-    models = Models(model, model, model, model)
+    served = Served(model)
+    models = Models(served, served, model, model)
     wanted = SearchSettings(beam=beam)
     with KnowledgeBase() as kb:
-        estimate = plan_run(library, rules, kb, models, wanted)
+        estimate = estimate_run(library, rules, kb, models, wanted)
         spent = search(SearchJob(library, rules, kb, models, wanted)).statistics
 
     for role, estimated in estimate.roles.items():
         assert spent[role].calls / 2 <= estimated.calls.expected <= 2 * spent[role].calls, role
         assert spent[role].calls <= estimated.calls.most, role
+    for role in ("knowledge", "critic"):
+        assert spent[role].tokens / 2 <= estimate.roles[role].tokens.expected <= 2 * spent[role].tokens, role
 
 
 def test_a_comparison_lets_half_of_the_expected_beams_pass():
@@ -97,22 +121,10 @@ def test_a_comparison_lets_half_of_the_expected_beams_pass():
     free = OLDER.replace(" & W < V", "").replace("older_tool", "any_tool")
     library, _, models = prepared(OLDER, free)
     with KnowledgeBase() as kb:
-        estimate = plan_run(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="none"))
+        estimate = estimate_run(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="none"))
     compared, uncompared = (rule.statements.expected for rule in estimate.rules)
 
     assert compared == pytest.approx(uncompared / 2, rel=0.01)
-
-
-def test_a_cut_by_rank_keeps_the_values_of_the_beams_that_stay():
-    """Of 40 values with five beams each, a fifth of the beams holds about 27, not 40."""
-    rows = ExpectedBeams(SearchSettings(beam=20))
-    rows.begin(1, {})
-    rows.extend("A", 40, 1)
-    rows.extend("B", 5, rows.keys(["A"]))
-    rows.rank(20, ranked=True)
-
-    assert rows.together == 40
-    assert 26 < rows.distinct["A"] < 28
 
 
 def test_money_needs_every_price():
@@ -120,12 +132,33 @@ def test_money_needs_every_price():
     library, model, models = prepared(ALLERGY)
     name = model.identity.name
     with KnowledgeBase() as kb:
-        priced = plan_run(library, library.rules, kb, models, SETTINGS, prices={name: Price(1.0, 2.0)})
-        unpriced = plan_run(library, library.rules, kb, models, SETTINGS)
+        priced = estimate_run(library, library.rules, kb, models, SETTINGS, prices={name: Price(1.0, 2.0)})
+        unpriced = estimate_run(library, library.rules, kb, models, SETTINGS)
 
     assert priced.cost is not None
     assert 0 < priced.cost[0] <= priced.cost[1]
     assert unpriced.cost is None
+
+
+def test_repeated_requests_are_expected_again(fresh_kb: KnowledgeBase) -> None:
+    """Of 50 requests to the critic 40 were answered: a fourth more calls are expected, with their tokens and money."""
+    library, model, models = prepared(ALLERGY)
+    name = model.identity.name
+    prices = {name: Price(1e6, 0.0)}
+    before = estimate_run(library, library.rules, fresh_kb, models, SETTINGS, prices=prices).roles
+    for outcome, count in ((Outcome.ANSWERED, 40), (Outcome.UNUSABLE, 10), (Outcome.QUEUED, 7), (Outcome.UNSENT, 3)):
+        attempts = (
+            AttemptRecord(f"{outcome}{number}", "critic", name, "x", "2026", "2026", outcome, 30, 2, 0.1)
+            for number in range(count)
+        )
+        fresh_kb.add(ATTEMPTS, attempts)
+    after = estimate_run(library, library.rules, fresh_kb, models, SETTINGS, prices=prices).roles
+    calls = ceil(before["critic"].calls.expected * 50 / 40)
+
+    assert after["critic"].calls.expected == calls
+    assert after["critic"].tokens.expected == 32 * calls
+    assert after["critic"].cost[0] == 30 * calls
+    assert after["knowledge"] == before["knowledge"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import hapax
 from hapax.engine.inference.proof import By, Proof
 from hapax.engine.inference.replay import StepChecker, StepFault
 from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
-from hapax.kb.records import DenialRecord, FactRecord, RuleRecord, RunRecord, Source
+from hapax.kb.records import DENIALS, RULES, RUNS, DenialRecord, FactRecord, RuleRecord, RunRecord, Source
 from hapax.kb.rows import BINDINGS, TREE
 from hapax.kb.store import KnowledgeBase
 
@@ -78,7 +78,7 @@ def test_each_step_of_a_proof_is_checked(fresh_kb: KnowledgeBase, place: int, st
     """Facts, denials, comparisons, rows of aggregates and premises have to be those of the knowledge base and the rule."""
     library = hapax.parse_rules(TOUR)
     fresh_kb.add_facts([BORDERS])
-    fresh_kb.add_denials([DenialRecord("is_closed", ("Lille",), 0.05)])
+    fresh_kb.add(DENIALS, [DenialRecord("is_closed", ("Lille",), 0.05)])
     steps = [*STEPS[:place], step, *STEPS[place + 1 :]]
     proof = Proof(literal("tours(X, Lille)"), By.RULE, "tour", tuple(steps))
     values = BINDINGS.encode((("A", "Ghent"), ("B", "Lille"), ("N", 1), ("M", 2)))
@@ -97,7 +97,7 @@ def test_each_step_of_a_proof_is_checked(fresh_kb: KnowledgeBase, place: int, st
 def test_a_proof_without_a_premise_or_of_another_conclusion_does_not_follow(fresh_kb: KnowledgeBase) -> None:
     """All premises have to be there, and the conclusion has to have the statement's values."""
     fresh_kb.add_facts([BORDERS])
-    fresh_kb.add_denials([DenialRecord("is_closed", ("Lille",), 0.05)])
+    fresh_kb.add(DENIALS, [DenialRecord("is_closed", ("Lille",), 0.05)])
     checker = StepChecker(fresh_kb, hapax.parse_rules(TOUR))
 
     def reason(goal: str, steps: tuple[Proof, ...], town: str = "Lille") -> str | None:
@@ -142,11 +142,11 @@ def test_a_step_may_fit_any_rule_of_its_name(fresh_kb: KnowledgeBase) -> None:
     """A rule that was changed since is known by the text that its search stored; only one search makes that certain."""
     old, new = hapax.parse_rules(TOUR), hapax.parse_rules(TOUR.replace("N * 2", "N * 3"))
     fresh_kb.add_facts([BORDERS])
-    fresh_kb.add_denials([DenialRecord("is_closed", ("Lille",), 0.05)])
-    fresh_kb.add_rules([RuleRecord.of(old.rule("tour"))])
-    fresh_kb.start_run(RunRecord.now("first", "search", {"rules": ["tour", "walk"]}))
-    fresh_kb.start_run(RunRecord.now("second", "search", {"rules": ["walk"]}))
-    fresh_kb.start_run(RunRecord.now("third", "calibrate", {"rules": ["ride"]}))
+    fresh_kb.add(DENIALS, [DenialRecord("is_closed", ("Lille",), 0.05)])
+    fresh_kb.add(RULES, [RuleRecord.of(old.rule("tour"))])
+    fresh_kb.add(RUNS, [RunRecord.now("first", "search", {"rules": ["tour", "walk"]})])
+    fresh_kb.add(RUNS, [RunRecord.now("second", "search", {"rules": ["walk"]})])
+    fresh_kb.add(RUNS, [RunRecord.now("third", "calibrate", {"rules": ["ride"]})])
     checker = StepChecker(fresh_kb, new)
 
     def misfit(total: int, factor: int) -> tuple[tuple[str, str], str] | None:

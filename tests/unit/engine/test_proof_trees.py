@@ -6,8 +6,6 @@ import json
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json
 from hapax.grammar.errors import HapaxError
@@ -62,15 +60,3 @@ def test_a_damaged_proof_is_told(tree: dict[str, object]) -> None:
     """Malformed JSON, and a step that is its own premise, are refused with a reason."""
     with pytest.raises(HapaxError, match="cannot be read"):
         proof_from_json(tree)
-
-
-@given(
-    values=st.lists(st.one_of(st.text(), st.integers(), st.decimals(allow_nan=False, allow_infinity=False)), min_size=1)
-)
-def test_any_value_survives_json(values: list[str | int | Decimal]) -> None:
-    """Texts, numbers and decimals come back with their type."""
-    read = proof_from_json(json.loads(json.dumps(Proof(goal("p", *values), By.FACT).to_json())))
-
-    assert isinstance(read.goal, Literal)
-    found = [term.value for term in read.goal.atom.arguments if isinstance(term, Constant)]
-    assert [(type(value), str(value)) for value in found] == [(type(value), str(value)) for value in values]

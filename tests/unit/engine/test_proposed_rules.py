@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
-from hapax.engine.expansion.predicate_lint import lint_predicates
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
 from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
 from hapax.engine.expansion.rule_file import Sources, file_text
 from hapax.engine.expansion.sentences import sentences_for
-from hapax.engine.expansion.sheet import ReviewedProposal, ReviewSheet
 from hapax.engine.expansion.verdicts import with_additions
 from hapax.grammar.checks import check_library
 from hapax.grammar.parser import parse_addition, parse_library
@@ -207,28 +205,6 @@ def test_five_tries_and_no_more() -> None:
     assert len(made.notes) == 3
 
 
-def test_a_model_objects_to_each_predicate_once() -> None:
-    """S1-4: what a model cannot know and what makes no sense are warnings, each once; each claim is asked once."""
-    library = library_of(
-        'oracle has_height(Tree, Bush): "[1] is as high as [2]"\noracle eats(Bush, Star): "[1] eats [2]"\n'
-        "plants(Person X, Tree A) & has_height(Tree A, Bush B) & eats(Bush B, Star C) -> sees(Person X, Star C)\n"
-        "plants(Person X, Tree A) & has_height(Tree A, Bush B) -> sees(Person X, Bush B)\n"
-    )
-    doubts = ("can tell whether '[Tree A] is as high as [Bush B]' is true.", "'[Bush B] eats [Star C]' makes sense")
-
-    class Judge(ScriptedModel):
-        def probabilities(self, asked: Any) -> Any:
-            self.claims += asked
-            found = {claim: 0.1 for claim in asked if any(doubt in claim for doubt in doubts)}
-            return ScriptedModel({"critic": found, "defaults": {"critic": 0.9}}).probabilities(asked)
-
-    judge = Judge({})
-    _, warnings = lint_predicates(library, judge)
-
-    assert [warning.code for warning in warnings] == ["HPX501", "HPX502"]
-    assert len(judge.claims) == len(set(judge.claims))
-
-
 def test_predicates_that_a_meta_file_only_uses_are_its_own_where_types_do_not_fit(tmp_path: Path) -> None:
     """Rules and facts beside that use them are left out; a predicate whose types fit is shared."""
     meta, beside = tmp_path / "meta.rules", tmp_path / "beside.rules"
@@ -265,22 +241,3 @@ def test_a_rule_file_declares_what_its_rules_need(tmp_path: Path) -> None:
     assert declared in text("")
     assert declared not in text(declared)
     assert "# a b c d\n" in text("", " a\nb\r\u2028c \u202e\x07 d")  # no text of a person ends the comment
-
-
-@settings(max_examples=cases(25), deadline=None)
-@given(
-    st.lists(st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=20), min_size=3, max_size=3), max_size=4),
-    st.sampled_from(("csv", "jsonl")),
-)  # fmt: skip
-def test_what_is_written_into_a_sheet_is_read_again(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[list[str]], ending: str
-) -> None:
-    """Any text survives in any column, in both formats."""
-    sheet = ReviewSheet(tmp_path_factory.mktemp("sheet") / f"s.{ending}")
-    sheet.rows = [
-        ReviewedProposal(str(number), note=note, statement=said, additional={"mine": own})
-        for number, (note, said, own) in enumerate(texts)
-    ]
-    sheet.write()
-
-    assert ReviewSheet(sheet.path).rows == sheet.rows

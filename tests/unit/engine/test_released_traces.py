@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.released_traces import (
     equal_questions,
-    main,
     read_questions,
     read_rules,
     read_searches,
@@ -69,13 +68,6 @@ def test_a_trace_that_differs_is_noticed() -> None:
     assert "no answer to" in search_differences({**trace, "critic": questions}, rules)[0]
 
 
-@needs_traces
-def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    """`python -m benchmarks.released_traces FOLDER` says how many questions and searches are equal."""
-    assert main([str(TRACES)]) == 0
-    assert "searches: 7 of 7 equal" in capsys.readouterr().out
-
-
 # --- traces of our own -----------------------------------------------------------------------------------------------
 
 
@@ -91,33 +83,33 @@ def outcome(
     return sorted(found.accepted), found.threshold, found.calls
 
 
-@pytest.mark.parametrize(("best", "threshold"), [(0.75, 0.7), (0.74, 0.7), (0.85, 0.8), (0.86, 0.85), (0.04, 0.0)])
-def test_the_fact_threshold_is_a_floor_of_floats(best: float, threshold: float) -> None:
-    """0.75 // 0.05 is 14 in floats, so 0.75 reaches 0.7; there is no floor above 0."""
-    assert outcome([(0.9, best)]) == (["v00"], threshold, 1)
-
-
-def test_the_fact_threshold_rises_and_rejects_at_the_end() -> None:
-    """A better call raises it, and earlier values fall out."""
-    assert outcome([(0.9, 0.62), (0.9, 0.61)], [(0.9, 0.72)]) == (["v10"], 0.7, 2)
-
-
-def test_the_type_threshold_starts_anew_in_each_call() -> None:
-    """It falls within a call to what the call has, down to 0.65, and a later call does not change that."""
-    assert outcome([(0.7, 0.9), (0.68, 0.9)], [(0.95, 0.9), (0.84, 0.9)]) == (["v00", "v10"], 0.85, 2)
-    assert outcome([(0.65, 0.9)]) == (["v00"], 0.85, 1)
-    assert outcome([(0.64, 0.9)]) == ([], 0.85, 1)
-
-
-def test_types_fall_by_all_values_of_a_call() -> None:
-    """A value whose fact is false can keep the threshold of types high."""
-    assert outcome([(0.9, 0.1), (0.7, 0.9)]) == ([], 0.85, 1)
-
-
-def test_calls_without_facts_or_without_types_end_a_question() -> None:
-    """Two calls in a row count as empty, although each of the two gates accepts something in one of them."""
-    assert outcome([(0.5, 0.9)], [(0.9, 0.1)], [(0.9, 0.9)]) == ([], 0.85, 2)
-    assert outcome([(0.5, 0.9), (0.9, 0.1)], [(0.9, 0.1)], [(0.9, 0.9)]) == (["v20"], 0.85, 3)
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        # 0.75 // 0.05 is 14 in floats, so 0.75 reaches 0.7; there is no floor above 0.
+        ([[(0.9, 0.75)]], (["v00"], 0.7, 1)),
+        ([[(0.9, 0.74)]], (["v00"], 0.7, 1)),
+        ([[(0.9, 0.85)]], (["v00"], 0.8, 1)),
+        ([[(0.9, 0.86)]], (["v00"], 0.85, 1)),
+        ([[(0.9, 0.04)]], (["v00"], 0.0, 1)),
+        # A better call raises the threshold of facts, and earlier values fall out.
+        ([[(0.9, 0.62), (0.9, 0.61)], [(0.9, 0.72)]], (["v10"], 0.7, 2)),
+        # That of types falls within a call to what the call has, down to 0.65, and a later call does not change that.
+        ([[(0.7, 0.9), (0.68, 0.9)], [(0.95, 0.9), (0.84, 0.9)]], (["v00", "v10"], 0.85, 2)),
+        ([[(0.65, 0.9)]], (["v00"], 0.85, 1)),
+        ([[(0.64, 0.9)]], ([], 0.85, 1)),
+        # A value whose fact is false can keep the threshold of types high.
+        ([[(0.9, 0.1), (0.7, 0.9)]], ([], 0.85, 1)),
+        # Two calls in a row count as empty, although each of the two gates accepts something in one of them.
+        ([[(0.5, 0.9)], [(0.9, 0.1)], [(0.9, 0.9)]], ([], 0.85, 2)),
+        ([[(0.5, 0.9), (0.9, 0.1)], [(0.9, 0.1)], [(0.9, 0.9)]], (["v20"], 0.85, 3)),
+    ],
+)
+def test_thresholds_are_those_of_the_release(
+    calls: list[list[tuple[float, float]]], expected: tuple[list[str], float, int]
+) -> None:
+    """Accepted values, threshold of facts, and calls, from the probabilities of type and fact of each call's values."""
+    assert outcome(*calls) == expected
 
 
 def test_both_scores_are_averaged_along_the_beam() -> None:

@@ -15,6 +15,10 @@ from hapax.engine.search.scored_facts import (
 )
 from hapax.grammar.parser import parse_library
 from hapax.kb.records import (
+    ASSESSMENTS,
+    CANDIDATES,
+    LABELS,
+    VOTES,
     Assessment,
     AtomPattern,
     Candidate,
@@ -43,9 +47,9 @@ def labelled(fresh_kb: KnowledgeBase) -> KnowledgeBase:
         ("leek", True, "atlas"), ("leek", True, "file"), ("salt", True, "atlas"), ("salt", False, "file"),
         ("sand", False, "atlas"), ("rice", False, "file"), ("corn", True, "file"),
     ]  # fmt: skip
-    fresh_kb.add_labels(FactLabel("is_in", (value, "soup"), is_true, source) for value, is_true, source in labels)
+    fresh_kb.add(LABELS, (FactLabel("is_in", (value, "soup"), is_true, source) for value, is_true, source in labels))
     votes = [("rice", "ann", "yes"), ("peas", "ann", "no"), ("beet", "ann", "yes"), ("beet", "bob", "no")]
-    fresh_kb.add_votes(VoteRecord(fact_id(value), AUDIT_QUESTION, voter, answer) for value, voter, answer in votes)
+    fresh_kb.add(VOTES, (VoteRecord(fact_id(value), AUDIT_QUESTION, voter, answer) for value, voter, answer in votes))
     return fresh_kb
 
 
@@ -69,16 +73,17 @@ def test_proposals_are_told_with_the_claims_that_critics_judge(fresh_kb: Knowled
     both = Question((AtomPattern("is_in", (None, "soup")), AtomPattern("is_in", (None, "pie"))), "Food")
     gone = Question((AtomPattern("is_by", (None, "soup")),), "Person")
     fresh_kb.set_question_states([(item, QuestionState(1, 0)) for item in (food, year, both, gone)])
-    fresh_kb.add_candidates(
+    fresh_kb.add(
+        CANDIDATES,
         [
             Candidate(food.id, "leek", "1. leek", "c", 0),
             Candidate(food.id, "sand", "2. sand", "c", 1, "has a colon"),
             Candidate(year.id, 1900, "1900", "d", 0),
             Candidate(both.id, "salt", "salt", "e", 0),
             Candidate(gone.id, "ann", "ann", "f", 0),
-        ]
+        ],
     )
-    fresh_kb.add_assessments([Assessment("Leek is in soup.", "probability", "m", 0.9)])
+    fresh_kb.add(ASSESSMENTS, [Assessment("Leek is in soup.", "probability", "m", 0.9)])
     atoms = proposed_atoms(fresh_kb, LIBRARY)
 
     assert {atom.claim for atom in atoms.values()} == {"Leek is in soup.", "Soup is of 1900."}

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,28 +26,6 @@ def prolog() -> Iterator[PrologSession]:
 
 def still_answers(session: PrologSession) -> bool:
     return session.solutions("e(X)", ["X"]).rows == [("alive",)]
-
-
-def test_the_worker_is_the_running_programs_own(
-    own_start: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither the working folder nor PYTHONPATH decides which `hapax` the worker imports, or which `json`."""
-    for name in ("json.py", "hapax/__init__.py", "engine/__init__.py", "sandbox.pl", "host.pl", "init.pl"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        mark = (
-            f"open({str(tmp_path / 'mark')!r}, 'w')"
-            if name.endswith("py")
-            else f":- open('{tmp_path / 'mark'}', write, _)."
-        )
-        (tmp_path / name).write_text(mark + "\n", "utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(sys, "path", ["", ".", str(tmp_path), *sys.path])
-    with PrologSession() as session:
-        session.load(PROGRAM)
-        assert still_answers(session)
-
-    assert not (tmp_path / "mark").exists()
 
 
 @pytest.fixture
@@ -99,20 +74,6 @@ def test_errors_keep_their_kind_also_under_negation(prolog: PrologSession, goal:
         prolog.solutions(goal, [], trusted=True)
 
     assert caught.value.kind == "existence_error"
-    assert still_answers(prolog)
-
-
-def test_control_c_ends_an_endless_goal(prolog: PrologSession) -> None:
-    """SIGINT ends a goal long before its own limit, and the session goes on."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            prolog.solutions("between(1, inf, X), X < 0", ["X"], QueryLimits(seconds=60, inferences=10**12))
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
     assert still_answers(prolog)
 
 

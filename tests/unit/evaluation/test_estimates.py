@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hapax.engine.judging_draw import cut_of, draw_weights
 from hapax.evaluation.shared.estimates import (
     adjusted,
     auc,
@@ -29,26 +28,6 @@ from hapax.evaluation.shared.estimates import (
 from hapax.evaluation.votes.agreement import agreement, krippendorff_alpha
 
 WORLDS = 100
-
-
-def world(rng: np.random.Generator, size: int, auc: float, true_share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Calibrated probabilities and truths."""
-    truths = rng.random(size) < true_share
-    distance = math.sqrt(2) * stats.norm.ppf(auc)
-    shift = distance * (rng.normal(size=size) + distance * truths) - distance**2 / 2
-    odds = true_share / (1 - true_share) * np.exp(shift)
-    return odds / (1 + odds), truths
-
-
-def drawn(
-    rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int
-) -> list[tuple[float, bool, float]]:
-    """Labels of a draw with the weights of `votes next`, with the chance of each."""
-    weights, _ = draw_weights(scores.tolist(), cut_of(scores.tolist(), 0.1))
-    draws = rng.random(len(scores))
-    order = np.argsort(draws / np.array(weights))
-    reach = float(draws[order[count]] / weights[order[count]])
-    return [(float(scores[n]), bool(truths[n]), min(1.0, reach * weights[n])) for n in order[:count]]
 
 
 @given(
@@ -128,20 +107,6 @@ def test_signed_rank_tests_by_hand() -> None:
     assert signed_rank_test([0, 0], [0, 0]) == 1
     assert math.isnan(signed_rank_test([], []))
     assert adjusted([0.04, float("nan"), 0.01]) == pytest.approx([0.04, float("nan"), 0.02], nan_ok=True)
-
-
-def test_an_estimate_from_a_biased_sample_is_mended() -> None:
-    """The interval of the share of true values holds it in 95 of 100 worlds, although the sample prefers some values."""
-    rng, inside, naive = np.random.default_rng(3), 0, 0
-    for _ in range(WORLDS):
-        scores, truths = world(rng, 1000, 0.8, 0.6)
-        rows = drawn(rng, scores, truths, 300)
-        share = mended_share(scores.tolist(), rows)
-        inside += share.low <= truths.mean() <= share.high
-        naive += abs(np.mean([is_true for _, is_true, _ in rows]) - truths.mean()) < (share.high - share.low) / 2
-
-    assert inside >= stats.binom.ppf(0.001, WORLDS, 0.95)
-    assert naive < WORLDS / 2
 
 
 def test_the_interval_by_few_labels_knows_what_they_may_have_missed() -> None:

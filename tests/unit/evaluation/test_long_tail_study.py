@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from hapax.evaluation.link.longtail import LongTailStudy, study
-from hapax.kb.records import Distribution, RunRecord, StatementRecord
+from hapax.kb.records import RUNS, Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
@@ -36,10 +36,10 @@ class ByNumber:
 def kb() -> KnowledgeBase:
     """Two rules with nine statements each, all of them in both ends, as a search with a wide beam leaves them."""
     store = KnowledgeBase()
-    store.start_run(RunRecord("run", "search", {}, "run", "2026-01-01"))
+    store.add(RUNS, [RunRecord("run", "search", {}, "run", "2026-01-01")])
     statements = [
         StatementRecord(
-            rule, distribution, "run", (("D", f"dish {number}"),), f"{rule} dish {number} is hot", "all is well", "", {}
+            rule, distribution, "run", (("D", f"dish {number}"),), f"{rule} dish {number} is hot", "all is well", {}
         )
         for rule in ("soup", "cake")
         for number in range(9)
@@ -93,7 +93,7 @@ class ByDifference(ByNumber):
 def test_rare_pairs_are_those_of_the_commoner_names() -> None:
     """The measure of pairs divides the half of the statements with the commoner names; pairs judge what a search by it found."""
     store = KnowledgeBase()
-    store.start_run(RunRecord("run", "search", {"likelihood": "model", "measure": "pair"}, "run", "2026-01-01"))
+    store.add(RUNS, [RunRecord("run", "search", {"likelihood": "model", "measure": "pair"}, "run", "2026-01-01")])
     store.add_statements(
         StatementRecord(
             "soup",
@@ -102,7 +102,6 @@ def test_rare_pairs_are_those_of_the_commoner_names() -> None:
             (("D", f"dish {number}"), ("S", f"sauce {number + number % 3}")),
             f"dish {number} has sauce {number + number % 3}",
             "all is well",
-            "",
             {},
         )
         for number in range(12)

@@ -27,7 +27,7 @@ from hapax.evaluation.calibration.fitting import (
     reliability,
     with_shifts,
 )
-from hapax.kb.records import CalibrationRecord, DenialRecord, FactRecord, RunRecord, Source
+from hapax.kb.records import CALIBRATIONS, RUNS, CalibrationRecord, DenialRecord, FactRecord, RunRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 
@@ -119,7 +119,7 @@ def test_a_map_is_the_same_after_storing() -> None:
     """Maps of both kinds give the same probabilities from the knowledge base as before."""
     fitted = best_map(timid(300)).map
     with KnowledgeBase() as kb:
-        kb.set_calibration(CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026"))
+        kb.add(CALIBRATIONS, [CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026")])
         stored = ScoreMaps.stored(kb)
 
     for score in (0.0, 0.01, 0.05, 0.1, 1.0):
@@ -138,9 +138,9 @@ def test_the_probability_of_a_fact_is_that_of_its_run() -> None:
         "calibrated": {"models": ["k@1", "a@1"], "calibrated": True},
     }
     with KnowledgeBase() as kb:
-        kb.set_calibration(CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026"))
+        kb.add(CALIBRATIONS, [CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026")])
         for run, stored in settings.items():
-            kb.start_run(RunRecord.now(run, "search", stored))
+            kb.add(RUNS, [RunRecord.now(run, "search", stored)])
         of_fact, of_denial = fact_probabilities(kb), denial_probabilities(kb)
 
     fact = FactRecord("p", ("a", "b"), ("A", "B"), Source.MODEL, 0.05)

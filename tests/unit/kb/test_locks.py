@@ -16,7 +16,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb import asking, connection, own_files, spill, system
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.own_files import ForeignFileError
-from hapax.kb.records import AttemptRecord, CallRecord, RunRecord
+from hapax.kb.records import RUNS, AttemptRecord, CallRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 
 CALLS = [CallRecord(name, "critic", "m", {"prompt": name}, {"text": name}) for name in "abc"]
@@ -79,27 +79,12 @@ def test_two_writers_do_not_wait_for_ever(database: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
     with KnowledgeBase(database) as writer, KnowledgeBase(database) as second:
         with writer.transaction():
-            writer.start_run(RunRecord("first", "search", {}, "f", "now"))
+            writer.add(RUNS, [RunRecord("first", "search", {}, "f", "now")])
             with pytest.raises(HapaxError, match="another process has been writing"):
-                second.start_run(RunRecord("second", "search", {}, "f", "now"))
+                second.add(RUNS, [RunRecord("second", "search", {}, "f", "now")])
             with KnowledgeBase(database, read_only=True) as reader:
                 assert reader.runs() == []
         assert [run.id for run in second.runs()] == ["first"]
-
-
-def test_a_file_that_is_moved_away_costs_no_answer(database: Path) -> None:
-    """Each writing is refused from then on, and the copy beside the place has all answers, the last one too."""
-    kb = KnowledgeBase(database)
-    kb.record_calls(CALLS[:1])
-    database.rename(database.with_name("elsewhere.db"))
-    for call in CALLS[1:]:
-        with pytest.raises(HapaxError, match="renamed, deleted or replaced"):
-            kb.record_calls([call])
-    kb.close()
-
-    (copy,) = database.parent.glob("kb-rescued-*.db")
-    with KnowledgeBase(copy) as rescued:
-        assert sorted(rescued.calls()) == ["a", "b", "c"]
 
 
 def test_an_answer_that_a_full_disk_cuts_off_leaves_nothing(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +114,7 @@ def test_waiting_answers_come_home_at_the_end_of_a_run(database: Path, status: s
     """A run that was interrupted leaves them where they are, and ends at once."""
     with KnowledgeBase(database) as kb:
         run = RunRecord.now("run", "search", {})
-        kb.start_run(run)
+        kb.add(RUNS, [run])
         spill.append(database, CALLS[:1])
         kb.finish_run(run.id, status, {})
 

@@ -22,20 +22,20 @@ S = st.sampled_from([0.25, 0.5])
 C = st.sampled_from([0, 1])
 B = st.booleans()
 RECORDS: dict[Any, Any] = {
-    rows.RULES: st.builds(records.RuleRecord, T, T, N),
-    rows.PREDICATES: st.builds(
+    records.RULES: st.builds(records.RuleRecord, T, T, N),
+    records.PREDICATES: st.builds(
         records.PredicateRecord, T, st.just(("A", "B")), st.sampled_from(["oracle", "functional"]), N
     ),
-    rows.TYPE_FACTS: st.builds(records.TypeFact, T, T, st.none() | S),
-    rows.QUESTIONS: st.builds(rows.QuestionRow, st.just((records.AtomPattern("p", (None, "a")),)), T, B, C, C, B),
-    rows.CALLS: st.builds(records.CallRecord, T, T, T, st.just({}), st.builds(dict, text=T), C, C, st.none() | S, T),
-    rows.CANDIDATES: st.builds(records.Candidate, T, T, T, T, C, N),
-    rows.ASSESSMENTS: st.builds(records.Assessment, T, T, T, S, C, N),
-    rows.DECISIONS: st.builds(records.Decision, T, T, T, B, st.none() | S, st.none() | S, T, N),
-    rows.FACTS: st.builds(
+    records.TYPE_FACTS: st.builds(records.TypeFact, T, T, st.none() | S),
+    records.QUESTIONS: st.builds(records.QuestionRow, st.just((records.AtomPattern("p", (None, "a")),)), T, B, C, C, B),
+    records.CALLS: st.builds(records.CallRecord, T, T, T, st.just({}), st.builds(dict, text=T), C, C, st.none() | S, T),
+    records.CANDIDATES: st.builds(records.Candidate, T, T, T, T, C, N),
+    records.ASSESSMENTS: st.builds(records.Assessment, T, T, T, S, C, N),
+    records.DECISIONS: st.builds(records.Decision, T, T, T, B, st.none() | S, st.none() | S, T, N),
+    records.FACTS: st.builds(
         records.FactRecord, T, st.tuples(T, T), st.just(()), st.sampled_from(records.Source), st.none() | S, N, N
     ),
-    rows.STATEMENTS: st.builds(
+    records.STATEMENTS: st.builds(
         records.StatementRecord,
         T,
         st.sampled_from(records.Distribution),
@@ -43,13 +43,12 @@ RECORDS: dict[Any, Any] = {
         st.just(()),
         T,
         T,
-        T,
         st.builds(dict, x=T),
         st.none() | S,
     ),
-    rows.RUNS: st.builds(records.RunRecord, T, T, st.just({}), T, T, N, T),
-    rows.VOTES: st.builds(records.VoteRecord, T, T, T, T, T),
-    rows.PROFILES: st.builds(records.ProfileRecord, T, T, st.just({})),
+    records.RUNS: st.builds(records.RunRecord, T, T, st.just({}), T, T, N, T),
+    records.VOTES: st.builds(records.VoteRecord, T, T, T, T, T),
+    records.MODEL_PROFILES: st.builds(records.ProfileRecord, T, T, st.just({})),
 }
 CONTENTS = st.fixed_dictionaries({table: st.lists(strategy, max_size=3) for table, strategy in RECORDS.items()})
 
@@ -63,7 +62,7 @@ def filled(path: Path, contents: dict[Any, list[Any]]) -> Path:
 
 def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
     """All rows of all tables, without their order."""
-    return {table.name: set(kb.query(f"SELECT * FROM {table.name}")) for table in rows.TABLES}  # noqa: S608
+    return {table.name: set(kb.query(f"SELECT * FROM {table.name}")) for table in records.TABLES}  # noqa: S608
 
 
 @given(CONTENTS, CONTENTS, CONTENTS)
@@ -92,17 +91,17 @@ def test_contradictions_are_reported(fresh_kb: KnowledgeBase, tmp_path: Path) ->
     likelihood = records.Assessment("x", "log_likelihood", "m", -29.3844666)
     vote = records.VoteRecord("s", "entailed?", "ann", "yes")
     here: dict[Any, list[Any]] = {
-        rows.FACTS: [born],
-        rows.PREDICATES: [records.PredicateRecord("was_born_in", ("Person", "Year"), "functional")],
-        rows.CALLS: [call],
-        rows.ASSESSMENTS: [score, likelihood],
-        rows.VOTES: [vote],
+        records.FACTS: [born],
+        records.PREDICATES: [records.PredicateRecord("was_born_in", ("Person", "Year"), "functional")],
+        records.CALLS: [call],
+        records.ASSESSMENTS: [score, likelihood],
+        records.VOTES: [vote],
     }
     there: dict[Any, list[Any]] = {
-        rows.FACTS: [replace(born, arguments=("Ada", 1816))],
-        rows.CALLS: [replace(call, response={"text": "no"})],
-        rows.ASSESSMENTS: [replace(score, score=0.6), replace(likelihood, score=-29.3844686)],
-        rows.VOTES: [replace(vote, answer="no")],
+        records.FACTS: [replace(born, arguments=("Ada", 1816))],
+        records.CALLS: [replace(call, response={"text": "no"})],
+        records.ASSESSMENTS: [replace(score, score=0.6), replace(likelihood, score=-29.3844686)],
+        records.VOTES: [replace(vote, answer="no")],
     }
     for table, held in here.items():
         fresh_kb.add(table, held)
@@ -120,7 +119,9 @@ def test_a_fact_that_the_other_rejected_is_reported(fresh_kb: KnowledgeBase, tmp
     fact = records.FactRecord("is_old", ("Ur",), (), records.Source.MODEL, candidate_id=candidate.id)
     fresh_kb.add_facts([fact])
     rejected = records.Decision("run", "critic", candidate.id, False, 0.2, 0.65, "below the threshold")
-    report = merge(fresh_kb, filled(tmp_path / "o.db", {rows.CANDIDATES: [candidate], rows.DECISIONS: [rejected]}))
+    report = merge(
+        fresh_kb, filled(tmp_path / "o.db", {records.CANDIDATES: [candidate], records.DECISIONS: [rejected]})
+    )
 
     (conflict,) = report.conflicts
     assert conflict.kind == "rejected"

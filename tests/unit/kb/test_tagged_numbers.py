@@ -1,18 +1,21 @@
-"""Constants as tagged integers: which numbers are their own tags, how far SQL calculates exactly, and what is stored."""
+"""Constants as tagged integers: which numbers are their own tags, how SQL calculates with them, and what is stored."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from hapax.grammar.terms import Value
-from hapax.kb.symbols import EXACT, NumberExtent, Symbols, canonical, exact_extent, extent_of
+from hapax.kb.arithmetic import Calculated, Cell, ExactArithmetic
+from hapax.kb.symbols import Symbols, canonical
 
 LARGEST = (1 << 60) - 1
 """The largest whole number that is its own tag."""
+NUMBERS: list[int | Decimal] = [0, 1, -3, LARGEST, -LARGEST, LARGEST + 1, 1 << 70, Decimal("0.1"), Decimal("-2.75")]
 
 
 @pytest.fixture
@@ -39,29 +42,6 @@ def test_equal_constants_are_written_alike(value: Value, expected: Value) -> Non
     assert repr(canonical(value)) == repr(expected)
 
 
-def test_the_extent_of_tagged_numbers() -> None:
-    """The largest absolute value among whole numbers of up to 60 bits; decimals and larger numbers are inexact."""
-    assert extent_of("9", 2, -3) == NumberExtent(3, False)
-    assert extent_of() == extent_of("9") == NumberExtent()
-    assert extent_of(LARGEST) == extent_of(-LARGEST) == NumberExtent(LARGEST, False)
-    assert extent_of(LARGEST + 1, 5) == extent_of(-LARGEST - 1, 5) == NumberExtent(5, True)
-    assert extent_of(5, Decimal("0.5")) == NumberExtent(5, True)
-    assert extent_of(Decimal("7.0")) == NumberExtent(7, False)
-
-
-def test_numbers_are_exact_while_all_their_digits_fit() -> None:
-    """The largest number, times ten to the power of the most places, has to be below two to the power of 62."""
-    assert exact_extent(["x", 2, Decimal("-3.25")]) == NumberExtent(4, False, 2)
-    assert exact_extent([]) == NumberExtent()
-    assert exact_extent([LARGEST]) == NumberExtent(LARGEST, False, 0)
-    assert exact_extent([1, -LARGEST - 1]) == NumberExtent(1, True, 0)
-    within, beyond = EXACT // 10, EXACT // 10 + 1
-    assert exact_extent([Decimal("0.1"), within]) == NumberExtent(within, False, 1)
-    assert exact_extent([Decimal("0.1"), beyond]) == NumberExtent(beyond, True, 1)
-    assert exact_extent([Decimal("1E-17")]) == NumberExtent(1, False, 17)
-    assert exact_extent([5, Decimal("1E-18")]) == NumberExtent(5, True, 0)
-
-
 def test_tags_of_numbers_are_odd_and_those_of_symbols_even(connection: sqlite3.Connection) -> None:
     """A whole number n has the tag 2n + 1; others have rows, in the order of their symbols, and equal ones share one."""
     held = Symbols(connection)
@@ -80,22 +60,49 @@ def test_tags_of_numbers_are_odd_and_those_of_symbols_even(connection: sqlite3.C
     assert dict(other.encoded([9, 2, 10])) == {9: "4", 2: '"a"', 10: '"c"'}
 
 
-def test_sql_makes_tags_of_quotients(connection: sqlite3.Connection) -> None:
-    """A whole quotient is its own tag; a decimal gets the tag it has, or a new one, which is stored afterwards."""
+def test_calculated_numbers_have_the_tags_of_equal_constants(connection: sqlite3.Connection) -> None:
+    """A whole result is its own tag; another has the tag that it has, or a new one, which is stored afterwards."""
     held = Symbols(connection)
     half = held.tag(Decimal("0.5"))
-    held.offer_decimals()
+    function = ExactArithmetic(held).value(Calculated("/", Cell("?1"), Cell("?2")))
 
-    def tag(above: int | None, below: int) -> object:
-        return connection.execute("SELECT decimal_tag(?, ?)", (above, below)).fetchone()[0]
+    def tag(above: Value, below: Value) -> object:
+        return connection.execute(f"SELECT {function}", (held.tag(above), held.tag(below))).fetchone()[0]
 
-    assert (tag(None, 1), tag(6, 2), tag(-6, 2), tag(1, 2)) == (None, 7, -5, half)
-    first, second = tag(1, 4), tag(3, 4)
-    assert (first, second, tag(2, 8)) == (half + 2, half + 4, half + 2)
-    assert held.store_made() == {first: Decimal("0.25"), second: Decimal("0.75")}
-    assert held.store_made() == {}
-    assert Symbols(connection).tags([Decimal("0.25"), Decimal("0.75")]) == [first, second]
-    assert tag(1, 8) == half + 6
-    # This quotient has sixty digits.
-    long = tag(LARGEST, 1 << 60)
-    assert held.store_made() == {half + 6: Decimal("0.125"), long: Decimal(f"0.{LARGEST * 5**60:060}")}
+    assert (tag(6, 2), tag(-6, 2), tag(1, 2), tag(1, 0), tag("x", 2)) == (7, -5, half, None, None)
+    quarter, third = tag(1, 4), tag(1, 3)
+    assert tag(2, 8) == quarter
+    held.store_made()
+    other = Symbols(connection)
+    assert other.tag(Decimal("0.25")) == quarter
+    assert other.exact(int(str(third))) == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/"])
+@pytest.mark.parametrize("left", NUMBERS)
+@pytest.mark.parametrize("right", NUMBERS)
+def test_sql_calculates_exactly(connection: sqlite3.Connection, sign: str, left: Value, right: Value) -> None:
+    """At the ends of machine words and beyond, and with decimals, results are those of fractions."""
+    held = Symbols(connection)
+    cells = [Cell(str(held.tag(value))) for value in (left, right)]
+    (found,) = connection.execute(f"SELECT {ExactArithmetic(held).value(Calculated(sign, *cells))}").fetchone()
+    one, other = Fraction(left), Fraction(right)
+    results = {"+": one + other, "-": one - other, "*": one * other, "/": one / other if other else None}
+
+    assert (None if found is None else held.exact(found)) == results[sign]
+
+
+@pytest.mark.parametrize("left", [*NUMBERS, "x"])
+@pytest.mark.parametrize("right", [*NUMBERS, "1"])
+def test_sql_compares_exactly(connection: sqlite3.Connection, left: Value, right: Value) -> None:
+    """Numbers are ordered as fractions are, and a comparison with a text is false."""
+    held = Symbols(connection)
+    arithmetic = ExactArithmetic(held)
+    cells = [Cell(str(held.tag(value))) for value in (left, right)]
+    signs = ["<", "=<", ">", ">=", "=", "\\="]
+    (*found,) = connection.execute(f"SELECT {', '.join(arithmetic.comparison(s, *cells) for s in signs)}").fetchone()
+    if isinstance(left, str) or isinstance(right, str):
+        assert found == [0] * 6
+    else:
+        one, other = Fraction(left), Fraction(right)
+        assert found == [one < other, one <= other, one > other, one >= other, one == other, one != other]

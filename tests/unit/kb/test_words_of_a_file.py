@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.records import Distribution, FactRecord, RunRecord, Source, StatementRecord
+from hapax.kb.records import RUNS, Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 
 
 def statement(number: int, premise: str) -> StatementRecord:
-    return StatementRecord("r", Distribution.HEAD, "run", (("A", number),), premise, "c", "t", {})
+    return StatementRecord("r", Distribution.HEAD, "run", (("A", number),), premise, "c", {})
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A knowledge base with two statements and two facts."""
     with KnowledgeBase(tmp_path / "kb.db") as kb:
-        kb.start_run(RunRecord("run", "search", {}, "f", "2026-01-01"))
+        kb.add(RUNS, [RunRecord("run", "search", {}, "f", "2026-01-01")])
         kb.add_statements([statement(1, "she visits Zürich"), statement(2, "he visits Oslo by train")])
         kb.add_facts([FactRecord("p", ("Zürich", 12), ("T", "N"), Source.GIVEN)])
     return tmp_path / "kb.db"

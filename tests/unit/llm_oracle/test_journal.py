@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
@@ -21,7 +19,6 @@ from hapax.llm_oracle.protocols import (
     Generation,
     GenerationParameters,
     GenerationRequest,
-    LogLikelihood,
     ModelIdentity,
     ReplyForm,
     Usage,
@@ -31,29 +28,19 @@ PARAMETERS = GenerationParameters(max_tokens=10)
 
 
 class CountingModel:
-    """All roles; counts what reaches it and can break at the n-th batch."""
+    """A critic and a generator; counts what reaches it."""
 
-    def __init__(self, name: str = "counting", breaks_at: int | None = None) -> None:
-        self.identity = ModelIdentity(name, "r1")
-        self.batches: list[list[Any]] = []
-        self._breaks_at = breaks_at
+    identity = ModelIdentity("counting", "r1")
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
-        self._take(requests)
         return [Generation(f"1. {request.prompt}.", "stop", Usage(3, 2)) for request in requests]
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
-        self._take(claims)
+        self.batches.append(list(claims))
         return [CriticScore(1 / (2 + len(claim)), Usage(5, 1)) for claim in claims]
-
-    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        self._take(texts)
-        return [LogLikelihood(-0.1 * len(text), len(text)) for text in texts]
-
-    def _take(self, asked: Sequence[Any]) -> None:
-        if len(self.batches) == self._breaks_at:
-            raise KeyboardInterrupt
-        self.batches.append(list(asked))
 
 
 REQUEST = GenerationRequest("prompt", ("x",), ("y",), 0)
@@ -92,15 +79,6 @@ def test_every_field_has_a_case() -> None:
     }
 
     assert changed == {*GenerationRequest.__dataclass_fields__, *GenerationParameters.__dataclass_fields__}
-
-
-requests = st.builds(
-    GenerationRequest,
-    st.text(max_size=5),
-    st.lists(st.text(max_size=3), max_size=2).map(tuple),
-    st.lists(st.text(max_size=3), max_size=2).map(tuple),
-    st.integers(0, 3),
-)
 
 
 def test_duplicates_are_sent_once(fresh_kb: KnowledgeBase) -> None:
@@ -146,15 +124,3 @@ def test_what_another_process_asked_meanwhile_is_not_asked_again(tmp_path: Path)
 
         assert (kb.looked_up, model.batches, second.batches) == ([2, 2], [["a"]], [["b"]])
         assert [score.probability for score in scores] == [1 / 3, 1 / 3]
-
-
-def test_interruption_loses_the_batch_in_flight_only(fresh_kb: KnowledgeBase) -> None:
-    """Every answer before a break is in the journal, so that the next run sends only the rest."""
-    claims = [f"claim {number}" for number in range(10)]
-    with pytest.raises(KeyboardInterrupt):
-        JournaledCritic(CountingModel(breaks_at=2), Journal(fresh_kb), batch_size=3).probabilities(claims)
-
-    model = CountingModel()
-    JournaledCritic(model, Journal(fresh_kb), batch_size=3).probabilities(claims)
-
-    assert [claim for batch in model.batches for claim in batch] == claims[6:]

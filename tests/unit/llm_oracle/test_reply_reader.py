@@ -24,18 +24,13 @@ DISH = ReplyQuestion("B", "Dish", "[B] is a dish from Italy", forbidden=("Gnocch
 YEAR = ReplyQuestion("Y", "Year", "the Titanic sank in [Y]", numeric=True)
 
 
-@pytest.mark.parametrize("name", ["development3", "development4", "evaluation"])
-def test_the_corpus_is_read(name: str) -> None:
-    """Of the true values in replies of many model families .98 are read, and at most .01 of the accepted are none."""
-    measured = score(corpus(name))
-
-    assert measured.recall >= 0.98
-    assert measured.junk_share <= 0.01
-
-
-def test_replies_of_other_authors_are_read() -> None:
-    """Of the values in 400 replies by authors who never saw the reader .98 are read, and at most .01 of the accepted are none."""
-    measured = score([*corpus("unseen3"), *corpus("unseen4"), *corpus("unseen5")])
+@pytest.mark.parametrize(
+    "names", [["development3"], ["development4"], ["evaluation"], ["unseen3", "unseen4", "unseen5"]]
+)
+def test_the_corpus_is_read(names: list[str]) -> None:
+    """Of the true values in replies of many model families .98 are read, and at most .01 of the accepted are none; so
+    it is with 400 replies by authors who never saw the reader."""
+    measured = score([reply for name in names for reply in corpus(name)])
 
     assert measured.recall >= 0.98
     assert measured.junk_share <= 0.01
@@ -157,15 +152,11 @@ def test_mark_up_that_the_standard_library_refuses_is_read_as_text(text: str, va
 
 
 def test_the_strict_reader_is_links() -> None:
-    """`--compat` reads by LINK's rules: a line without a full stop is no value."""
+    """`--compat` reads by LINK's rules: a line without a full stop is no value. On LINK's released traces, whose lists
+    keep the wanted form, both readers read the same."""
     text = "1. Pizza.\n2. Risotto"
-
     assert read_strictly(text, DISH).values == ["Pizza"]
     assert list(read_strictly(text, DISH)) == parse_values(text, "B", "Dish")
-
-
-def test_published_replies_give_the_strict_readers_values() -> None:
-    """On LINK's released traces, whose lists keep the wanted form, both readers read the same."""
     if not TRACES.is_dir():
         pytest.skip("LINK's released traces are not here")
     compared = 0
@@ -256,11 +247,9 @@ def without_article(name: str) -> str:
 
 
 def test_entities_of_gpt_3_5_are_read() -> None:
-    """Of the entities in GPT-3.5's published replies .82 are read, and .1 of the accepted are none.
-
-    The entities are those of the reader of `generate`, whose pairs a person checked. Misread are the replies with a pair in
-    each line, `1. The roof and the floor.`, which a question for single values does not ask for.
-    """
+    """Of the entities in GPT-3.5's published replies .82 are read, and .1 of the accepted are none. The entities are
+    those of the reader of `generate`, whose pairs a person checked. Misread are the replies with a pair in each line,
+    `1. The roof and the floor.`, which a question for single values does not ask for."""
     if not TRANSCRIPTS.exists():
         pytest.skip("the published data lies beside the repository, not in it")
     true = read = accepted = 0

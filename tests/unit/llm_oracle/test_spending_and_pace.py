@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hapax.engine.search.plan import Range, RoleEstimate, RunEstimate, with_ledger
-from hapax.kb import rows
-from hapax.kb.records import AttemptRecord, Outcome
-from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backends.openai_transport import Concurrency
-from hapax.llm_oracle.budget import Account, Budget, BudgetReached, CallStatistics, Ledger, Price
+from hapax.llm_oracle.budget import Account, Budget, BudgetReached, CallStatistics, Ledger
 from hapax.llm_oracle.protocols import Usage
 
 
@@ -31,30 +27,6 @@ def test_a_reservation_waits_for_those_under_way() -> None:
         account.reserve(Usage(0, 91))
     with pytest.raises(BudgetReached):  # smaller ones do not overtake
         account.reserve(Usage(0, 1))
-
-
-MODEL = "openai/host/small"
-
-
-def attempts(outcome: Outcome, count: int) -> list[AttemptRecord]:
-    """Requests to the critic with 30 prompt tokens and 2 of the answer."""
-    return [
-        AttemptRecord(f"{outcome}{number}", "critic", MODEL, "x", "2026", "2026", outcome, 30, 2, 0.1)
-        for number in range(count)
-    ]
-
-
-def test_repeated_requests_are_expected_again(fresh_kb: KnowledgeBase) -> None:
-    """Of 50 requests 40 were answered: 100 calls are expected to take 125 requests, with their tokens and money."""
-    kept = [*attempts(Outcome.ANSWERED, 40), *attempts(Outcome.UNUSABLE, 10)]
-    fresh_kb.add(rows.ATTEMPTS, [*kept, *attempts(Outcome.QUEUED, 7), *attempts(Outcome.UNSENT, 3)])
-    need = RoleEstimate(MODEL, Range(100, 110), Range(500, 600), (1.0, 2.0))
-    other = RoleEstimate("frequency", Range(9, 9))
-    estimate = RunEstimate((), {"critic": need, "likelihood": other})
-    found = with_ledger(estimate, fresh_kb, {MODEL: Price(1e6, 0.0)}).roles
-
-    assert found["critic"] == RoleEstimate(MODEL, Range(125, 125), Range(4000, 4000), (3750.0, 3750.0), None, 40)
-    assert found["likelihood"] == other
 
 
 def test_concurrency_adapts() -> None:

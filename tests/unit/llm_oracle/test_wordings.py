@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-from typing import Any
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.llm_oracle.profiles import (
-    RELEASED,
-    RELEASED_NL,
-    ValueQuestion,
-)
 from hapax.llm_oracle.prompts import (
     PromptParts,
     critic_prompt,
@@ -64,54 +53,3 @@ def test_prompt_is_read_back(variable: str, words: str, data_type: str, count: i
         prompt = knowledge_prompt(variable, words, data_type, count) + exclusion_clause(values)
         assert read_prompt(prompt) == PromptParts(variable, words, data_type, count)
     assert read_prompt(functional_prompt(variable, words, data_type)) == PromptParts(variable, words, data_type, 1)
-
-
-ROOT = Path(__file__).parents[3]
-LINK = ROOT.parent / "shared" / "data" / "link"
-TRACES = LINK / "released_traces"
-PROMPT = re.compile(
-    r"Give me (?:(?P<count>\d+) (?:diverse )?values|the correct value) of (?P<variable>\w) .*?'(?P<asked>.*?)' in the "
-    r"format .*?\.', .*?\.(?: Do not generate these values: (?P<forbidden>.*)\.)?"
-)
-
-
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the traces of LINK's released code are not there")
-@pytest.mark.parametrize(("form", "profile"), [("default", RELEASED), ("nl", RELEASED_NL)], ids=["default", "nl"])
-def test_released_words_are_those_of_the_traces(form: str, profile: Any) -> None:
-    """Each prompt that LINK's released code sent is made byte for byte from the rule and the values in it."""
-    rules = json.loads((LINK / "rules_example.json").read_text("utf-8"))
-    compared = 0
-    for path in sorted(TRACES.glob(f"search_*_{form}_*.json")):
-        trace = json.loads(path.read_text("utf-8"))
-        rule = rules[trace["rule"].split()[0]]
-        for call in trace["knowledge"]:
-            question = released_question(call["prompt"], rule)
-            assert profile.word(question) + exclusion_clause(question.forbidden) == call["prompt"]
-            compared += 1
-    assert compared > 500
-
-
-def released_question(prompt: str, rule: dict[str, Any]) -> ValueQuestion:
-    """The question of a traced prompt: data type and words from the rule, values from the prompt."""
-    match = PROMPT.fullmatch(prompt)
-    assert match is not None, prompt
-    name, data_type, _, kind = rule["variables"][match["variable"]]
-    forbidden = tuple(match["forbidden"].split(", ")) if match["forbidden"] else ()
-    sentence, atom = filled(match["asked"], name, rule)
-    count = int(match["count"] or 1)
-    return ValueQuestion(name, sentence, (atom,), data_type, count, functional=kind == "factual", forbidden=forbidden)
-
-
-def filled(asked: str, name: str, rule: dict[str, Any]) -> tuple[str, str]:
-    """The words of a traced prompt as a sentence and as an atom, by the rule's atom about this variable."""
-    for atom, template in {**rule["premise_map"], **rule["conclusion_map"]}.items():
-        variables = atom[atom.index("(") + 1 : -1].split(", ")
-        if name not in variables:
-            continue
-        (other,) = set(variables) - {name}
-        atom_parts, template_parts = re.split(rf"\b{other}\b", atom), template.split(f"[{other}]")
-        for before, after in (atom_parts, template_parts):
-            if asked.startswith(before) and asked.endswith(after):
-                value = asked[len(before) : len(asked) - len(after)]
-                return value.join(template_parts), value.join(atom_parts)
-    raise AssertionError(asked)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hapax.engine.inference.sql import AbsentAtom, CompiledPremise
+from hapax.engine.logic.compile import CompiledPremise
 from hapax.grammar.errors import HapaxError
 from hapax.kb.changes import TableChange, TableChanges
 from hapax.kb.loading import columns_of
@@ -24,7 +24,7 @@ _MOST_REMOVED = 0.1
 _FEW = 1_000
 
 
-class NotMaintained(HapaxError):  # noqa: N818  named after the situation, as NotCompiled is
+class NotMaintained(HapaxError):  # noqa: N818  named after the situation, as all our errors are
     """A predicate or rule that is to be derived anew; the message gives the reason."""
 
 
@@ -140,7 +140,7 @@ class Maintainer:
             # What followed from the rows of this round may fall in the next one.
             self._recursive(layer, removing=True)
         if any(self.changes.count(self._change(table).gone) for table in allowed) and any(
-            clause.premise.now.calculates for clause in layer.clauses
+            "(" in cell for clause in layer.clauses for cell in clause.head
         ):
             raise NotMaintained("a rule of it calculates, so that other derivations of an atom cannot be looked up")
 
@@ -231,10 +231,11 @@ class Maintainer:
             if change is not None:
                 # A negation takes out when a row appears, and adds when one vanishes.
                 appeared, vanished = (change.new, change.gone) if removing else (change.gone, change.new)
-                yield body.select_from([f"{appeared} AS d"], clause.head, _matches(absent))
-                # Closed for each first argument: the negation holds from its first row on, until its last one is gone.
+                yield body.select_from([f"{appeared} AS d"], clause.head, [absent.matches("d")])
+                # A row with the first arguments makes other atoms false, until the last such row is gone.
                 if absent.covered:
-                    yield body.select_from([f"{vanished} AS d"], clause.head, _matches(absent)[:1])
+                    same = absent.matches("d", absent.covered)
+                    yield body.select_from([f"{vanished} AS d"], clause.head, [same])
 
     def _recursive(self, layer: MaintainedLayer, *, removing: bool) -> None:
         """Candidates that follow from a row of the last round and any rows."""
@@ -319,11 +320,11 @@ class Maintainer:
             change = self.changes.get(table)
             if change is None:
                 continue
-            yield body.select_from([f"{change.new} AS d"], body.references, _matches(absent))
-            # It also ceases to hold where no row with its first argument is left.
+            yield body.select_from([f"{change.new} AS d"], body.references, [absent.matches("d")])
+            # It also ceases to hold where no row with its first arguments is left.
             if absent.covered:
-                none_left = f"NOT EXISTS (SELECT 1 FROM {change.now} AS k WHERE k.a1 = {absent.cells[0]})"  # noqa: S608
-                conditions = [*_matches(absent)[:1], none_left]
+                unknown = f"NOT {absent.known_false(change.now)}"
+                conditions = [absent.matches("d", absent.covered), unknown]
                 yield body.select_from([f"{change.gone} AS d"], body.references, conditions)
 
     def _found(self, premise: MaintainedPremise, columns: Sequence[str]) -> Iterator[str]:
@@ -339,13 +340,9 @@ class Maintainer:
             change = self.changes.get(self._tables[absent.indicator])
             if change is None:
                 continue
-            yield body.select_from([f"{change.gone} AS d"], columns, _matches(absent))
-            # It also begins to hold with the first row that has its first argument.
+            yield body.select_from([f"{change.gone} AS d"], columns, [absent.matches("d")])
+            # It also begins to hold with the first row that has its first arguments.
             if absent.covered:
-                none_before = f"NOT EXISTS (SELECT 1 FROM {change.old} AS k WHERE k.a1 = {absent.cells[0]})"  # noqa: S608
-                yield body.select_from([f"{change.new} AS d"], columns, [*_matches(absent)[:1], none_before])
-
-
-def _matches(absent: AbsentAtom) -> list[str]:
-    """SQL conditions: the row `d` has the cells of a negated literal."""
-    return [f"d.a{place} = {cell}" for place, cell in enumerate(absent.cells, 1)]
+                unknown_before = f"NOT {absent.known_false(change.old)}"
+                conditions = [absent.matches("d", absent.covered), unknown_before]
+                yield body.select_from([f"{change.new} AS d"], columns, conditions)

@@ -1,4 +1,4 @@
-"""Goals as rules: the answers of a goal become atoms of a predicate of their own, whose proofs can be counted."""
+"""Goals as rules: the answers of a goal become atoms of a predicate of their own."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ _COMPARISONS = {
 _SUMS = {"+": "+", "-": "-", "*": "*", "rdiv": "/"}
 
 
+class NotRules(HapaxError):  # noqa: N818  named after the situation, as all our errors are
+    """A goal that rules cannot conclude."""
+
+
 def rule_of(premise: Sequence[BodyLiteral], head: Atom, name: str = GOAL) -> Rule:
     """A rule without generic variables."""
     return Rule(name=name, premise=tuple(premise), conclusion=Literal(head), place=Place(GOAL, 1, 1), generic=())
@@ -53,7 +57,7 @@ def with_rules(library: Library, rules: Iterable[Rule]) -> Library:
 def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
     """Rules that conclude the answers of a goal as atoms of GOAL, with an argument for each of its variables.
 
-    Raises HapaxError for a part that has no probability, such as a list of all answers.
+    Raises NotRules for a part that only Prolog can answer, such as a list of all answers.
     """
     reader = _GoalReader(library, _bound(goal.term))
     reader.note_types(goal.term)
@@ -96,7 +100,7 @@ class _GoalReader:
             bound = variable_names(premise)
             free = [variable.name for variable in head.variables if variable.name not in bound]
             if free:
-                raise HapaxError(f"{', '.join(free)} has no value in a part of the goal. Ask for that part alone.")
+                raise NotRules(f"{', '.join(free)} has no value in a part of the goal. Ask for that part alone.")
             self.rules.append(rule_of(premise, head, f"{GOAL} {len(self.rules) + 1}"))
 
     def premises(self, term: GoalTerm) -> list[tuple[BodyLiteral, ...]]:
@@ -166,7 +170,7 @@ def _names(term: GoalTerm) -> list[str]:
     return names
 
 
-def _no_probability(part: str) -> HapaxError:
-    return HapaxError(
+def _no_probability(part: str) -> NotRules:
+    return NotRules(
         f"{part} has no probability. Ask for atoms, joined by `,` and `;`, negations of them, and comparisons."
     )

@@ -1,4 +1,4 @@
-"""A search of shipped rules spread over workers whose model writes down what it is asked, in this process or on Ray.
+"""A search of shipped rules spread over workers in this process, whose model writes down what it is asked.
 
 It goes into `spread.db` of a folder; every request that reaches the model is a line of `asked.log` there, by its number
 in the journal.
@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from openai_fake import Asked, FakeServer
+from openai_fake import FakeServer
 
 from benchmarks.common import SHIPPED, chosen_rules, simulated
 from benchmarks.scale import LoggingModel
@@ -28,7 +28,6 @@ from hapax.engine.search.job import SearchJob
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.connection import reading_uri
 from hapax.kb.store import KnowledgeBase
@@ -175,57 +174,6 @@ class Walks:
 
     def begin(self, names: Sequence[str]) -> Future[str]:
         return self._thread.submit(lambda: self.threads.fails or walk(self.ahead, names))
-
-
-def on_ray(folder: Path, workers: int, seconds: float) -> ClusterReport:
-    """The search on a Ray cluster of this machine that is begun for it."""
-    from hapax.engine.cluster.on_ray import RayCluster
-
-    return spread(folder, RayCluster(worker_count=workers), seconds)[1]
-
-
-AIRPORTS = Path(__file__).parents[1] / "docs" / "examples" / "airports"
-
-
-def chain_job(folder: Path, name: str, likelihood: str = "frequency") -> tuple[SearchJob, Opening]:
-    """A search in `name.db` whose first critic covers a part of the claims, and its opening for workers."""
-    library = parse_library([("airports.rules", (AIRPORTS / "airports.rules").read_text("utf-8"))])
-    mapping = folder / "half.yaml"
-    if not mapping.exists():
-        header, *lines = (AIRPORTS / "airports.csv").read_text("utf-8").splitlines()
-        (folder / "airports.csv").write_text("\n".join((header, *lines[::2], "")), encoding="utf-8")
-        text = (AIRPORTS / "airports.yaml").read_text("utf-8")
-        mapping.write_text(text.replace("closedness: closed\n", "closedness: open\n"), encoding="utf-8")
-    options = OpeningOptions(library=library)
-    opened = Opening(
-        f"reference:{AIRPORTS / 'airports.yaml'}", f"reference:{mapping},simulated", likelihood, "frequency", options
-    )
-    kb = KnowledgeBase(folder / f"{name}.db")
-    journal = Journal(kb)
-    return SearchJob(library, library.rules, kb, opened.open(journal, 1), SETTINGS, journal), opened
-
-
-def chain_on_ray(folder: Path, workers: int) -> None:
-    """The search with a chain of critics on a Ray cluster of this machine."""
-    from hapax.engine.cluster.on_ray import RayCluster
-
-    job, opened = chain_job(folder, "spread")
-    with job.kb:
-        search_spread(job, Spread(RayCluster(worker_count=workers), opened, folder / "shards"))
-
-
-class Unusable:
-    """Spoils every third reply, and adds up what all of them charge."""
-
-    def __init__(self) -> None:
-        self.tokens = 0
-
-    def __call__(self, number: int, _: Asked) -> Any:
-        def charged(body: Any) -> Any:
-            self.tokens += sum(body.get("usage", {}).values())
-            return {**body, "choices": []} if number % 3 == 0 else body
-
-        return charged
 
 
 def opening_at(fake: FakeServer, folder: Path) -> Opening:

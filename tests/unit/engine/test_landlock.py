@@ -16,7 +16,7 @@ from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologSession
 
 VERSION = interface_version()
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 LIMITS = QueryLimits(seconds=10.0, memory_mb=256)
 pytestmark = pytest.mark.skipif(VERSION == 0, reason="this kernel has no Landlock")
 

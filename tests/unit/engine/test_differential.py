@@ -12,20 +12,18 @@ from tools.clingo_programs import by_clingo, has_clingo
 from tools.differential import ComparedPrograms, compare_program
 from tools.drawn_programs import SIGNATURES, Call, DrawnProgram, DrawnRule
 
-PROGRAMS = cases(20)
 
-
-def test_engines_agree_on_random_programs(prolog: PrologSession) -> None:
+@pytest.mark.parametrize("programs", [cases(6), pytest.param(cases(60), marks=pytest.mark.slow)])
+def test_engines_agree_on_random_programs(prolog: PrologSession, programs: int) -> None:
     """Aggregates, exceptions, closed predicates and recursion, while facts come and go: statements, proofs and answers."""
     found = ComparedPrograms()
-    for number in range(PROGRAMS):
+    for number in range(programs):
         compare_program(f"test-{number}", prolog, found)
 
     assert not found.differences, found.differences[0]
-    assert found.programs == PROGRAMS
-    assert found.statements > 10 * PROGRAMS
-    assert set(found.engines) == {"sql", "prolog"}
-    assert found.aggregates_by_clingo > PROGRAMS / 10 or not has_clingo()
+    assert found.programs == programs
+    assert found.statements > 10 * programs
+    assert found.aggregates_by_clingo > programs / 10 or not has_clingo()
 
 
 @pytest.mark.skipif(not has_clingo(), reason="clingo is not installed")
@@ -53,8 +51,7 @@ def test_a_difference_is_told_with_its_program(prolog: PrologSession, monkeypatc
     """An engine that loses statements is found, and the report has the seed, the rules and the facts."""
     monkeypatch.setattr("tools.differential.read_statements", lambda *_: iter(()))
     found = ComparedPrograms()
-    for number in range(3):
-        compare_program(f"test-{number}", prolog, found)
+    compare_program("test-0", prolog, found)
 
     assert "seed test-" in found.differences[0]
     assert "derive, rule_" in found.differences[0]

@@ -11,9 +11,9 @@ from typing import Any
 
 from hapax.api.browser.judging import Judging
 from hapax.grammar.errors import HapaxError
-from hapax.kb import asking, connection, rows, spill, system
+from hapax.kb import asking, connection, spill, system
 from hapax.kb.attempts import AttemptLog
-from hapax.kb.records import AttemptRecord, CallRecord, Outcome
+from hapax.kb.records import CALLS, VOTES, AttemptRecord, CallRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle import budget
 from hapax.llm_oracle.backends import openai_batch
@@ -25,7 +25,7 @@ def commit_without_sync() -> None:
 
     def without(uri: str) -> Any:
         database = connected(uri)
-        database.conn.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
         return database
 
     connection._connected = without
@@ -56,13 +56,13 @@ def spill_removed_before_its_rows_are_committed() -> None:
     """The file beside is removed while its answers are in memory alone."""
 
     def bring_home(kb: KnowledgeBase, seconds: float | None = None) -> bool:
-        if kb.path is None or kb.database.conn.in_transaction or not spill.spill_path(kb.path).exists():
+        if kb.path is None or kb.connection.in_transaction or not spill.spill_path(kb.path).exists():
             return False
         with asking.asking(kb.path, seconds):
             calls = spill.spilled(kb.path)
             system.remove(spill.spill_path(kb.path))
             with kb.transaction(seconds):
-                kb.add(rows.CALLS, calls)
+                kb.add(CALLS, calls)
         return True
 
     KnowledgeBase.bring_home = bring_home  # type: ignore[method-assign]
@@ -156,7 +156,7 @@ def votes_overwritten_by_a_second_tab() -> None:
         with KnowledgeBase(judging.database) as kb, kb.transaction():
             own = [record for record in kb.votes() if record.voter == voter and record not in before]
             kb.write("DELETE FROM votes WHERE id IS NOT ?", [(None,)])
-            kb.add(rows.VOTES, [*before, *own], rows.OnConflict.REPLACE)
+            kb.add(VOTES, [*before, *own])
         return replaced
 
     Judging.vote = vote  # type: ignore[method-assign]

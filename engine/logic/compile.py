@@ -1,0 +1,372 @@
+"""Compile a rule's premise to one SQL SELECT over tagged constants (`kb/symbols.py`).
+
+Only text is made here; nothing runs. No text from a rule or fact enters the SQL: constants become integer tags, and all
+names are generated. Exact arithmetic is SQL functions (`engine/logic/arithmetic.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import chain
+
+from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.prolog_text import assignment, compares_numbers, definition_of, evaluation_order
+from hapax.grammar.remedies import Operation, Remedy
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
+from hapax.grammar.terms import (
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Term,
+    Value,
+    Variable,
+)
+from hapax.kb.arithmetic import Calculated, Cell, ExactArithmetic, Operand
+
+_MOST_JOINED = 60
+"""Tables joined in one SELECT; SQLite allows 64."""
+
+Tables = Mapping[str, str]
+"""The tables of predicates by indicator, with the columns a1, a2, ... and `ref`, the number of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileContext:
+    """What a compilation needs to know: tables, tags of constants, and the table of a predicate's denials."""
+
+    library: Library
+    tables: Tables
+    tag: Callable[[Value], int]
+    arithmetic: ExactArithmetic
+    denials: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentAtom:
+    """A negated literal: it is not among the rows, and known to be false.
+
+    `covered`: a row with as many of its first cells makes the others false; 0 if none does. `denials`: the table of
+    atoms that are known to be false, if the predicate is open.
+    """
+
+    indicator: str
+    cells: tuple[str, ...]
+    covered: int = 0
+    denials: str = ""
+
+    def known_false(self, table: str) -> str:
+        """SQL of the condition that an atom which is not in a predicate's table is false; empty if every one is."""
+        known = []
+        if self.denials:
+            known.append(f"EXISTS (SELECT 1 FROM {self.denials} AS k WHERE {self.matches('k')})")  # noqa: S608  ours
+        if self.covered:
+            known.append(f"EXISTS (SELECT 1 FROM {table} AS k WHERE {self.matches('k', self.covered)})")  # noqa: S608
+        return f"({' OR '.join(known)})" if known else ""
+
+    def matches(self, alias: str, places: int | None = None) -> str:
+        """SQL of the condition that a row has the cells, or the first ones."""
+        return conjunction([f"{alias}.a{place} = {cell}" for place, cell in enumerate(self.cells[:places], 1)])
+
+
+@dataclass(frozen=True)
+class CompiledPremise:
+    """A compiled premise. The tables have the aliases t0, t1, ... in the order of the positive literals."""
+
+    tables: tuple[str, ...]
+    conditions: tuple[str, ...]
+    values: Mapping[str, str]
+    """SQL of the tag of each variable."""
+    absent: tuple[AbsentAtom, ...] = ()
+    """The negated literals that the conditions test, other than computed predicates."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """SQL for the ref of the row that each positive literal matches."""
+        return tuple(f"t{number}.ref" for number in range(len(self.tables)))
+
+    def select(self, columns: Sequence[str], conditions: Sequence[str] = ()) -> str:
+        """The SELECT. SQLite chooses the order of the join."""
+        sources = [f"{table} AS t{number}" for number, table in enumerate(self.tables)]
+        return _select(columns, sources, ", ", (*self.conditions, *conditions))
+
+    def select_from(self, outer: Sequence[str], columns: Sequence[str], conditions: Sequence[str]) -> str:
+        """The SELECT that starts with the tables `outer` (`TABLE AS ALIAS`) and joins the others along equations.
+
+        An alias of this premise in `outer` stands for that table of it.
+        """
+        every = (*self.conditions, *conditions)
+        # By equation, the aliases that are not placed yet. One that is the last of some is looked up by these.
+        open_equations = [set(_ALIAS.findall(condition)) for condition in every if " = " in condition]
+        order = list(outer)
+        waiting = [f"t{number}" for number in range(len(self.tables))]
+        for alias in [source.rpartition(" ")[2] for source in outer]:
+            _place(alias, waiting, open_equations)
+        while waiting:
+            decided = Counter(chain.from_iterable(names for names in open_equations if len(names) == 1))
+            alias = max(waiting, key=lambda name: decided[name])
+            _place(alias, waiting, open_equations)
+            order.append(f"{self.tables[int(alias[1:])]} AS {alias}")
+        return _select(columns, order, " CROSS JOIN ", every)  # SQLite keeps the order of a CROSS JOIN
+
+
+def _place(alias: str, waiting: list[str], open_equations: list[set[str]]) -> None:
+    """Take an alias out of what is waiting."""
+    if alias in waiting:
+        waiting.remove(alias)
+    for names in open_equations:
+        names.discard(alias)
+
+
+# `t0.` or `h.`: the alias before a column
+_ALIAS = re.compile(r"\b([a-z]\d*)\.")
+_COLUMN = re.compile(r"\b([a-z]\d*)\.(a\d+|ref)\b")
+
+
+def conjunction(conditions: Sequence[str]) -> str:
+    """SQL of conditions that hold together, in halves: SQLite limits the depth of an expression, not its length."""
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else "1"
+    if len(conditions) <= _MOST_JOINED:
+        return " AND ".join(conditions)
+    half = len(conditions) // 2
+    return f"({conjunction(conditions[:half])}) AND ({conjunction(conditions[half:])})"
+
+
+def _select(columns: Sequence[str], sources: Sequence[str], comma: str, conditions: Sequence[str]) -> str:
+    if len(sources) > _MOST_JOINED:
+        return _select_in_parts(columns, sources, comma, conditions)
+    source = f" FROM {comma.join(sources)}" if sources else ""
+    where = f" WHERE {conjunction(conditions)}" if conditions else ""
+    return f"SELECT {', '.join(columns)}{source}{where}"
+
+
+def _select_in_parts(columns: Sequence[str], sources: Sequence[str], comma: str, conditions: Sequence[str]) -> str:
+    """The SELECT of a join that is too wide for SQLite: its first tables are joined in a query of their own."""
+    inner = sources[: _MOST_JOINED - 1]
+    joined = {source.rpartition(" ")[2] for source in inner}
+    whole = [item for item in conditions if joined.issuperset(_ALIAS.findall(item))]
+    rest = [item for item in conditions if item not in whole]
+    used = dict.fromkeys(chain.from_iterable(_COLUMN.findall(text) for text in (*columns, *rest)))
+    cells = [f"{alias}.{column} AS {alias}_{column}" for alias, column in used if alias in joined]
+    # SQLite does not take a query with a LIMIT apart to join its tables with the others.
+    part = f"({_select(cells or ['1'], inner, comma, whole)} LIMIT -1)"
+
+    def outside(text: str) -> str:
+        return _COLUMN.sub(lambda found: f"s.{found[1]}_{found[2]}" if found[1] in joined else found[0], text)
+
+    outer = [f"{part} AS s", *sources[_MOST_JOINED - 1 :]]
+    return _select([*map(outside, columns)], outer, comma, [*map(outside, rest)])
+
+
+def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> CompiledPremise:
+    """Compile a premise. Raises HapaxError if an item uses a variable that nothing gives a value."""
+    return _PremiseCompiler(context).read(premise).compiled()
+
+
+@dataclass(frozen=True)
+class CompiledAggregate:
+    """An aggregate as SQL: the SELECT of its atoms; and its premise and the atom's cells for a row `h` of these."""
+
+    select: str
+    premise: CompiledPremise
+    cells: tuple[str, ...]
+
+
+def compile_aggregate(
+    aggregate: AggregateDeclaration, premise: Iterable[BodyLiteral], context: CompileContext
+) -> CompiledAggregate:
+    """Compile an aggregate over the distinct rows of its counted variables in each group."""
+    compiler = _PremiseCompiler(context).read(premise)
+    if aggregate.function == "count":
+        result = "2 * count(*) + 1"  # the tag of a whole number n is 2n + 1
+    else:
+        result = f"{aggregate.function}_of_tags(c1)"
+        # A text has no value, and a row with one is not a row.
+        compiler.conditions.append(context.arithmetic.is_number(compiler.cell(aggregate.counted[0])))
+    columns = [f"{compiler.cell(variable)} AS c{place}" for place, variable in enumerate(aggregate.counted, 1)]
+    names = {variable.name: f"g{place}" for place, variable in enumerate(aggregate.group, 1)}
+    columns += [f"{compiler.cell(variable)} AS {names[variable.name]}" for variable in aggregate.group]
+    # Rows that agree in all counted values count once.
+    distinct = compiler.compiled().select(columns).replace("SELECT ", "SELECT DISTINCT ", 1)
+    terms = [term for term in aggregate.atom.arguments if isinstance(term, Variable)]
+    cells = [names.get(term.name, result) for term in terms]
+    # Without groups there is one, unless it is empty.
+    grouping = f"GROUP BY {', '.join(names.values())}" if names else "HAVING count(*) > 0"
+    select = f"SELECT {', '.join(cells)} FROM ({distinct}) {grouping}"  # noqa: S608  ours
+    position = 1 + [term.name for term in terms].index(aggregate.result)
+    compiler.values[aggregate.result] = f"h.a{position}"
+    return CompiledAggregate(select, compiler.compiled(), tuple(map(compiler.cell, terms)))
+
+
+def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext) -> tuple[str, ...]:
+    """SQL for the arguments of a rule's conclusion. Raises HapaxError for a variable that the premise leaves open."""
+    compiler = _PremiseCompiler(context, values=dict(body.values))
+    return tuple(map(compiler.cell, atom.arguments))
+
+
+def covering_places(atom: Atom, library: Library) -> int:
+    """The number of first arguments with which another atom makes this one false; 0 if none does."""
+    if library.is_open(atom.indicator):
+        return len(atom.arguments) - 1 if library.kind(atom.indicator) is PredicateKind.FUNCTIONAL else 0
+    return int(library.closedness(atom.indicator) is Closedness.CLOSED_FOR_FIRST)
+
+
+@dataclass
+class _PremiseCompiler:
+    """Compiles the items of a premise one by one; collects tables, conditions and the values of variables."""
+
+    context: CompileContext
+    tables: list[str] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, Operand] = field(default_factory=dict)
+    """The variables that a calculation gives a value."""
+    absent: list[AbsentAtom] = field(default_factory=list)
+
+    def read(self, premise: Iterable[BodyLiteral]) -> _PremiseCompiler:
+        """Compile the items in an order in which each finds its variables bound; returns this compiler."""
+        for item in evaluation_order(premise, self.context.library):
+            self.item(item)
+        return self
+
+    def compiled(self) -> CompiledPremise:
+        conditions = tuple(dict.fromkeys(self.conditions))
+        return CompiledPremise(tuple(self.tables), conditions, self.values, tuple(self.absent))
+
+    def item(self, item: BodyLiteral) -> None:
+        if isinstance(item, Comparison):
+            self._comparison(item)
+            return
+        signature = definition_of(item, self.context.library)
+        if item.negated:
+            self._absent(item, signature)
+        elif signature is not None:
+            self._computed(item.atom, signature)
+        else:
+            self._source(item.atom)
+
+    def cell(self, term: Term) -> str:
+        """SQL of the tag of a constant, or of a variable that has a value by now."""
+        if isinstance(term, Constant):
+            return str(self.context.tag(term.value))
+        if term.name not in self.values:
+            raise HapaxError(
+                f"Nothing gives the variable {term.name} a value.",
+                Remedy("Add an atom with it; {} names a rule.", Operation("check_rules")),
+            )
+        return self.values[term.name]
+
+    def _source(self, atom: Atom) -> None:
+        alias = f"t{len(self.tables)}"
+        self.tables.append(self.context.tables[atom.indicator])
+        for place, term in enumerate(atom.arguments, 1):
+            cell = f"{alias}.a{place}"
+            if isinstance(term, Variable) and term.name not in self.values:
+                self.values[term.name] = cell
+            else:
+                self.conditions.append(f"{cell} = {self.cell(term)}")
+
+    def _absent(self, literal: Literal, signature: PredicateSignature | None) -> None:
+        """Compile a negated literal: there is no such row, or the computed predicate is false."""
+        atom = literal.atom
+        if signature is not None:
+            # Apart from the others, because its conditions are denied together.
+            inner = _PremiseCompiler(self.context, values=dict(self.values), numbers=dict(self.numbers))
+            inner._computed(atom, signature)
+            self.conditions.append(f"NOT ({conjunction(inner.conditions)})")
+            return
+        library, table = self.context.library, self.context.tables[atom.indicator]
+        denials = self.context.denials(atom.indicator) if library.is_open(atom.indicator) else ""
+        cells = tuple(map(self.cell, atom.arguments))
+        absent = AbsentAtom(atom.indicator, cells, covering_places(atom, library), denials)
+        self.absent.append(absent)
+        self.conditions.append(f"NOT EXISTS (SELECT 1 FROM {table} AS n WHERE {absent.matches('n')})")  # noqa: S608
+        if known := absent.known_false(table):
+            self.conditions.append(known)
+
+    # Computed predicates and comparisons, as `definition_text` and `comparison_goal` write them
+
+    def _computed(self, atom: Atom, signature: PredicateSignature) -> None:
+        definition = signature.definition
+        assert definition is not None  # noqa: S101  of a computed predicate
+        target = assignment(definition, {parameter.name for parameter in signature.parameters})
+        # Without the library, as in `definition_text`: parameters have no types but those that the definition gives.
+        inner = _PremiseCompiler(replace(self.context, library=Library()))
+        given: dict[str, Term] = {}
+        for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
+            given[parameter.name] = term
+            if parameter.name != target:
+                inner.values[parameter.name] = self.cell(term)
+                if isinstance(term, Variable) and term.name in self.numbers:
+                    inner.numbers[parameter.name] = self.numbers[term.name]
+        inner._comparison(definition)
+        self.conditions += inner.conditions
+        if target is None:
+            return
+        term = given[target]
+        if isinstance(term, Variable) and term.name not in self.values:
+            self.values[term.name] = inner.values[target]
+            if target in inner.numbers:
+                self.numbers[term.name] = inner.numbers[target]
+        else:
+            self.conditions.append(f"{inner.values[target]} = {self.cell(term)}")
+
+    def _comparison(self, comparison: Comparison) -> None:
+        left, right, sign = comparison.left, comparison.right, comparison.operator
+        target = assignment(comparison, set(self.values))
+        if target is not None and target not in self.values:
+            source = right if isinstance(left, Variable) and left.name == target else left
+            self._assign(target, source, compares_numbers(comparison, self.context.library))
+        elif sign in ("=", "\\=") and not compares_numbers(comparison, self.context.library):
+            operator = "=" if sign == "=" else "<>"
+            self.conditions.append(f"{self._same(left)} {operator} {self._same(right)}")
+        else:
+            one, other = self._operand(left), self._operand(right)
+            if one is None or other is None:  # a text has no order
+                self.conditions.append("0")
+            else:
+                self.conditions.append(self.context.arithmetic.comparison(sign, one, other))
+
+    def _assign(self, target: str, source: Expression, numeric: bool) -> None:
+        arithmetic = self.context.arithmetic
+        if isinstance(source, Arithmetic):
+            number = self._operand(source)
+            # A constant text in a calculation has no value, so nothing is equal to it.
+            self.values[target] = "NULL" if number is None else arithmetic.value(number)
+            if number is not None:
+                self.numbers[target] = number
+            self.conditions.append(f"{self.values[target]} IS NOT NULL")
+            return
+        self.values[target] = self.cell(source)
+        if isinstance(source, Variable):
+            if source.name in self.numbers:
+                self.numbers[target] = self.numbers[source.name]
+            elif numeric:
+                self.conditions.append(arithmetic.is_number(self.values[target]))
+
+    def _same(self, expression: Expression) -> str:
+        """A side of an equation between terms: terms are equal if their tags are."""
+        assert not isinstance(expression, Arithmetic)  # noqa: S101  numbers are compared as numbers
+        return self.cell(expression)
+
+    def _operand(self, expression: Expression) -> Operand | None:
+        """A side of a comparison of numbers; None if a text is written in it."""
+        if isinstance(expression, Variable):
+            return self.numbers.get(expression.name) or Cell(self.cell(expression))
+        if isinstance(expression, Constant):
+            if isinstance(expression.value, str):
+                return None
+            exact = Fraction(expression.value)
+            return exact.numerator if exact.denominator == 1 else exact
+        left, right = self._operand(expression.left), self._operand(expression.right)
+        return None if left is None or right is None else Calculated(expression.operator, left, right)

@@ -1,0 +1,472 @@
+"""Answers to goals by demand: of each predicate only the atoms are derived that some call asks for (magic sets).
+
+Each derived predicate has a table of atoms, and each pattern of bound arguments in which it is called a table of the
+values asked for. A rule joins those values with its premise; the part of a premise before a call asks for the call's
+values (Beeri and Ramakrishnan 1991). What a negation or an aggregate needs is asked for, and derived whole, before the
+rule above it runs: so absence and numbers are those of all atoms. Tables are temporary, and the file is only read.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count, islice
+from typing import TypeAlias
+
+from hapax.engine.inference.derive import RuleInstance, instances_by_conclusion
+from hapax.engine.inference.program import join_order
+from hapax.engine.inference.session import PrologTerm
+from hapax.engine.inference.stored_atoms import StoredAtoms
+from hapax.engine.inference.theory import FactSource
+from hapax.engine.logic.compile import (
+    CompileContext,
+    CompiledPremise,
+    compile_aggregate,
+    compile_premise,
+    conclusion_cells,
+    conjunction,
+    covering_places,
+)
+from hapax.engine.logic.goals import rule_of
+from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
+from hapax.grammar.prolog_text import definition_of, evaluation_order
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Constant,
+    Literal,
+    Substitution,
+    Term,
+    Value,
+    Variable,
+    variable_names,
+)
+from hapax.kb.argument_index import ArgumentIndex, facts_at
+from hapax.kb.loading import columns_of, is_sayable
+from hapax.kb.records import FactRecord
+from hapax.kb.relations import BATCH, Relations
+from hapax.kb.symbols import canonical
+
+MOST_PATTERNS = 16
+"""Patterns of a predicate; all further calls of it ask for everything."""
+
+MOST_LOOKED_UP = 500
+"""Calls of a predicate whose facts are looked up one by one. After them all are read, which is faster."""
+
+_ROWS_PER_INSERT = 500
+
+# Names of temporary tables, of which a connection has those of each goal that is being answered.
+_NUMBERS = count()
+
+_FACTS_OF = "facts of "
+"""Before the name of a derived predicate: the predicate of those of its atoms that are stored facts."""
+
+Pattern: TypeAlias = frozenset[int]
+"""The places of a call's bound arguments, counted from 0."""
+
+
+@dataclass
+class _Clause:
+    """A SELECT that adds rows to a table when a table that it reads has grown. A lower layer goes first."""
+
+    layer: int
+    target: str
+    body: CompiledPremise
+    head: Sequence[str]
+    grouped: str = ""
+    """The SELECT of an aggregate: of the groups that are asked for, once everything below them is derived."""
+    seen: dict[str, int] = field(default_factory=dict)
+    """By table, the number of the last row that was joined."""
+
+    @property
+    def reads(self) -> Sequence[str]:
+        # The first table of an aggregate has the groups that are asked for.
+        return self.body.tables[:1] if self.grouped else self.body.tables
+
+
+@dataclass
+class _Lookup:
+    """Adds the facts of a predicate that calls of a pattern ask for."""
+
+    indicator: str
+    pattern: Pattern
+    calls: str
+    layer: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return (self.calls,)
+
+
+class _Tables(dict[str, str]):
+    """Tables by indicator, made when they are first named."""
+
+    def __init__(self, demand: Demand) -> None:
+        self._demand = demand
+
+    def __missing__(self, indicator: str) -> str:
+        table = self[indicator] = self._demand.new_source(indicator)
+        return table
+
+
+class Demand:
+    """Derives the atoms that calls ask for, by a library's rules from the facts of a source."""
+
+    def __init__(
+        self,
+        source: FactSource,
+        library: Library,
+        stored: StoredAtoms | None = None,
+        *,
+        given: Iterable[Atom] = (),
+        keeps_records: bool = False,
+    ) -> None:
+        """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
+
+        `keeps_records`: the facts that were read are wanted as records, too, as proofs need them.
+        """
+        self.source, self.library, self._stored = source, library.with_closure(), stored
+        refuse_negative_cycles(self.library)
+        self.relations = Relations(source.kb)
+        self._index = ArgumentIndex(source.kb)
+        self._reads_relations = source.is_stored and not keeps_records and self.relations.is_up_to_date
+        self._given: dict[str, list[Atom]] = {}
+        for atom in (*self.library.facts, *source.assumed, *given):
+            self._given.setdefault(atom.indicator, []).append(atom)
+        self._derived = self.library.derived | self._given.keys()
+        if stored is not None:
+            self._derived -= stored.predicates
+        self._layers: dict[str, int] = {}
+        for number, layer in enumerate(evaluation_layers(self.library), 1):
+            self._layers |= dict.fromkeys(layer, number)
+        self._tables = _Tables(self)
+        self._looked_up: set[str] = set()
+        """Indicators of the predicates whose facts are read by call."""
+        self._whole: set[str] = set()
+        """Those of them of which all facts have been read since."""
+        self._calls: dict[tuple[str, Pattern], str] = {}
+        self._unanswered: list[tuple[str, Pattern]] = []
+        self._steps: list[_Clause | _Lookup] = []
+        self._readers: dict[str, list[int]] = {}
+        self._highest: dict[str, int] = {}
+        """By table of ours, the number of its last row."""
+        self._columns: dict[str, Sequence[str]] = {}
+        self._pending: list[tuple[int, int]] = []
+        self._records: list[FactRecord] = []
+        self._refs: set[int] = set()
+        """Rowids of the facts that were looked up."""
+
+    def rows(self, atom: Atom) -> Iterator[tuple[Value, ...]]:
+        """The values of an atom's distinct variables, a row for each answer, in no order."""
+        names = list(dict.fromkeys(variable.name for variable in atom.variables))
+        self._ask(atom)
+        self._run()
+        body = compile_premise([Literal(atom)], self._context())
+        cells = [body.values[name] for name in names] or ["1"]
+        found = self.relations.rows(body.select(cells).replace("SELECT ", "SELECT DISTINCT ", 1))
+        while batch := list(islice(found, BATCH)):
+            values = self.relations.symbols.values(tag for row in batch for tag in row)
+            for row in batch:
+                yield tuple(values[tag] for tag in row[: len(names)])
+
+    def holds(self, atom: Atom) -> bool:
+        """True if a ground atom holds."""
+        return next(self.rows(atom), None) is not None
+
+    def records(self) -> list[FactRecord]:
+        """The facts that were read."""
+        return [*self._records, *facts_at(self.source.kb, self._refs)]
+
+    def instances(self, roots: Iterable[Atom]) -> dict[Atom, list[RuleInstance]]:
+        """Every rule instance that takes part in deriving the atoms that match one of these, by conclusion."""
+        roots = list(roots)
+        for root in roots:
+            self._ask(root)
+        self._run()
+        waiting: list[tuple[str, set[int]]] = []
+        for root in roots:
+            if root.indicator in self._derived:
+                tests = [
+                    f"a{place} = {self.relations.symbols.tag(term.value)}"
+                    for place, term in enumerate(root.arguments, 1)
+                    if isinstance(term, Constant)
+                ]
+                select = f"SELECT ref FROM {self._tables[root.indicator]} WHERE {conjunction(tests)}"  # noqa: S608  ours
+                waiting.append((root.indicator, {ref for (ref,) in self.relations.rows(select)}))
+        # Each atom is followed once, so that cyclic data ends.
+        seen: dict[str, set[int]] = {}
+        found: list[tuple[int, tuple[int, ...]]] = []
+        while waiting:
+            indicator, refs = waiting.pop()
+            new = refs - seen.setdefault(indicator, set())
+            if new:
+                seen[indicator] |= new
+                waiting += self._below(indicator, new, found)
+        return self._by_conclusion(found)
+
+    def _below(
+        self, indicator: str, refs: set[int], found: list[tuple[int, tuple[int, ...]]]
+    ) -> Iterator[tuple[str, set[int]]]:
+        """Add the instances that conclude the atoms with these numbers; yield the derived atoms that they join."""
+        context, table = self._context(), self._tables[indicator]
+        wanted = self.relations.wanted("wanted", refs)
+        by_table = {self._tables[name]: name for name in self._derived if name in self._tables}
+        for number, rule in enumerate(self.library.rules):
+            if rule.conclusion.atom.indicator != indicator:
+                continue
+            items = join_order(rule).premise
+            if rule.aggregate is not None:
+                grouped = compile_aggregate(rule.aggregate, items, context)
+                body, head = grouped.premise, grouped.cells
+            else:
+                body = compile_premise(items, context)
+                head = conclusion_cells(rule.conclusion.atom, body, context)
+            same = ["h.ref = w.ref", *(f"h.a{place} = {cell}" for place, cell in enumerate(head, 1))]
+            joined = [place for place, source in enumerate(body.tables) if source in by_table]
+            columns = [f"t{place}.ref" for place in joined] + [body.values[item.name] for item in rule.variables]
+            below: dict[str, set[int]] = {}
+            select = body.select_from([f"{wanted} AS w", f"{table} AS h"], columns or ["1"], same)
+            for row in self.relations.rows(select):
+                found.append((number, row[len(joined) :] if columns else ()))
+                for place, ref in zip(joined, row, strict=False):
+                    below.setdefault(by_table[body.tables[place]], set()).add(ref)
+            yield from below.items()
+
+    def _by_conclusion(self, found: Sequence[tuple[int, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
+        values = self.relations.symbols.values(chain.from_iterable(tags for _, tags in found))
+        rows: list[tuple[PrologTerm, int, PrologTerm]] = []
+        for number, tags in found:
+            rule, cells = self.library.rules[number], tuple(values[tag] for tag in tags)
+            pairs = zip(rule.variables, cells, strict=True)
+            substitution = Substitution(tuple((variable.name, Constant(cell)) for variable, cell in pairs))
+            head = substitution.apply(rule.conclusion.atom)
+            # A rule may write 2.0; in a table 2 and 2.0 are one number.
+            rows.append(
+                (PrologTerm(head.predicate, tuple(map(canonical, _values(head)))), number, PrologTerm("[]", cells))
+            )
+        return instances_by_conclusion(self.library, rows)
+
+    # -- tables
+
+    def new_source(self, indicator: str) -> str:
+        """The table of a predicate's atoms or facts."""
+        if self._stored is not None and indicator in self._stored.predicates:
+            return self._view(self._stored.source(indicator))
+        if indicator in self._derived:
+            table = self._new_table(columns_of(indicator))
+            self._add_rows(table, map(_values, self._given.get(indicator, ())))
+            return table
+        stored = indicator.removeprefix(_FACTS_OF)
+        if self._reads_relations:
+            is_large = not self._index.is_small(stored.rpartition("/")[0])
+            if relation := self.relations.stored(stored, indexed=is_large):
+                return relation
+        table = self._new_table(columns_of(indicator))
+        if self.source.looked_up(stored):
+            self._looked_up.add(indicator)
+            self._add_facts(table, self.source.beside(stored))
+        else:
+            self._read_whole(indicator, table)
+        return table
+
+    def _view(self, source: str) -> str:
+        """The table itself, or a view of a SELECT."""
+        if not source.startswith("SELECT"):
+            return source
+        name = f"asked_{next(_NUMBERS)}"
+        self.relations.run(f"CREATE TEMP VIEW {name} AS {source}")
+        return f"temp.{name}"
+
+    def _read_whole(self, indicator: str, table: str) -> None:
+        """Read all facts of a predicate."""
+        self._whole.add(indicator)
+        self._add_facts(table, self.source.facts(indicator.removeprefix(_FACTS_OF)))
+
+    def _add_facts(self, table: str, facts: Iterable[FactRecord]) -> None:
+        facts = list(facts)
+        self._records += facts
+        self._add_rows(table, (fact.arguments for fact in facts))
+
+    def _new_table(self, columns: Sequence[str]) -> str:
+        columns = columns or ("a1",)  # of an atom without arguments: its one row says that it holds
+        name = f"asked_{next(_NUMBERS)}"
+        typed = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
+        unique = f"UNIQUE ({', '.join(columns)})"
+        self.relations.run(f"CREATE TEMP TABLE {name} (ref INTEGER PRIMARY KEY, {typed}, {unique})")
+        table = f"temp.{name}"
+        self._highest[table], self._columns[table] = 0, columns
+        return table
+
+    def _add_rows(self, table: str, rows: Iterable[Sequence[Value]]) -> None:
+        tags = self.relations.symbols.tags
+        tagged = (tags(row) or [0] for row in rows if is_sayable(row))
+        while batch := list(islice(tagged, _ROWS_PER_INSERT)):
+            lines = (f"({', '.join(map(str, row))})" for row in batch)
+            self._insert(table, f"VALUES {', '.join(lines)}")
+
+    def _insert(self, table: str, select: str) -> None:
+        """Add the rows that are missing, and wake the steps that read the table."""
+        if not self.relations.run(f"INSERT OR IGNORE INTO {table} ({', '.join(self._columns[table])}) {select}"):
+            return
+        self._highest[table] = self.relations.highest(table)
+        for number in self._readers.get(table, ()):
+            self._wake(number)
+
+    def _wake(self, number: int) -> None:
+        waiting = (self._steps[number].layer, number)
+        if waiting not in self._pending:
+            heapq.heappush(self._pending, waiting)
+
+    # -- calls
+
+    def _ask(self, atom: Atom) -> None:
+        """Ask for the atoms that have the constants of this one."""
+        if definition_of(Literal(atom), self.library) is None:
+            self._add_calls(Literal(atom), ())
+        while self._unanswered:
+            self._answer(*self._unanswered.pop())
+
+    def _calls_of(self, indicator: str, pattern: Pattern) -> tuple[str, Pattern]:
+        """The table of the values that calls of a pattern ask for, and the pattern that stands for it."""
+        for rule in self.library.concluding.get(indicator, ()):
+            if rule.aggregate is not None:
+                # The value of a group comes last: a call cannot ask for the groups that have it.
+                group = set(rule.aggregate.group)
+                pattern &= {place for place, term in enumerate(rule.conclusion.atom.arguments) if term in group}
+        known = [found for name, found in self._calls if name == indicator]
+        if frozenset() in known or (len(known) >= MOST_PATTERNS and pattern not in known):
+            pattern = frozenset()
+        if (indicator, pattern) not in self._calls:
+            # Where nothing is bound, the one row says that everything is asked for.
+            columns = [f"a{place}" for place in range(1, max(1, len(pattern)) + 1)]
+            self._calls[indicator, pattern] = self._new_table(columns)
+            self._unanswered.append((indicator, pattern))
+        return self._calls[indicator, pattern], pattern
+
+    def _answer(self, indicator: str, pattern: Pattern) -> None:
+        """Add the steps that give a predicate the atoms that calls of a pattern ask for."""
+        if indicator in self._looked_up:
+            self._add_step(_Lookup(indicator, pattern, self._calls[indicator, pattern]))
+            return
+        name, _, arity = indicator.rpartition("/")
+        variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
+        facts = Literal(Atom(_FACTS_OF + name, variables))
+        self._add_rule(rule_of([facts], Atom(name, variables)), pattern)
+        for rule in self.library.concluding.get(indicator, ()):
+            self._add_rule(rule, pattern)
+
+    def _add_rule(self, rule: Rule, pattern: Pattern) -> None:
+        """Add the step of a rule for a pattern of calls, and before it those that make the calls of its premise."""
+        head = rule.conclusion.atom
+        terms = [head.arguments[place] for place in sorted(pattern)]
+        asked = self._called(self._calls[head.indicator, pattern], terms)
+        known = {term.name for term in terms if isinstance(term, Variable)}
+        items = list(evaluation_order([Literal(asked), *join_order(rule, known).premise], self.library))
+        for number, item in enumerate(items):
+            if isinstance(item, Literal) and item.atom is not asked and definition_of(item, self.library) is None:
+                self._add_calls(item, items[:number])
+        context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
+        if rule.aggregate is not None:
+            found = compile_aggregate(rule.aggregate, items, context)
+            self._add_step(_Clause(layer, table, found.premise, found.cells, found.select))
+        else:
+            body = compile_premise(items, context)
+            self._add_step(_Clause(layer, table, body, conclusion_cells(head, body, context)))
+
+    def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral]) -> None:
+        """Add the step that asks for what a literal needs, given what comes before it in a premise."""
+        atom = literal.atom
+        _ = self._tables[atom.indicator]  # which says how its facts are read
+        if atom.indicator not in self._derived and atom.indicator not in self._looked_up:
+            return
+        bound = variable_names(before)
+        places = [p for p, term in enumerate(atom.arguments) if isinstance(term, Constant) or term.name in bound]
+        if literal.negated and (covered := covering_places(atom, self.library)):
+            # Another atom with the same first arguments can make this one false.
+            places = places[:covered]
+        calls, pattern = self._calls_of(atom.indicator, frozenset(places))
+        head = self._called(calls, [atom.arguments[place] for place in sorted(pattern)])
+        body = compile_premise(before, self._context())
+        layer = self._layers.get(atom.indicator, 0)
+        self._add_step(_Clause(layer, calls, body, conclusion_cells(head, body, self._context())))
+
+    def _called(self, calls: str, terms: Sequence[Term]) -> Atom:
+        """The atom of a call. A call that binds nothing has a constant in place of arguments."""
+        atom = Atom(f"calls in {calls}", tuple(terms) or (Constant(0),))
+        self._tables[atom.indicator] = calls
+        return atom
+
+    def _context(self) -> CompileContext:
+        return CompileContext(
+            self.library, self._tables, self.relations.symbols.tag, self.relations.arithmetic, self._denials
+        )
+
+    def _denials(self, indicator: str) -> str:
+        name = f"denials of {indicator}"
+        if name not in self._tables:
+            table = self._tables[name] = self._new_table(columns_of(indicator))
+            self._add_rows(table, (record.arguments for record in self.source.denials(indicator)))
+        return self._tables[name]
+
+    # -- steps
+
+    def _add_step(self, step: _Clause | _Lookup) -> None:
+        self._steps.append(step)
+        number = len(self._steps) - 1
+        for table in set(step.reads):
+            self._readers.setdefault(table, []).append(number)
+        self._wake(number)
+
+    def _run(self) -> None:
+        """Run the steps until none has anything new to read: lower layers first, whole before those above them."""
+        while self._pending:
+            step = self._steps[heapq.heappop(self._pending)[1]]
+            self.relations.check_time()
+            before, step.seen = (
+                step.seen,
+                {table: self._highest[table] for table in step.reads if table in self._highest},
+            )
+            if isinstance(step, _Lookup):
+                self._look_up(step, before.get(step.calls, 0))
+            elif all(step.seen.values()):
+                for select in self._selects(step, before):
+                    self._insert(step.target, select)
+
+    def _selects(self, step: _Clause, before: Mapping[str, int]) -> Iterator[str]:
+        """The SELECTs of the rows that join something new."""
+        body, head = step.body, step.head or ("0",)
+        if step.grouped:
+            yield step.grouped
+        elif not all(before.get(table) for table in step.seen) or not step.seen:
+            # The first time, or the first time that no table is empty.
+            outer = [f"{table} AS t0" for table in body.tables[:1]]
+            yield body.select_from(outer, head, ())
+        else:
+            for place, table in enumerate(body.tables):
+                if step.seen.get(table, 0) > before.get(table, 0):
+                    new = [f"t{place}.ref > {before[table]}", f"t{place}.ref <= {step.seen[table]}"]
+                    yield body.select_from([f"{table} AS t{place}"], head, new)
+
+    def _look_up(self, step: _Lookup, last: int) -> None:
+        """Read the facts of the calls after the last one that was answered."""
+        if step.indicator in self._whole:
+            return
+        table = self._tables[step.indicator]
+        if not step.pattern or self._highest[step.calls] > MOST_LOOKED_UP:
+            self._read_whole(step.indicator, table)
+            return
+        calls = list(self.relations.rows(f"SELECT * FROM {step.calls} WHERE ref > {last}"))  # noqa: S608  ours
+        values = self.relations.symbols.values(tag for call in calls for tag in call[1:])
+        places, stored = sorted(step.pattern), step.indicator.removeprefix(_FACTS_OF)
+        for _, *tags in calls:
+            bound = {place: values[tag] for place, tag in zip(places, tags, strict=True)}
+            found = self._index.rows(stored, bound, given=self.source.only_given)
+            self._refs.update(ref for ref, _ in found)
+            self._add_rows(table, (cells for _, cells in found))
+
+
+def _values(atom: Atom) -> list[Value]:
+    return [term.value for term in atom.arguments if isinstance(term, Constant)]

@@ -1,0 +1,584 @@
+"""Apply rules to all facts of a knowledge base and store the statements that follow, each with the rows that it joins.
+
+Where statements are stored and few facts have changed, only what the change affects is derived.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, TypeAlias
+
+from hapax.engine.inference.derive import (
+    BULK_LIMITS,
+    FactIndex,
+    Prover,
+    RuleInstance,
+    StatementWriter,
+    filled,
+    instances_by_conclusion,
+    relevant_library,
+    rule_words,
+    sentence_pieces,
+)
+from hapax.engine.inference.session import LimitExceeded, PrologTerm
+from hapax.engine.inference.stored_atoms import rule_fingerprint
+from hapax.engine.logic.compile import CompiledPremise
+from hapax.engine.logic.evaluate import Clause, CompiledLibrary, constraints, values_of
+from hapax.engine.logic.maintenance import Maintainer, NotMaintained
+from hapax.grammar.dependencies import strata
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Constant, Substitution, Value, variable_names
+from hapax.grammar.words import counted
+from hapax.kb import system
+from hapax.kb.derived_ids import DerivedIds
+from hapax.kb.derived_statements import store_words
+from hapax.kb.loading import columns_of
+from hapax.kb.records import Distribution, StatementRecord, statement_id
+from hapax.kb.relations import Relations, StoredDerivation
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.symbols import canonical
+
+RUN_ID = "derive"
+"""The run id in the records of bulk statements."""
+
+RowBatch: TypeAlias = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedRule:
+    """The result of a rule.
+
+    `anew`: why all its statements were derived, although those stored were up to date before facts changed; empty if
+    only what the change affects was derived, or if there were none. `left_out`: why the rule has no statements.
+    """
+
+    rule: str
+    statements: int
+    seconds: float
+    anew: str = ""
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivationReport:
+    """The result of a bulk derivation."""
+
+    facts: int
+    """New facts that were read."""
+    seconds_reading: float
+    atoms: dict[str, int]
+    """Atoms by derived predicate."""
+    rules: tuple[DerivedRule, ...]
+    left_out: tuple[str, ...] = ()
+    """The rules that have errors, with the reasons."""
+
+
+def derive_all(
+    kb: KnowledgeBase, library: Library, rules: Sequence[Rule], *, seconds: float | None = None
+) -> DerivationReport:
+    """Derive the statements of these rules and store them, in one transaction.
+
+    Where statements are stored and few facts have changed since, only what the change affects is derived. Predicates
+    that definitions of the library conclude are computed as well, whether or not these rules use them. Raises
+    HapaxError for a predicate that depends on its own negation, and LimitExceeded after `seconds`, with nothing stored.
+    """
+    deadline = _Deadline(seconds)
+    defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
+    part = relevant_library(library, *rules, goals=[*defined, *sorted(library.standing)])
+    strata(part)  # raises for negation in a cycle
+    relations = Relations(kb)
+    # In one transaction: a run that is killed leaves the results of the last one.
+    with kb.transaction(), relations.interruptible(deadline.check):
+        began = time.perf_counter()
+        changes = relations.changes()
+        read = relations.bring_up_to_date(changes)
+        seconds_reading = time.perf_counter() - began
+        compiled = CompiledLibrary(relations, part, begin=deadline.begin)
+        deriver = _RuleDeriver(kb, relations, library, compiled, deadline)
+        if changes is not None:
+            has_changed = bool(changes)
+            compiled.maintain(changes)
+            for rule in rules:
+                deriver.maintain(rule, Maintainer(relations, changes, compiled.tables))
+            relations.settle(changes)
+            # After `settle`: until then the tables still have the rows that are gone.
+            atoms = compiled.materialise()
+            # Of other rules nothing was brought up to date: their statements no longer count.
+            if has_changed:
+                relations.retire([], compiled.derived)
+        else:
+            atoms = compiled.materialise()
+        results = tuple(map(deriver.derive, rules))
+        relations.confirm([rule.name for rule in rules])
+        store_words(kb.connection, {rule.name: rule_words(rule, library) for rule in rules})
+    return DerivationReport(read, seconds_reading, atoms, results)
+
+
+@dataclass
+class _Deadline:
+    """The end of a derivation's time. None: each rule, and before them the relations that they share, has its own."""
+
+    seconds: float | None
+    began: float = field(default_factory=system.monotonic)
+    subject: str = "the facts"
+    """What is being derived."""
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise HapaxError(f"seconds is {self.seconds!r}. Set it to a number above 0.")
+
+    def begin(self, subject: str) -> None:
+        """Begin with a rule or predicates; without a limit for all of them, each has its own time."""
+        self.subject = subject
+        if self.seconds is None:
+            self.began = system.monotonic()
+
+    def check(self) -> None:
+        """Raise LimitExceeded if the time is up."""
+        seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
+        if system.monotonic() - self.began > seconds:
+            raise self.exceeded()
+
+    def exceeded(self) -> LimitExceeded:
+        """The error of a time limit."""
+        seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
+        return LimitExceeded(
+            f"Deriving {self.subject} needs more than {counted(seconds, 'second')}; nothing is stored.",
+            "seconds",
+            Remedy(
+                "Allow more with {}, or derive fewer rules at once. {} names rules that may count for ever.",
+                Setting("seconds"),
+                Operation("check_rules"),
+            ),
+        )
+
+
+def read_statements(kb: KnowledgeBase, library: Library, rule: Rule) -> Iterator[StatementRecord]:
+    """Yield the stored statements of a rule with their sentences and proofs, in the order of storage.
+
+    Only a batch is in memory at a time. Raises HapaxError if nothing is stored, or if facts or rules have changed
+    since: a proof may only name facts that still exist.
+    """
+    relations = Relations(kb)
+    with relations.snapshot():
+        derivation = _current(kb, relations, library, rule)
+        yield from _records(relations, library, rule, relations.batches(derivation))
+
+
+def find_statement(
+    kb: KnowledgeBase, library: Library, is_wanted: Callable[[str, str], bool]
+) -> StatementRecord | None:
+    """The first stored statement that is wanted by its id and sentence, with its proof; None if there is none.
+
+    Raises HapaxError if facts have changed since its rule was derived.
+    """
+    relations = Relations(kb)
+    with relations.snapshot():
+        stored = relations.derivations()
+        for rule in (rule for rule in library.rules if rule.name in stored):
+            derivation = stored[rule.name]
+            if derivation.fingerprint != rule_fingerprint(kb, library, rule):
+                continue  # by other rules, whose variables need not be those of this one
+            row = _wanted_row(relations, library, rule, derivation, is_wanted)
+            if row is not None:
+                # Raises if the row is out of date: its proof may name facts that are gone.
+                _current(kb, relations, library, rule)
+                return next(_records(relations, library, rule, [[row]]), None)
+    return None
+
+
+def statement_by_id(kb: KnowledgeBase, library: Library, identity: str) -> StatementRecord | None:
+    """The stored statement with this id and its proof, as `find_statement` gives it, looked up in an index."""
+    ids = DerivedIds(kb)
+    if not ids.prepare():
+        return find_statement(kb, library, lambda found, _: found == identity)
+    rules = {rule.name: rule for rule in library.rules}
+    relations = Relations(kb)
+    with relations.snapshot():
+        for name, instance in ids.find(identity):
+            derivation = relations.derivations()[name]
+            if name not in rules or derivation.fingerprint != rule_fingerprint(kb, library, rules[name]):
+                continue  # by other rules, as in `find_statement`
+            # Raises if the row is out of date: its proof may name facts that are gone.
+            _current(kb, relations, library, rules[name])
+            rows = [relations.instance(derivation, instance)]
+            return next(_records(relations, library, rules[name], rows), None)
+    return None
+
+
+def _wanted_row(
+    relations: Relations,
+    library: Library,
+    rule: Rule,
+    derivation: StoredDerivation,
+    is_wanted: Callable[[str, str], bool],
+) -> tuple[Any, ...] | None:
+    sentence = sentence_pieces(rule, library)
+    # A row is the id, the variables' tags and the numbers of the joined rows.
+    width = len(rule.searched) + 1
+    for batch in relations.batches(derivation):
+        tags = chain.from_iterable(row[1:width] for row in batch)
+        values = relations.symbols.values(tag for tag in tags if tag is not None)
+        for row in batch:
+            found = _substitution(rule, row[1:width], values)
+            cells = [(name, constant.value) for name, constant in found.bindings]
+            if is_wanted(statement_id(rule.name, cells), filled(sentence, found)):
+                return row
+    return None
+
+
+def outdated_rules(kb: KnowledgeBase) -> list[str]:
+    """Rules whose stored statements are from before facts changed."""
+    relations = Relations(kb)
+    found = relations.derivations().values()
+    # Facts that were not read yet may change the statements of any rule.
+    return [item.rule for item in found if item.stale] if relations.is_up_to_date else [item.rule for item in found]
+
+
+def current_rules(kb: KnowledgeBase, library: Library) -> list[Rule]:
+    """Rules whose stored statements were derived by these rules and from the facts as they are."""
+    relations = Relations(kb)
+    if not relations.is_up_to_date:
+        return []
+    found = {name: item for name, item in relations.derivations().items() if not item.stale}
+    rules = [rule for rule in library.rules if rule.name in found]
+    return [rule for rule in rules if found[rule.name].fingerprint == rule_fingerprint(kb, library, rule)]
+
+
+def fact_tables(
+    kb: KnowledgeBase, relations: Relations, library: Library, rule: Rule
+) -> tuple[StoredDerivation, tuple[str, ...]] | None:
+    """The stored derivation of a rule, and the relation of facts that each positive literal of its premise matched.
+
+    None for a rule whose premise has derived predicates. Raises as `read_statements` does.
+    """
+    derivation = _current(kb, relations, library, rule)
+    compiled = CompiledLibrary(relations, relevant_library(library, rule))
+    joined = [item for item in rule.literals if not item.negated and not rule.is_information(item)]
+    if any(item.atom.indicator in compiled.derived for item in joined):
+        return None
+    # A negation may need derived predicates.
+    compiled.materialise()
+    return derivation, compiled.body(rule).tables
+
+
+RowKey: TypeAlias = tuple[str, int]
+"""A row of a relation or of derived atoms: the table's name and the row's number."""
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """The rows that a rule's stored statements join, and those that the derived atoms below them join."""
+
+    statements: list[tuple[RowKey, ...]]
+    """The premises of each statement, in the order of `read_statements`."""
+    instances: list[tuple[Rule, RowKey, tuple[RowKey, ...]]]
+    """Rule instances: rule, conclusion and premises."""
+    facts: list[tuple[RowKey, int]]
+    """Derived atoms that are stored facts as well, with the row of the fact."""
+    stated: list[RowKey]
+    """Derived atoms that a rule file states."""
+    derived: dict[str, str]
+    """Indicators of the derived predicates by table. In other tables a row's number is that of its fact."""
+
+
+def joined_rows(kb: KnowledgeBase, library: Library, rule: Rule) -> JoinedRows:
+    """The rows behind a rule's stored statements. Raises as `read_statements`."""
+    relations = Relations(kb)
+    with relations.snapshot():
+        derivation = _current(kb, relations, library, rule)
+        compiled = CompiledLibrary(relations, relevant_library(library, rule))
+        compiled.materialise()
+        tables, width = compiled.body(rule).tables, len(rule.searched) + 1
+        statements: list[tuple[RowKey, ...]] = []
+        for batch in relations.batches(derivation):
+            statements.extend(tuple(zip(tables, row[width:], strict=True)) for row in batch)
+        derived = {compiled.tables[name]: name for name in sorted(compiled.derived & set(compiled.tables))}
+        joined = JoinedRows(statements, [], [], [], derived)
+        # Where statements join stored facts alone, nothing below them is needed.
+        for table, indicator in derived.items() if set(tables) & set(derived) else ():
+            _add_rows(joined, compiled, table, indicator)
+        return joined
+
+
+def _add_rows(joined: JoinedRows, compiled: CompiledLibrary, table: str, indicator: str) -> None:
+    """Add the instances of a derived predicate, and its atoms that are facts."""
+    relations = compiled.relations
+    for clause in compiled.clauses.get(indicator, ()):
+        same = [f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1)]
+        select = clause.body.select_from([f"{table} AS h"], [*clause.body.references, "h.ref"], same)
+        for row in relations.rows(select):
+            premises = tuple(zip(clause.body.tables, row[:-1], strict=True))
+            joined.instances.append((clause.rule, (table, row[-1]), premises))
+    columns = columns_of(indicator)
+    same_cells = " AND ".join(f"r.{column} = h.{column}" for column in columns)
+    facts = relations.relation(indicator)
+    select = f"SELECT h.ref, r.ref FROM {facts} AS r JOIN {table} AS h ON {same_cells}"  # noqa: S608  ours
+    joined.facts.extend(((table, ref), fact) for ref, fact in relations.rows(select))
+    for atom in compiled.library.facts:
+        if atom.indicator == indicator:
+            tags = [compiled.relations.symbols.tag(value) for value in values_of([atom])]
+            test = " AND ".join(f"{column} = {tag}" for column, tag in zip(columns, tags, strict=True))
+            stated = relations.rows(f"SELECT ref FROM {table} WHERE {test}")  # noqa: S608  ours
+            joined.stated.extend((table, row[0]) for row in stated)
+
+
+_NOT_WHOLE = "error('a number here is not whole, or too large')"
+"""SQL of DuckDB."""
+
+WriteTable: TypeAlias = Callable[[str, Sequence[str], Iterator[RowBatch]], None]
+"""A function that writes a table; it takes the name, the columns and the rows in batches."""
+
+
+def export_tables(kb: KnowledgeBase, library: Library, rules: Sequence[Rule], write: WriteTable) -> str:
+    """Write the tables that these rules' joins read, and return the joins as SQL that DuckDB runs as well.
+
+    The SQL makes each table a view of the Parquet file of its name, and creates for each rule the table `instances_N`
+    that `derive_all` made. A rule that compares or calculates with anything but whole numbers becomes a comment. Raises
+    HapaxError as `read_statements` does.
+    """
+    relations = Relations(kb)
+    with relations.snapshot():
+        derivations = [(rule, _current(kb, relations, library, rule)) for rule in rules]
+        compiled = CompiledLibrary(relations, relevant_library(library, *rules))
+        compiled.materialise()
+        # Every relation holds tags, whose values are in `symbols`.
+        used, lines = {"symbols"}, []
+        for rule, derivation in derivations:
+            name = " ".join(rule.name.split())
+            select = _instances_of(rule, compiled.body(rule), "0")
+            # What is left of our functions is the case of a number that is not whole.
+            select = re.sub(r"ELSE (?:calculated|compared|is_number)\([^()]*\) END", f"ELSE {_NOT_WHOLE} END", select)
+            if re.search(r"\b(?:calculated|compared)\(", select):
+                lines.append(f"-- {name} calculates, which only Hapax's own SQL does exactly")
+                continue
+            # All names in the SQL are generated, so a pattern finds the tables. Their underscore stays behind.
+            select = re.sub(r"\b_((?:relation|atoms)_\d+)\b", r"\1", select)
+            used.update(re.findall(r"\b(?:relation|atoms)_\d+", select))
+            lines.append(f"-- {name}\nCREATE TABLE {derivation.table.removeprefix('_')} AS {select};")
+        for table in sorted(used):
+            write(table, *relations.table(f"_{table}" if table.startswith(("relation_", "atoms_")) else table))
+    views = [f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{name}.parquet');" for name in sorted(used)]  # noqa: S608
+    return "\n".join([*views, *lines]) + "\n"
+
+
+def _instances_of(rule: Rule, body: CompiledPremise, identity: str) -> str:
+    """The SELECT of a rule's instances: `identity`, the variables, and the row that each positive literal matched."""
+    names, cells = (*_columns(rule), *_premises(body)), (*_cells(rule, body), *body.references)
+    columns = [f"{cell} AS {name}" for name, cell in zip(names, cells, strict=True)]
+    return body.select([f"{identity} AS id", *columns])
+
+
+def _cells(rule: Rule, body: CompiledPremise) -> list[str]:
+    """SQL for the values of a rule's variables."""
+    return [body.values.get(variable.name, "NULL") for variable in rule.searched]
+
+
+def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Rule) -> StoredDerivation:
+    """The stored derivation of a rule. Raises HapaxError where there is none, or an outdated one."""
+    found = relations.derivations().get(rule.name)
+    if found is None:
+        raise HapaxError(
+            f"{kb.place}: no statements of rule {rule.name} are stored.", Remedy("Run {} first.", Operation("derive"))
+        )
+    if found.stale or not relations.is_up_to_date or found.fingerprint != rule_fingerprint(kb, library, rule):
+        raise HapaxError(
+            f"{kb.place}: facts or rules have changed since rule {rule.name} was derived.",
+            Remedy("Run {} again.", Operation("derive")),
+        )
+    return found
+
+
+def _columns(rule: Rule) -> list[str]:
+    return [f"v{number}" for number in range(1, len(rule.searched) + 1)]
+
+
+def _premises(body: CompiledPremise) -> list[str]:
+    return [f"p{number}" for number in range(1, len(body.tables) + 1)]
+
+
+@dataclass
+class _RuleDeriver:
+    """Derives the statements of one rule after another."""
+
+    kb: KnowledgeBase
+    relations: Relations
+    library: Library
+    compiled: CompiledLibrary
+    deadline: _Deadline
+    maintained: dict[str, DerivedRule] = field(default_factory=dict)
+    """The results of the rules whose stored statements followed the changes of facts."""
+    anew: dict[str, str] = field(default_factory=dict)
+    """Why the statements of other rules could not follow them."""
+
+    def maintain(self, rule: Rule, maintainer: Maintainer) -> None:
+        """Bring the stored statements of a rule up to date with changes of facts, where that is possible."""
+        self.deadline.begin(f"rule {rule.name}")
+        stored = self.relations.derivations().get(rule.name)
+        if stored is None or stored.stale or _open_variables(rule) or stored.fingerprint != self._fingerprint(rule):
+            return
+        began = time.perf_counter()
+        try:
+            count = self._maintain(rule, stored, maintainer)
+        except NotMaintained as reason:
+            self.anew[rule.name] = str(reason)
+        else:
+            self.maintained[rule.name] = DerivedRule(rule.name, count, time.perf_counter() - began)
+
+    def _fingerprint(self, rule: Rule) -> str:
+        return rule_fingerprint(self.kb, self.library, rule)
+
+    def _maintain(self, rule: Rule, stored: StoredDerivation, maintainer: Maintainer) -> int:
+        compiled = self.compiled
+        compiled.require_maintained(literal.atom.indicator for literal in rule.literals)
+        body = compiled.body(rule)
+        if not maintainer.affects(body):
+            return stored.statements
+        if not body.tables:
+            raise NotMaintained("it has no positive premise")
+        compiled.prepare(rule)
+        premise = compiled.premise(constraints(rule), body, maintainer)
+        return maintainer.instances(stored, premise, _cells(rule, body))
+
+    def derive(self, rule: Rule) -> DerivedRule:
+        """Derive a rule and store its statements."""
+        if rule.name in self.maintained:
+            return self.maintained[rule.name]
+        self.deadline.begin(f"rule {rule.name}")
+        began = time.perf_counter()
+        if names := _open_variables(rule):
+            self.relations.new_instances(rule.name, self._fingerprint(rule), _columns(rule))
+            return DerivedRule(rule.name, 0, 0.0, left_out=_left_out(rule, names))
+        body = self.compiled.body(rule)
+        self.compiled.prepare(rule)
+        columns = [*_columns(rule), *_premises(body)]
+        derivation = self.relations.new_instances(rule.name, self._fingerprint(rule), columns)
+        # SQLite numbers the instances where the id is NULL.
+        count = self.relations.fill(derivation, _instances_of(rule, body, "NULL"))
+        self.relations.index_premises(derivation, len(body.tables))
+        return DerivedRule(rule.name, count, time.perf_counter() - began, self.anew.get(rule.name, ""))
+
+
+def _open_variables(rule: Rule) -> list[str]:
+    """Names of the searched variables that only hypotheses mention: no fact gives them a value."""
+    constrained = variable_names(constraints(rule))
+    return [variable.name for variable in rule.searched if variable.name not in constrained]
+
+
+def _left_out(rule: Rule, names: Sequence[str]) -> str:
+    return (
+        f"no fact gives {' or '.join(names)} a value, because only what is assumed about {rule.generic_names} mentions "
+        f"{'it' if len(names) == 1 else 'them'}. Search the rule, or write `@generic none` before it"
+    )
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def _records(
+    relations: Relations, library: Library, rule: Rule, batches: Iterable[RowBatch]
+) -> Iterator[StatementRecord]:
+    needed = relevant_library(library, rule)
+    compiled = CompiledLibrary(relations, needed)
+    compiled.materialise()
+    tables = compiled.body(rule).tables
+    proofs = _ProofFinder(compiled)
+    width = len(rule.searched)
+    for batch in batches:
+        tags = chain.from_iterable(row[1 : width + 1] for row in batch)
+        values = relations.symbols.values(tag for tag in tags if tag is not None)
+        # By table, the rows under the statements of the batch, which are proved together.
+        rests_on: dict[str, set[int]] = {table: set() for table in tables}
+        for place, table in enumerate(tables, width + 1):
+            rests_on[table].update(row[place] for row in batch)
+        scribe = StatementWriter(needed, rule, proofs.prover(rests_on), RUN_ID)
+        for row in batch:
+            yield scribe.record(Distribution.HEAD, _substitution(rule, row[1 : width + 1], values))
+
+
+def _substitution(rule: Rule, tags: Sequence[int | None], values: dict[int, Value]) -> Substitution:
+    """The values of the searched variables, without those that have none."""
+    pairs = zip(rule.searched, tags, strict=True)
+    return Substitution(tuple((variable.name, Constant(values[tag])) for variable, tag in pairs if tag is not None))
+
+
+@dataclass
+class _ProofFinder:
+    """Collects the facts and rule instances behind derived atoms, down to the facts."""
+
+    compiled: CompiledLibrary
+
+    def prover(self, rests_on: dict[str, set[int]]) -> Prover:
+        """A prover of the rows with these refs, by table."""
+        relations, library = self.compiled.relations, self.compiled.library
+        derived = self.compiled.derived
+        atoms = {table: indicator for indicator, table in self.compiled.tables.items() if indicator in derived}
+        facts: set[int] = set()
+        # Each atom is followed once, so that cyclic data ends.
+        seen: dict[str, set[int]] = {table: set() for table in atoms}
+        found: list[tuple[Clause, tuple[int, ...]]] = []
+        waiting = list(rests_on.items())
+        while waiting:
+            table, refs = waiting.pop()
+            if table not in atoms:
+                facts |= refs
+                continue
+            new = refs - seen[table]
+            if new:
+                seen[table] |= new
+                facts |= self._leaves(atoms[table], new)
+                waiting.extend(self._below(atoms[table], new, found))
+        index = FactIndex(library, relations.facts(facts))
+        return Prover(library, index, self._instances(found))
+
+    def _leaves(self, indicator: str, refs: set[int]) -> set[int]:
+        """Refs of the facts among derived atoms: a predicate may have both facts and rules."""
+        relations, table = self.compiled.relations, self.compiled.tables[indicator]
+        same = " AND ".join(f"r.{column} = h.{column}" for column in columns_of(indicator))
+        wanted = relations.wanted("wanted", refs)
+        select = (
+            f"SELECT r.ref FROM {wanted} AS w CROSS JOIN {table} AS h ON h.ref = w.ref "  # noqa: S608  ours
+            f"CROSS JOIN {relations.relation(indicator)} AS r ON {same}"
+        )
+        return {row[0] for row in relations.rows(select)}
+
+    def _below(
+        self, indicator: str, refs: set[int], found: list[tuple[Clause, tuple[int, ...]]]
+    ) -> Iterator[tuple[str, set[int]]]:
+        """Add the instances that conclude these atoms to `found`, and yield the rows that they join, by table."""
+        relations, table = self.compiled.relations, self.compiled.tables[indicator]
+        wanted = relations.wanted("wanted", refs)
+        for clause in self.compiled.clauses.get(indicator, ()):
+            body = clause.body
+            # w: the wanted refs, h: the table of the atoms, t0, t1, ...: the tables of the premise.
+            same = ["h.ref = w.ref", *(f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1))]
+            values = [body.values[variable.name] for variable in clause.rule.variables]
+            select = body.select_from([f"{wanted} AS w", f"{table} AS h"], [*body.references, *values, "w.ref"], same)
+            width = len(body.tables)
+            below: dict[str, set[int]] = {name: set() for name in body.tables}
+            for row in relations.rows(select):
+                found.append((clause, row[width:-1]))
+                for name, ref in zip(body.tables, row[:width], strict=True):
+                    below[name].add(ref)
+            yield from below.items()
+
+    def _instances(self, found: Sequence[tuple[Clause, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
+        """The instances by conclusion, in the order of `derivations`, so that the same proof is chosen."""
+        values = self.compiled.relations.symbols.values(chain.from_iterable(row for _, row in found))
+        rows = []
+        for clause, tags in found:
+            cells = tuple(values[tag] for tag in tags)
+            pairs = zip(clause.rule.variables, cells, strict=True)
+            substitution = Substitution(tuple((variable.name, Constant(cell)) for variable, cell in pairs))
+            head = substitution.apply(clause.rule.conclusion.atom)
+            # A rule may write 2.0; in a table 2 and 2.0 are one number.
+            term = PrologTerm(head.predicate, tuple(map(canonical, values_of([head]))))
+            rows.append((term, clause.number, PrologTerm("[]", cells)))
+        return instances_by_conclusion(self.compiled.library, rows)

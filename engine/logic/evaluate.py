@@ -1,0 +1,345 @@
+"""The derived predicates of a library: each layer's rules as SQL, evaluated semi-naively in rounds.
+
+A transitive closure is computed from one start node after the other. What is stored is used again while rules and facts
+are the same, and follows the changes of few facts (`maintenance.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TypeAlias
+
+from hapax.engine.inference.derive import relevant_library
+from hapax.engine.inference.program import join_order
+from hapax.engine.inference.stored_atoms import atoms_fingerprint
+from hapax.engine.logic.compile import (
+    CompileContext,
+    CompiledPremise,
+    compile_aggregate,
+    compile_premise,
+    conclusion_cells,
+)
+from hapax.engine.logic.maintenance import (
+    MaintainedClause,
+    MaintainedLayer,
+    MaintainedPremise,
+    Maintainer,
+    NotMaintained,
+)
+from hapax.grammar.dependencies import evaluation_layers
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library, Rule, literals_of
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value
+from hapax.kb.changes import TableChanges
+from hapax.kb.loading import MOST_ARGUMENTS, columns_of
+from hapax.kb.relations import Relations
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A rule of a derived predicate: its compiled premise, and its conclusion's arguments as SQL."""
+
+    number: int
+    rule: Rule
+    body: CompiledPremise
+    head: tuple[str, ...]
+    grouped: str = ""
+    """The SELECT of an aggregate's atoms; its head and body are those of a row `h` of them."""
+
+
+@dataclass
+class CompiledLibrary:
+    """The predicates that some rules depend on, compiled to SQL. Dictionaries go by indicator."""
+
+    relations: Relations
+    library: Library
+    tables: dict[str, str] = field(default_factory=dict)
+    clauses: dict[str, list[Clause]] = field(default_factory=dict)
+    anew: dict[str, str] = field(default_factory=dict)
+    """Why a derived predicate is not maintained but filled again; empty where it was never filled."""
+    is_maintained: bool = False
+    begin: Callable[[str], None] = lambda _: None
+    """Is told, in words, which predicates are derived next."""
+
+    def __post_init__(self) -> None:
+        library = self.library
+        stated = {fact.indicator for fact in library.facts}
+        self.concluded = {rule.conclusion.atom.indicator for rule in library.rules}
+        used = {signature.indicator for signature in library.completed().signatures}
+        layers = [layer for layer in evaluation_layers(library) if layer & self.concluded]
+        # Predicates with facts in rule files but without rules come first: they depend on nothing.
+        stated_only = stated.difference(*layers)
+        self.layers = [*(frozenset([indicator]) for indicator in sorted(stated_only)), *layers]
+        self.derived = self.concluded | stated
+        for indicator in sorted(used | self.derived):
+            if len(columns_of(indicator)) > MOST_ARGUMENTS:
+                raise HapaxError(
+                    f"{indicator} has more than {MOST_ARGUMENTS} arguments, which no rule can join. Give it fewer."
+                )
+        # Sorted, so that the numbers of new tables do not depend on the process.
+        for indicator in sorted(used - self.derived):
+            self.tables[indicator] = self.relations.relation(indicator)
+
+    def setting(self) -> CompileContext:
+        relations = self.relations
+        return CompileContext(self.library, self.tables, relations.symbols.tag, relations.arithmetic, relations.denials)
+
+    def maintain(self, changes: TableChanges) -> None:
+        """Bring the stored derived predicates up to date with changes of facts; `materialise` fills the others."""
+        maintainer = Maintainer(self.relations, changes, self.tables)
+        self.is_maintained = True
+        for layer in self.layers:
+            members = sorted(layer & self.derived)
+            try:
+                self._maintain(members, maintainer)
+            except NotMaintained as reason:
+                for indicator in members:
+                    self.anew[indicator] = str(reason)
+                    self.tables.pop(indicator, None)
+                    self.clauses.pop(indicator, None)
+
+    def _maintain(self, members: Sequence[str], maintainer: Maintainer) -> None:
+        tables = {indicator: self.relations.atoms(indicator, self._fingerprint(members)) for indicator in members}
+        self.require_maintained(literal.atom.indicator for literal in literals_of(self._rules_of(members)))
+        stored = {indicator: table for indicator, table in tables.items() if table is not None}
+        # Without a reason: these were never filled, so that nothing is lost that a user would ask about.
+        if len(stored) < len(members):
+            raise NotMaintained("")
+        self.tables |= stored
+        self._compile(members)
+        clauses = list(chain.from_iterable(self.clauses.get(indicator, ()) for indicator in members))
+        facts = (self.relations.relation(indicator) for indicator in members)
+        if not any(maintainer.changes.get(table) for table in facts) and not any(
+            maintainer.affects(clause.body) for clause in clauses
+        ):
+            return
+        for clause in clauses:
+            if clause.grouped:
+                raise NotMaintained("it is an aggregate")
+            self._index(clause.body.tables, ())
+        maintainer.open(stored)
+        try:
+            maintained = [
+                MaintainedClause(
+                    self.tables[clause.rule.conclusion.atom.indicator],
+                    self.premise(join_order(clause.rule).premise, clause.body, maintainer),
+                    clause.head,
+                )
+                for clause in clauses
+            ]
+            stated = []
+            for fact in self.library.facts:
+                if fact.indicator in stored:
+                    tags = [self.relations.symbols.tag(value) for value in values_of([fact])]
+                    stated.append((stored[fact.indicator], tags))
+            maintainer.maintain(MaintainedLayer(stored, maintained, stated))
+        except NotMaintained:
+            # Its tables are half changed, so that nothing above may follow their changes.
+            maintainer.give_up(stored)
+            raise
+
+    def premise(self, items: Sequence[BodyLiteral], body: CompiledPremise, maintainer: Maintainer) -> MaintainedPremise:
+        """A compiled premise with the states of its tables before and after a change."""
+        old = compile_premise(items, replace(self.setting(), tables=maintainer.old()))
+        now = compile_premise(items, replace(self.setting(), tables=maintainer.now()))
+        return MaintainedPremise(body.tables, old, now)
+
+    def require_maintained(self, indicators: Iterable[str]) -> None:
+        """Raise NotMaintained if one of these predicates is to be filled again."""
+        for indicator in indicators:
+            if indicator in self.anew:
+                raise NotMaintained(f"{indicator} was derived anew" + _because(self.anew[indicator]))
+
+    def _fingerprint(self, members: Sequence[str]) -> str:
+        return atoms_fingerprint(self.relations.kb, self.library, members)
+
+    def materialise(self) -> dict[str, int]:
+        """Compute the derived predicates, lower layers first, and return how many atoms each has.
+
+        Tables that the same rules filled from the same facts are used again.
+        """
+        counts: dict[str, int] = {}
+        for layer in self.layers:
+            members = sorted(layer & self.derived)
+            self.begin(" and ".join(members))
+            # A layer that was maintained has its tables already.
+            if self.tables.keys().isdisjoint(members):
+                self._materialise(members)
+            else:
+                self._compile(members)
+            for indicator in members:
+                if indicator in self.concluded:
+                    counts[indicator] = self.relations.atom_count(indicator)
+        return counts
+
+    def _materialise(self, members: Sequence[str]) -> None:
+        """Compute the predicates of a layer."""
+        fingerprint = self._fingerprint(members)
+        filled = {indicator: self.relations.atoms(indicator, fingerprint) for indicator in members}
+        # Members of a layer depend on each other: if one table is missing or out of date, all are filled again.
+        is_new = self.is_maintained or None in filled.values()
+        for indicator, table in filled.items():
+            if table is not None and not is_new:
+                self.tables[indicator] = table
+            else:
+                self.tables[indicator] = self.relations.new_atoms(indicator, fingerprint)
+        self._compile(members)
+        if is_new:
+            self._fill(members)
+            self.relations.count_atoms(members)
+
+    def _rules_of(self, members: Sequence[str]) -> list[Rule]:
+        """The rules that conclude these predicates."""
+        return [rule for rule in self.library.rules if rule.conclusion.atom.indicator in members]
+
+    def _compile(self, members: Sequence[str]) -> None:
+        """Compile the clauses of a layer."""
+        for indicator in members:
+            self.clauses.pop(indicator, None)
+        for number, rule in enumerate(self.library.rules):
+            indicator = rule.conclusion.atom.indicator
+            if indicator in members:
+                self.clauses.setdefault(indicator, []).append(self._clause(number, rule))
+
+    def _clause(self, number: int, rule: Rule) -> Clause:
+        premise = join_order(rule).premise
+        if rule.aggregate is not None:
+            compiled = compile_aggregate(rule.aggregate, premise, self.setting())
+            return Clause(number, rule, compiled.premise, compiled.cells, compiled.select)
+        body = compile_premise(premise, self.setting())
+        return Clause(number, rule, body, conclusion_cells(rule.conclusion.atom, body, self.setting()))
+
+    def _fill(self, members: Sequence[str]) -> None:
+        """Fill the tables of a layer: facts, then the clauses over lower predicates, then the recursive ones."""
+        clauses: list[Clause] = []
+        for indicator in members:
+            self._add_facts(indicator)
+            clauses += self.clauses.get(indicator, ())
+        tables = [self.tables[indicator] for indicator in members]
+        recursive = [clause for clause in clauses if not set(tables).isdisjoint(clause.body.tables)]
+        for clause in clauses:
+            self._index(clause.body.tables, members)
+            if clause not in recursive:
+                self._add(clause, clause.grouped or clause.body.select(clause.head))
+        # A transitive closure alone needs no rounds.
+        step = _transitive_step(recursive[0]) if len(recursive) == 1 else None
+        if step is not None:
+            self._close(recursive[0], step)
+        elif recursive:
+            self._add_rounds(recursive, tables)
+
+    def _close(self, clause: Clause, step: _JoinStep) -> None:
+        """Fill a transitive closure from one start node after the other.
+
+        In memory are the graph's edges and the nodes that one start reaches, never the whole closure.
+        """
+        first, then = (self.tables[indicator] for indicator in step)
+        closure = self.tables[clause.rule.conclusion.atom.indicator]
+        known = self.relations.successors(closure)
+        edges = known if first == then else self.relations.successors(then if first == closure else first)
+        for start in sorted({*known, *edges}):
+            self.relations.check_time()
+            if first == closure:  # r(A, B) & edge(B, C): from the known ends along edges
+                ends = _reached(known.get(start, ()), edges)
+            else:  # edge(A, B) & r(B, C): along edges, and then to the known ends
+                ends = set().union(*(known.get(node, ()) for node in _reached([start], edges)))
+            self.relations.add_pairs(closure, start, ends)
+
+    def _add_rounds(self, recursive: Sequence[Clause], tables: Sequence[str]) -> None:
+        """Semi-naive evaluation: apply the clauses to the rows that the last round added, until a round adds none."""
+        # An index on a growing table costs at each row; it pays where a clause joins the layer's tables to each other.
+        if any(sum(map(clause.body.tables.count, tables)) > 1 for clause in recursive):
+            self._index(tables, ())
+        low = dict.fromkeys(tables, 0)
+        while (high := {table: self.relations.highest(table) for table in low}) != low:
+            for clause in recursive:
+                self._add_round(clause, low, high)
+            low = high
+
+    def _add_round(self, clause: Clause, low: dict[str, int], high: dict[str, int]) -> None:
+        """Add the clause's conclusions for which some literal matches a row of the last round, numbered (low, high]."""
+        for number, table in enumerate(clause.body.tables):
+            # Only the layer's own tables grow from round to round.
+            if high.get(table, 0) > low.get(table, 0):
+                alias = f"t{number}"
+                new = [f"{alias}.ref > {low[table]}", f"{alias}.ref <= {high[table]}"]
+                self._add(clause, clause.body.select_from([f"{table} AS {alias}"], clause.head, new))
+
+    def _add(self, clause: Clause, select: str) -> None:
+        indicator = clause.rule.conclusion.atom.indicator
+        self.relations.add_atoms(self.tables[indicator], indicator, select)
+
+    def _add_facts(self, indicator: str) -> None:
+        table, columns = self.tables[indicator], ", ".join(columns_of(indicator))
+        relation = self.relations.relation(indicator)
+        self.relations.add_atoms(table, indicator, f"SELECT {columns} FROM {relation} ORDER BY {columns}")  # noqa: S608
+        for fact in self.library.facts:
+            if fact.indicator == indicator:
+                cells = ", ".join(str(self.relations.symbols.tag(value)) for value in values_of([fact]))
+                self.relations.add_atoms(table, indicator, f"SELECT {cells}")
+
+    def _index(self, tables: Iterable[str], growing: Sequence[str]) -> None:
+        """Index every argument of these tables, so that a join can begin at any; those that still grow are left out."""
+        indicators = {table: indicator for indicator, table in self.tables.items() if indicator not in growing}
+        for table in set(tables) & set(indicators):
+            self.relations.index(table, indicators[table])
+
+    def body(self, rule: Rule) -> CompiledPremise:
+        """Compile what must hold for a rule's statements."""
+        return compile_premise(constraints(rule), self.setting())
+
+    def prepare(self, rule: Rule) -> None:
+        """Index the tables that the rule's statements and their proofs read."""
+        used = [signature.indicator for signature in relevant_library(self.library, rule).completed().signatures]
+        self._index([self.tables[indicator] for indicator in used if indicator in self.tables], ())
+
+
+def constraints(rule: Rule) -> list[BodyLiteral]:
+    """The premise without its hypotheses, the literals about a generic variable, which are assumed."""
+    return [item for item in rule.premise if not rule.is_information(item)]
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+_JoinStep: TypeAlias = tuple[str, str]
+"""The two predicates of a premise p(A, B) & q(B, C) that concludes r(A, C)."""
+
+
+def _transitive_step(clause: Clause) -> _JoinStep | None:
+    """The join of a clause r(A, B) & q(B, C) -> r(A, C), or q before r; None for a clause of another form."""
+    premise, head = clause.rule.premise, clause.rule.conclusion.atom.arguments
+    atoms = [item.atom for item in premise if isinstance(item, Literal) and not item.negated]
+    if len(atoms) != len(premise) or [len(atom.arguments) for atom in atoms] != [2, 2]:
+        return None
+    if len(clause.body.conditions) != 1:  # one shared variable, and no constants or variables that repeat
+        return None
+    # The premise may name the two in either order.
+    for first, then in (atoms, atoms[::-1]):
+        (begin, middle), (again, end) = first.arguments, then.arguments
+        if head == (begin, end) and middle == again and len({*first.variables, *then.variables}) == 3:
+            return first.indicator, then.indicator
+    return None
+
+
+def _reached(starts: Iterable[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
+    """The nodes that can be reached along edges from the starts, which are included."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for node in edges.get(waiting.pop(), ()):
+            if node not in found:
+                found.add(node)
+                waiting.append(node)
+    return found
+
+
+def values_of(atoms: Iterable[Atom]) -> Iterator[Value]:
+    """The constants of atoms, one after the other."""
+    for atom in atoms:
+        for term in atom.arguments:
+            if isinstance(term, Constant):
+                yield term.value

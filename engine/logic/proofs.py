@@ -1,0 +1,216 @@
+"""Proofs: of atoms, and of the premises of rules for substitutions that a search has kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hapax.engine.inference.derive import (
+    FactIndex,
+    KeptSubstitutions,
+    Prover,
+    RuleInstance,
+    StatementWriter,
+    relevant_library,
+)
+from hapax.engine.inference.proof import Proof, instantiated
+from hapax.engine.inference.theory import FactSource, Theory, sort_key
+from hapax.engine.logic.demand import Demand
+from hapax.engine.logic.goals import rule_of, with_rules
+from hapax.grammar.prolog_text import definition_of
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
+from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
+from hapax.kb.records import DenialRecord, FactRecord, StatementRecord
+from hapax.kb.store import KnowledgeBase
+
+_KEPT = "kept"
+_JOINED = "joined"
+_NUMBER = Variable("Kept number", "Number")
+
+
+@contextmanager
+def reading(kb: KnowledgeBase) -> Iterator[None]:
+    """Evaluate inside the block over one state of the file, without writing to it."""
+    with one_state(kb), kb.symbols.borrowing():
+        yield
+
+
+def given_facts(kb: KnowledgeBase, facts: Iterable[FactRecord], denied: Iterable[DenialRecord] = ()) -> FactSource:
+    """A source of these facts and denials alone; the knowledge base only lends its connection."""
+    by_indicator: dict[str, list[FactRecord]] = {}
+    for fact in facts:
+        by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append(fact)
+    denials: dict[str, list[DenialRecord]] = {}
+    for denial in denied:
+        denials.setdefault(f"{denial.predicate}/{len(denial.arguments)}", []).append(denial)
+    return FactSource(kb, lambda name: by_indicator.get(name, ()), lambda name: denials.get(name, ()))
+
+
+# -- atoms
+
+
+def prove(theory: Theory, atom: Atom) -> Proof | None:
+    """Prove a ground atom from the theory's facts, rules and assumptions. None if it does not hold."""
+    part = theory.relevant_to(goals=[atom.indicator])
+    _index(part, [atom])
+    leaf = FactIndex(part.library, _facts_of(theory, atom), part.assumed).leaf(atom)
+    if leaf is not None:
+        return leaf
+    with reading(theory.kb):
+        if definition_of(Literal(atom), part.library) is not None:
+            holds = Demand(part.source(), part.library).holds(atom)
+            return Prover(part.library, FactIndex(part.library, ()), {}).item(Literal(atom)) if holds else None
+        return _every_way(part, [atom]).proof(atom)
+
+
+@dataclass(frozen=True, slots=True)
+class EveryDerivation:
+    """Every rule instance that takes part in deriving some goals, by conclusion, over the facts it rests on."""
+
+    library: Library
+    facts: FactIndex
+    instances: Mapping[Atom, Sequence[RuleInstance]]
+
+    def proof(self, goal: Atom, kept: Callable[[RuleInstance], bool] = lambda _: True) -> Proof | None:
+        """A proof of a goal by the instances that are kept; None if these do not prove it."""
+        chosen = {}
+        for conclusion, group in self.instances.items():
+            if remaining := [instance for instance in group if kept(instance)]:
+                chosen[conclusion] = remaining
+        return Prover(self.library, self.facts, chosen).atom(goal)
+
+
+def derive_every_way(theory: Theory, goals: Sequence[Atom]) -> EveryDerivation:
+    """All derivations of those ground goals that hold; none of a goal that does not."""
+    part = theory.relevant_to(goals=[goal.indicator for goal in goals])
+    _index(part, goals)
+    with reading(theory.kb):
+        return _every_way(part, goals)
+
+
+def _every_way(part: Theory, goals: Sequence[Atom]) -> EveryDerivation:
+    demand = Demand(part.source(), part.library, keeps_records=True)
+    instances = demand.instances(goals)
+    return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
+
+
+def _index(part: Theory, goals: Iterable[Atom]) -> None:
+    patterns = part.patterns(proofs=True)
+    for goal in goals:
+        patterns.add_atom(goal)
+    part.index(patterns)
+
+
+def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
+    """The stored facts that may be equal to a ground atom."""
+    # By the index, since the predicate may have a million facts.
+    bound = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
+    return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
+
+
+# -- premises
+
+
+def holding_prefixes(
+    theory: Theory, rule: Rule, premise: Sequence[BodyLiteral], bound: Substitution
+) -> Iterator[list[Substitution]]:
+    """The substitutions under which the first item of a premise holds, then the first two, and so on.
+
+    They extend `bound`, and are sorted by their values.
+    """
+    part = theory.relevant_to(rule)
+    items = [instantiated(item, bound) for item in premise]
+    patterns = part.patterns()
+    patterns.add_premise(premise, [name for name, _ in bound.bindings])
+    part.index(patterns)
+    rules: list[Rule] = []
+    for length in range(1, len(items) + 1):
+        named = variable_names(items[:length])
+        shown = tuple(variable for variable in rule.variables if variable.name in named)
+        rules.append(rule_of(items[:length], Atom(f"first {length}", shown)))
+    with reading(theory.kb):
+        demand = Demand(part.source(), with_rules(part.library, rules))
+        for head in [item.conclusion.atom for item in rules]:
+            names = [variable.name for variable in head.variables]
+            yield [
+                Substitution((*bound.bindings, *zip(names, map(Constant, row), strict=True)))
+                for row in sorted(demand.rows(head), key=sort_key)
+            ]
+
+
+# -- premises of kept substitutions
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedPremise:
+    """A rule's premise for kept substitutions: those that hold, each with the number of the kept one, and a prover."""
+
+    rows: list[tuple[int, Substitution]]
+    prover: Prover
+    facts: FactIndex
+
+
+def join_premise(source: FactSource, library: Library, rule: Rule, kept: Sequence[Substitution]) -> JoinedPremise:
+    """Join kept substitutions, which may leave variables open, with what the rule's premise needs.
+
+    Hypotheses are assumed. The rows are in the order of the substitutions, then by content.
+    """
+    constraints = tuple(item for item in rule.premise if not rule.is_information(item))
+    shapes: dict[tuple[Variable, ...], list[Atom]] = {}
+    for number, substitution in enumerate(kept):
+        bound = tuple(variable for variable in rule.searched if variable.name in substitution)
+        values = tuple(Constant(substitution[variable.name].value) for variable in bound)
+        rows = shapes.setdefault(bound, [])
+        rows.append(Atom(f"{_KEPT} {list(shapes).index(bound)}", (Constant(number), *values)))
+    rules: list[Rule] = []
+    for shape, bound in enumerate(shapes):
+        asked = Literal(Atom(f"{_KEPT} {shape}", (_NUMBER, *bound)))
+        known = {variable.name for variable in bound} | variable_names(constraints)
+        shown = tuple(variable for variable in rule.searched if variable.name in known)
+        rules.append(rule_of((asked, *constraints), Atom(f"{_JOINED} {shape}", (_NUMBER, *shown))))
+    given = [atom for rows in shapes.values() for atom in rows]
+    with reading(source.kb):
+        demand = Demand(source, with_rules(library, rules), given=given, keeps_records=True)
+        heads = [item.conclusion.atom for item in rules]
+        found: list[tuple[int, Substitution]] = []
+        for head in heads:
+            names = [variable.name for variable in head.variables[1:]]
+            for place, *cells in demand.rows(head):
+                number = int(place)
+                found.append((number, _completed(kept[number], names, cells)))
+        instances = demand.instances(heads)
+        index = FactIndex(library, demand.records(), source.assumed)
+    below = {atom: group for atom, group in instances.items() if not atom.predicate.startswith(f"{_JOINED} ")}
+    found.sort(key=lambda row: (row[0], repr(row[1])))
+    return JoinedPremise(found, Prover(library, index, below), index)
+
+
+def derive_statements(
+    kb: KnowledgeBase,
+    library: Library,
+    facts: Iterable[FactRecord],
+    kept: KeptSubstitutions,
+    denied: Iterable[DenialRecord] = (),
+) -> list[StatementRecord]:
+    """The statements of a rule, in the order of the kept substitutions, each with its proof.
+
+    `denied` are the denials that negations of open predicates need. The join gives a variable that a
+    substitution leaves open every value that fits.
+    """
+    rule, pairs = kept.rule, kept.pairs()
+    if not pairs:
+        return []
+    needed = relevant_library(library, rule)
+    joined = join_premise(given_facts(kb, facts, denied), needed, rule, [substitution for _, substitution in pairs])
+    writer = StatementWriter(needed, rule, joined.prover, kept.run_id)
+    return [writer.record(pairs[number][0], substitution) for number, substitution in joined.rows]
+
+
+def _completed(kept: Substitution, names: Sequence[str], cells: Sequence[Value]) -> Substitution:
+    """The kept substitution with the values that the join found for the variables it leaves open."""
+    # Not the join's cell where one was kept: to a join 2.0 and 2 are one number.
+    return Substitution(
+        tuple((name, kept.get(name) or Constant(cell)) for name, cell in zip(names, cells, strict=True))
+    )

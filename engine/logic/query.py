@@ -1,0 +1,69 @@
+"""Answer goals: those of atoms, comparisons, negations, `,` and `;` by rules, and all others in Prolog over answers.
+
+Prolog then has the atoms that the goal's calls ask for as facts, each once, and no rules: so it counts answers, not
+proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.program import Supply, build_program
+from hapax.engine.inference.session import AnswerRow, PrologSession
+from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session, sort_key
+from hapax.engine.logic.demand import Demand
+from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules
+from hapax.engine.logic.limits import time_limit
+from hapax.engine.logic.proofs import reading
+from hapax.grammar.goals import Goal, called_indicators, calls
+from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
+
+
+def run_query(
+    theory: Theory, text: str, limits: QueryLimits | None = None, *, session: PrologSession | None = None
+) -> QueryResult:
+    """Answer a goal over a theory. Raises GoalRejected, GoalRefused or LimitExceeded."""
+    return answer(theory, theory.goal(text), limits, session=session)
+
+
+def answer(
+    theory: Theory, goal: Goal, limits: QueryLimits | None = None, *, session: PrologSession | None = None
+) -> QueryResult:
+    """Answer a goal that was read."""
+    limits = limits or QueryLimits()
+    whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    whole.index(whole.called_by(goal))
+    with reading(theory.kb), time_limit(theory.kb, limits.seconds):
+        part, stored = whole.without_stored(goal)
+        try:
+            rules = goal_rules(goal, theory.library)
+        except NotRules:
+            return _by_prolog(Demand(part.source(), part.library, stored), goal, limits, session)
+        head = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
+        found: Iterator[AnswerRow] = Demand(part.source(), with_rules(part.library, rules), stored).rows(head)
+        rows = sorted(found, key=sort_key)
+    return QueryResult(goal.variables, rows[: limits.answers], len(rows) > limits.answers)
+
+
+def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologSession | None) -> QueryResult:
+    library = demand.library
+    called = [name for name in called_indicators(goal, library) if library.signature(name).definition is None]
+    concluded: dict[tuple[str, tuple[Value, ...]], None] = {}
+    for indicator in called:
+        for call in calls(goal, indicator):
+            # Every variable is free: what binds it in Prolog is not known here.
+            terms: list[Term] = [
+                part if isinstance(part, Constant) else Variable(f"A{place}", "")
+                for place, part in enumerate(call.arguments)
+            ]
+            atom = Atom(call.functor, tuple(terms))
+            for row in demand.rows(atom):
+                values = iter(row)
+                cells = (term.value if isinstance(term, Constant) else next(values) for term in terms)
+                concluded[call.functor, tuple(cells)] = None
+    program = build_program(replace(library, rules=(), facts=()), [], supply=Supply(concluded=tuple(concluded)))
+    with open_session(session) as prolog:
+        prolog.load(program)
+        return answer_goal(prolog, goal, limits)

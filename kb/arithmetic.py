@@ -1,0 +1,298 @@
+"""Exact arithmetic on tagged constants as SQL functions: sums of any size, decimals, thirds, and no rounding.
+
+A tag stands for a constant (`kb/symbols.py`): whole numbers below 2^60 are odd tags, everything else is looked up.
+Where both sides are such whole numbers SQLite calculates itself; every other case calls a function of this module.
+"""
+
+from __future__ import annotations
+
+import operator
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
+from hapax.grammar.terms import number_of
+from hapax.kb.symbols import TAGGED_BITS, Symbols
+from hapax.kb.values import MAX_INTEGER_BITS
+
+Number: TypeAlias = int | Fraction
+
+_MOST_BITS = 100 * MAX_INTEGER_BITS
+"""Bits of a number within a calculation. A larger one would keep the processor in one operation for too long."""
+
+_MOST_ARGUMENTS = 100
+"""Arguments of a function of SQLite, of which it allows 127."""
+
+_TAGS_END = 1 << (TAGGED_BITS + 1)
+"""Twice a whole number that is its own tag lies between this and its negative."""
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "<": operator.lt,
+    "=<": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "\\=": operator.ne,
+}
+
+_SQL_COMPARISONS = {"<": "<", "=<": "<=", ">": ">", ">=": ">=", "=": "=", "\\=": "<>"}
+
+
+class NumberTooLarge(HapaxError):  # noqa: N818  named after the situation, as all our errors are
+    """A calculation whose result has more digits than a knowledge base stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """SQL of a tag."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calculated:
+    """An operation on two operands. An operand that is used twice is the same object, and is calculated once."""
+
+    operator: str
+    left: Operand
+    right: Operand
+
+
+Operand: TypeAlias = Cell | Number | Calculated
+"""A tag in SQL, a number that a rule states, or a calculation."""
+
+_Step: TypeAlias = tuple[str, int, int]
+"""An operator and the places of its operands among the inputs and the results so far."""
+
+
+@dataclass
+class _Program:
+    """A calculation as steps over the tags of its cells. A number that a rule states is an input, too."""
+
+    cells: list[str] = field(default_factory=list)
+    numbers: list[Number] = field(default_factory=list)
+    steps: list[_Step] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, operand: Operand) -> _Program:
+        """The program of a calculation."""
+        program = cls()
+        order = _operands_first(operand)
+        program.cells = list(dict.fromkeys(item.sql for item in order if isinstance(item, Cell)))
+        program.numbers = list(dict.fromkeys(item for item in order if isinstance(item, int | Fraction)))
+        width = len(program.cells) + len(program.numbers)
+        places: dict[int, int] = {}
+        for item in order:
+            if isinstance(item, Calculated):
+                places[id(item)] = width + len(program.steps)
+                left, right = (program._place(part, places) for part in (item.left, item.right))
+                program.steps.append((item.operator, left, right))
+        return program
+
+    def _place(self, operand: Operand, places: dict[int, int]) -> int:
+        if isinstance(operand, Cell):
+            return self.cells.index(operand.sql)
+        if isinstance(operand, Calculated):
+            return places[id(operand)]
+        return len(self.cells) + self.numbers.index(operand)
+
+
+def _operands_first(operand: Operand) -> list[Operand]:
+    """A calculation's parts, each once, after its own parts. Calculations may be nested as deeply as anyone likes."""
+    order: list[Operand] = []
+    seen: set[int] = set()
+    waiting: list[tuple[Operand, bool]] = [(operand, False)]
+    while waiting:
+        item, has_parts = waiting.pop()
+        if isinstance(item, Calculated) and not has_parts and id(item) not in seen:
+            seen.add(id(item))
+            waiting += [(item, True), (item.right, False), (item.left, False)]
+        elif has_parts or not isinstance(item, Calculated):
+            order.append(item)
+    return order
+
+
+class ExactArithmetic:
+    """The SQL functions of one connection."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self._symbols = symbols
+        self._programs: dict[tuple[object, ...], int] = {}
+        self._by_number: list[tuple[list[Number], list[_Step]]] = []
+        self._fault: HapaxError | None = None
+        connection = symbols.connection
+        connection.create_function("calculated", -1, self._calculated, deterministic=True)
+        connection.create_function("compared", -1, self._compared, deterministic=True)
+        connection.create_function("is_number", 1, self._is_number, deterministic=True)
+        for name, result in (("sum", sum), ("min", min), ("max", max), ("avg", _average)):
+            connection.create_aggregate(f"{name}_of_tags", 1, self._aggregate(result))
+
+    @contextmanager
+    def faults(self) -> Iterator[None]:
+        """Raise the error of a calculation inside the block: SQLite only says that a function failed."""
+        try:
+            yield
+        except sqlite3.OperationalError:
+            fault, self._fault = self._fault, None
+            if fault is None:
+                raise
+            raise fault from None
+
+    # -- SQL
+
+    def value(self, operand: Operand) -> str:
+        """SQL of the tag of a number; NULL where a text takes part, or where something is divided by zero."""
+        if isinstance(operand, Cell):
+            return operand.sql
+        if not isinstance(operand, Calculated):
+            return str(self._tag(operand))
+        exact = self._call("calculated", operand)
+        whole = _whole_result(operand)
+        return exact if whole is None else f"CASE WHEN {whole[0]} THEN {whole[1]} ELSE {exact} END"
+
+    def is_number(self, cell: str) -> str:
+        """SQL of the condition that a tag is a number's."""
+        return f"CASE WHEN {cell} & 1 = 1 THEN 1 ELSE is_number({cell}) END"
+
+    def comparison(self, sign: str, left: Operand, right: Operand) -> str:
+        """SQL of a comparison of numbers, which is false where a text takes part."""
+        exact = self._call("compared", Calculated(sign, left, right))
+        if isinstance(left, Calculated) or isinstance(right, Calculated):
+            return exact
+        sides = [_plain(side) for side in (left, right)]
+        if None in sides:
+            return exact
+        # The tags of whole numbers are ordered as the numbers are.
+        whole = " & ".join(side.sql for side in (left, right) if isinstance(side, Cell))
+        tested = f"{sides[0]} {_SQL_COMPARISONS[sign]} {sides[1]}"
+        return f"CASE WHEN {whole} & 1 = 1 THEN {tested} ELSE {exact} END" if whole else exact
+
+    def _call(self, function: str, operand: Calculated) -> str:
+        program = _Program.of(operand)
+        key = (len(program.cells), tuple(program.numbers), tuple(program.steps))
+        if key not in self._programs:
+            self._programs[key] = len(self._by_number)
+            self._by_number.append((program.numbers, program.steps))
+        arguments = program.cells
+        if len(arguments) >= _MOST_ARGUMENTS:
+            arguments = [_joined(arguments)]
+        return f"{function}({', '.join([str(self._programs[key]), *arguments])})"
+
+    # -- functions
+
+    def _calculated(self, number: int, *tags: int | str | None) -> int | None:
+        result = self._result(number, tags)
+        return None if result is None else self._tag(result)
+
+    def _compared(self, number: int, *tags: int | str | None) -> int:
+        return 1 if self._result(number, tags) else 0
+
+    def _result(self, number: int, tags: Sequence[int | str | None]) -> Any:
+        numbers, steps = self._by_number[number]
+        if len(tags) == 1 and isinstance(tags[0], str):
+            tags = [int(tag) for tag in tags[0].split()]
+        values: list[Any] = []
+        for tag in tags:
+            value = tag >> 1 if isinstance(tag, int) and tag & 1 else self._value(tag)
+            if value is None or isinstance(value, str):
+                return None
+            values.append(value)
+        values += numbers
+        for sign, left, right in steps:
+            one, other = values[left], values[right]
+            if sign == "/":
+                if not other:
+                    return None
+                values.append(Fraction(one) / other)
+            else:
+                values.append(_OPERATORS[sign](one, other))
+            if not isinstance(values[-1], bool):
+                self._refuse(values[-1], _MOST_BITS)
+        return values[-1]
+
+    def _is_number(self, tag: int | None) -> int:
+        value = self._value(tag)
+        return int(value is not None and not isinstance(value, str))
+
+    def _value(self, tag: Any) -> str | Number | None:
+        return None if tag is None else self._symbols.exact(tag)
+
+    def _tag(self, number: Number) -> int:
+        if isinstance(number, int) and abs(number) < 1 << TAGGED_BITS:
+            return 2 * number + 1
+        self._refuse(number, MAX_INTEGER_BITS)
+        return self._symbols.calculated_tag(number_of(Fraction(number)))
+
+    def _refuse(self, number: Number, bits: int) -> None:
+        if max(number.numerator.bit_length(), number.denominator.bit_length()) > bits:
+            self._fault = NumberTooLarge(
+                f"A calculation gives a number of more than {bits} bits.",
+                Remedy(
+                    "If it counts without end, give it a last value: {} names such rules.", Operation("check_rules")
+                ),
+            )
+            raise self._fault
+
+    def _aggregate(self, result: Callable[[list[Any]], Number]) -> type:
+        arithmetic = self
+
+        class Aggregate:
+            """An aggregate of SQLite over the tags of a group; texts do not count, and without numbers it is NULL."""
+
+            def __init__(self) -> None:
+                self.numbers: list[Any] = []
+
+            def step(self, tag: int | None) -> None:
+                value = arithmetic._value(tag)
+                if value is not None and not isinstance(value, str):
+                    self.numbers.append(value)
+
+            def finalize(self) -> int | None:
+                return arithmetic._tag(result(self.numbers)) if self.numbers else None
+
+        return Aggregate
+
+
+def _average(numbers: Sequence[Number]) -> Fraction:
+    return Fraction(sum(numbers)) / len(numbers)
+
+
+def _plain(operand: Operand) -> str | None:
+    """SQL of the tag of a cell or of a whole number; None for another number or a calculation."""
+    if isinstance(operand, Cell):
+        return operand.sql
+    if isinstance(operand, int) and abs(operand) < 1 << TAGGED_BITS:
+        return str(2 * operand + 1)
+    return None
+
+
+def _whole_result(operand: Calculated) -> tuple[str, str] | None:
+    """SQL of a condition under which SQLite may calculate with whole numbers, and of the tag; None if it never may."""
+    one, other = _plain(operand.left), _plain(operand.right)
+    if one is None or other is None or operand.operator not in "+-*":
+        return None
+    odd = " & ".join(side.sql for side in (operand.left, operand.right) if isinstance(side, Cell))
+    if not odd:
+        return None
+    # The tag of n is 2n + 1.
+    if operand.operator == "*":
+        small = f"abs({one}) < {1 << 30} AND abs({other}) < {1 << 30}"
+        return f"{odd} & 1 = 1 AND {small}", f"2 * ({one} >> 1) * ({other} >> 1) + 1"
+    tag = f"{one} + {other} - 1" if operand.operator == "+" else f"{one} - {other} + 1"
+    return f"{odd} & 1 = 1 AND abs({tag} - 1) < {_TAGS_END}", tag
+
+
+def _joined(cells: Sequence[str]) -> str:
+    """SQL of the tags in one text with a blank between two; halves, because SQLite limits the depth of expressions."""
+    if len(cells) == 1:
+        return f"({cells[0]})"
+    half = len(cells) // 2
+    return f"({_joined(cells[:half])} || ' ' || {_joined(cells[half:])})"
