@@ -171,6 +171,11 @@ def called_indicators(goal: Goal, library: Library) -> tuple[str, ...]:
     return tuple(dict.fromkeys(called))
 
 
+def has_constants(goal: Goal) -> bool:
+    """True if a call of the goal names a value."""
+    return any(isinstance(argument, Constant) for term in _compounds(goal.term) for argument in term.arguments)
+
+
 def calls(goal: Goal, indicator: str) -> Iterator[Compound]:
     """The calls of a predicate in the goal."""
     return (term for term in _compounds(goal.term) if term.indicator == indicator)

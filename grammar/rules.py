@@ -452,6 +452,11 @@ class Library:
         return frozenset(self.concluding)
 
     @cached_property
+    def sound_parts(self) -> dict[str, Library]:
+        """What `sound_part` found of this library, by the file that it trusts."""
+        return {}
+
+    @cached_property
     def concluding(self) -> dict[str, tuple[Rule, ...]]:
         """The rules that conclude a predicate, by indicator."""
         index: dict[str, list[Rule]] = {}

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from sqlite_utils import Database, Migrations
 
-from hapax.kb import objects
+from hapax.kb import objects, schema
 from hapax.kb.records import TABLES
 
 migrations = Migrations("hapax")
+
+_NARROWER = {
+    "relations": "indicator, number, shadowed",
+    "derivations": "rule, number, fingerprint, statements, stale, words, indexed",
+}
+"""The columns of tables that have lost some."""
 
 
 @migrations()
@@ -28,6 +34,14 @@ def m001_schema(db: Database) -> None:
         db.conn.execute(f"INSERT INTO new_{name} (rowid, {columns}) SELECT rowid, {columns} FROM {name}")  # noqa: S608  ours
         db.conn.execute(f"DROP TABLE {name}")
         db.conn.execute(f"ALTER TABLE new_{name} RENAME TO {name}")
+    for sql in schema.SCHEMA:
+        name = sql.split()[2]
+        if name in _NARROWER:
+            columns = _NARROWER[name]
+            db.conn.execute(f"ALTER TABLE {name} RENAME TO old_{name}")
+            db.conn.execute(sql)
+            db.conn.execute(f"INSERT INTO {name} (rowid, {columns}) SELECT rowid, {columns} FROM old_{name}")  # noqa: S608
+            db.conn.execute(f"DROP TABLE old_{name}")
     db.conn.execute("PRAGMA legacy_alter_table = OFF")
     db.conn.execute("DROP TABLE question_patterns")
     for strange in objects.strange_objects(db.conn):

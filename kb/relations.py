@@ -179,9 +179,7 @@ class Relations:
         """Table of a predicate's facts, created empty if there is none."""
         found = self._relation(indicator)
         if found is None:
-            sql = (
-                "INSERT INTO relations SELECT ?, coalesce(max(number), 0) + 1, 0, 0, 0 FROM relations RETURNING number"
-            )
+            sql = "INSERT INTO relations SELECT ?, coalesce(max(number), 0) + 1, 0 FROM relations RETURNING number"
             found = self._conn.execute(sql, (indicator,)).fetchone()
             self._conn.execute(schema.relation_table(found[0], columns_of(indicator)))
         return f"_relation_{found[0]}"
@@ -209,6 +207,10 @@ class Relations:
         if indexed and last > 1 and not self._conn.execute(sql, (f"relation_{found[0]}_by_{last}",)).fetchone()[0]:
             return None
         return f"_relation_{found[0]}"
+
+    def are_indexed(self, indicators: Iterable[str]) -> bool:
+        """True if the relations of these predicates are up to date, and indexed by each argument."""
+        return self.is_up_to_date and all(self.stored(name, indexed=True) for name in indicators)
 
     def is_empty(self, table: str) -> bool:
         return self._conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608  our table
@@ -337,9 +339,9 @@ class Relations:
             self._conn.execute(f"DROP TABLE IF EXISTS {old.table}")
             self._conn.execute("DELETE FROM derivations WHERE rule = ?", (rule,))
         sql = (
-            "INSERT INTO derivations (rule, number, engine, fingerprint, statements, stale) "
+            "INSERT INTO derivations (rule, number, fingerprint, statements, stale) "
             # A rule keeps its number; a new rule gets the next one, the first rule 1.
-            "SELECT ?, coalesce(?, max(number) + 1, 1), 'sql', ?, 0, 0 FROM derivations RETURNING number"
+            "SELECT ?, coalesce(?, max(number) + 1, 1), ?, 0, 0 FROM derivations RETURNING number"
         )
         kept = old.number if old is not None else None
         (number,) = self._conn.execute(sql, (rule, kept, fingerprint)).fetchone()

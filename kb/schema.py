@@ -58,12 +58,11 @@ SCHEMA: tuple[str, ...] = (
     "CREATE TABLE revisable_statements (key TEXT PRIMARY KEY, checked TEXT, lapsed TEXT) WITHOUT ROWID",
     # Inference; `kb/relations.py` creates further tables for single predicates and rules.
     "CREATE TABLE symbols (id INTEGER PRIMARY KEY, symbol TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE relations (indicator TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, largest INTEGER NOT NULL, "
-    "inexact INTEGER NOT NULL, shadowed INTEGER NOT NULL)",
+    "CREATE TABLE relations (indicator TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, shadowed INTEGER NOT NULL)",
     "CREATE TABLE relation_state (ref INTEGER NOT NULL, fact_id TEXT NOT NULL)",
     "CREATE TABLE fact_changes (ref INTEGER NOT NULL, predicate TEXT NOT NULL, arguments TEXT NOT NULL)",
     # `words`: the sentence of the rule in pieces; `indexed`: the last instance in `derived_ids`.
-    "CREATE TABLE derivations (rule TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, engine TEXT NOT NULL, "
+    "CREATE TABLE derivations (rule TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, "
     "fingerprint TEXT NOT NULL, statements INTEGER NOT NULL, stale INTEGER NOT NULL, words TEXT, "
     "indexed INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE derived_predicates (indicator TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, "

@@ -1,12 +1,12 @@
-"""Random programs by SQL, by Prolog and by loops over the facts: `python -m tools.differential --programs 2000`.
+"""Random programs by the evaluator, by Prolog and by loops: `python -m tools.differential --programs 2000`.
 
 A program has up to four layers of rules over random facts: joins, recursion, negation, `closed` predicates, arithmetic,
 `unless`, `symmetric` and `transitive` declarations, and aggregates. Facts are then added, withdrawn and restored three
 times. After each change `derive`, which follows it, has to give what `conclusions` gives: loops over the facts, which
-share no code with the engines and do not read the program's text. Goals over all derived predicates, and goals that
-count, add up and list their atoms, have to agree with both, and after the last change Prolog's statements with those of
-SQL, proofs included. Where clingo is installed, its atoms and instances have to be those of the loops
-(`tools/clingo_programs.py`).
+share no code with the evaluator and do not read the program's text. Goals over all derived predicates, and goals that
+count, add up and list their atoms, have to agree with both; after the last change statements and proofs that are
+derived by demand, too, and the atoms of the compiled library that plain SWI-Prolog consults (`tools/consulted.py`).
+Where clingo is installed, its atoms and instances have to be those of the loops (`tools/clingo_programs.py`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from hapax.grammar.terms import Substitution
 from hapax.kb.records import Distribution, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from tools.clingo_programs import by_clingo, has_clingo
+from tools.consulted import consulted_atoms
 from tools.drawn_programs import (
     Call,
     Cell,
@@ -286,8 +287,8 @@ class ProgramRun:
             found.statements += len(records)
             yield from _compared_sets(f"derive, {rule.name}", _instances(records), instances[rule.name])
             if change == CHANGES:
-                proved = self._by_prolog(rule)
-                yield from _compared_sets(f"Prolog, {rule.name}", _instances(proved), instances[rule.name])
+                proved = self._by_demand(rule)
+                yield from _compared_sets(f"demand, {rule.name}", _instances(proved), instances[rule.name])
                 yield from _compared_sets(f"proofs, {rule.name}", set(map(repr, records)), set(map(repr, proved)))
         if change in (0, CHANGES):
             yield from self._clingo_differences(facts, atoms, instances, found)
@@ -296,6 +297,11 @@ class ProgramRun:
                 right = atoms[predicate]
                 yield from _compared_sets(f"query {predicate}", self._answers(self._call(predicate)), right)
                 yield from self._collected_differences(predicate, right)
+        if change == CHANGES:
+            names = {rule.head.predicate for layer in self.program.layers for rule in layer}
+            indicators = {f"{name}/{len(self.program.signatures[name])}": name for name in sorted(names)}
+            for indicator, rows in consulted_atoms(self.library, facts, list(indicators)).items():
+                yield from _compared_sets(f"consulted {indicator}", rows, atoms[indicators[indicator]])
 
     def _clingo_differences(
         self,
@@ -319,7 +325,7 @@ class ProgramRun:
         for name, rule_instances in its_instances.items():
             yield from _compared_sets(f"clingo, {name}", rule_instances, instances[name])
 
-    def _by_prolog(self, rule: Rule) -> list[StatementRecord]:
+    def _by_demand(self, rule: Rule) -> list[StatementRecord]:
         kept = KeptSubstitutions(rule, {Distribution.HEAD: [Substitution()]}, RUN_ID)
         facts = Theory(self.library, self.kb).relevant_to(rule).facts()
         return derive_statements(self.kb, self.library, facts, kept)

@@ -60,6 +60,8 @@ class StoredAtoms:
     library: Library
     assumed: frozenset[str]
     part: Library = field(init=False)
+    whole: bool = True
+    """False for goals with constants: statements are not indexed by their values, so that few are derived sooner."""
     predicates: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -70,10 +72,10 @@ class StoredAtoms:
 
     @classmethod
     def below(
-        cls, kb: KnowledgeBase, library: Library, assumed: Iterable[Atom], goals: Iterable[str]
+        cls, kb: KnowledgeBase, library: Library, assumed: Iterable[Atom], goals: Iterable[str], *, whole: bool
     ) -> StoredAtoms | None:
         """The stored atoms that goals, by indicator, can read; None if there are none."""
-        found = cls(kb, library, frozenset(atom.indicator for atom in assumed))
+        found = cls(kb, library, frozenset(atom.indicator for atom in assumed), whole)
         return found if found._find(goals) else None
 
     def _find(self, goals: Iterable[str]) -> bool:
@@ -109,7 +111,9 @@ class StoredAtoms:
         rules = tuple(rule for rule in self.library.rules if rule.conclusion.atom.indicator != indicator)
         if replace(self.library, rules=rules).is_open(indicator) != self.library.is_open(indicator):
             return False
-        return self._table(indicator) is not None or all(map(self._is_derived, self.library.concluding[indicator]))
+        if self._table(indicator) is not None:
+            return True
+        return self.whole and all(map(self._is_derived, self.library.concluding[indicator]))
 
     def _table(self, indicator: str) -> str | None:
         """The table of all atoms of a predicate, if it is up to date."""

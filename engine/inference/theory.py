@@ -15,7 +15,7 @@ from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text
+from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text, has_constants
 from hapax.grammar.parser import parse_goal
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
@@ -23,6 +23,7 @@ from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
 from hapax.kb.argument_index import ArgumentIndex
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
+from hapax.kb.relations import Relations
 from hapax.kb.store import KnowledgeBase
 
 
@@ -166,7 +167,9 @@ class Theory:
         if self.known is not None:
             return self, None
         library = self.library.with_closure()
-        stored = StoredAtoms.below(self.kb, library, self.assumed, called_indicators(goal, library))
+        stored = StoredAtoms.below(
+            self.kb, library, self.assumed, called_indicators(goal, library), whole=not has_constants(goal)
+        )
         return (self, None) if stored is None else (replace(self, library=stored.part), stored)
 
     def called_by(self, goal: Goal) -> CallPatterns:
@@ -181,7 +184,7 @@ class Theory:
 
     def index(self, patterns: CallPatterns) -> None:
         """Index large predicates for calls with these patterns. Call it outside `one_state`."""
-        if self.known is None:
+        if self.known is None and not Relations(self.kb).are_indexed(patterns.looked_up):
             index_facts(self.kb, patterns)
 
 

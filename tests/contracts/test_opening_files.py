@@ -115,6 +115,8 @@ def test_a_file_of_the_last_version_before_the_first_release_is_converted(read_o
         "rule_texts",
         "calibrations",
         "question_patterns",
+        "relations",
+        "derivations",
     }:
         assert after[name] == before[name], name
     assert "question_patterns" not in after
