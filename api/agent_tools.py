@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.kept_rules import kept_rules
-from hapax.api.operations import BudgetedModels, check_rules, load_rules, parse_rules, query, why, why_not
-from hapax.engine.inference.session import QueryLimits
+from hapax.api.operations import BudgetedModels, check_rules, load_rules, query, why, why_not
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
+from hapax.grammar.parser import parse_rules
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -208,7 +210,7 @@ class AgentTools:
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:
-            raise HapaxError("This server asks no model. Start it with --ask and a budget.")
+            raise HapaxError("This server asks no model.", Remedy("Start it with {} and a budget.", Setting("models")))
         return self._asking
 
     def _open(self) -> KnowledgeBase:

@@ -6,11 +6,11 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named, missing_of
+from hapax.grammar.remedies import Remedy, Setting, worded_for
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
@@ -43,9 +43,11 @@ class BrowserServer:
     def run(self) -> None:
         """Serve until interrupted."""
         from hapax.api.browser.serving import http_server
+        from hapax.api.browser.wording import Pages
 
         # The socket is bound already, so that the address could be printed, even for port 0.
-        http_server(self.app).run([self.socket])
+        with worded_for(Pages()):
+            http_server(self.app).run([self.socket])
 
 
 @dataclass(frozen=True)
@@ -99,18 +101,11 @@ def browser_server(
     except OSError as fault:
         listening.close()
         reason = fault.strerror or str(fault)
-        raise HapaxError(f"hapax cannot listen on {host}:{port}: {reason}. Choose another --port.") from None
+        raise HapaxError(
+            f"hapax cannot listen on {host}:{port}: {reason}.", Remedy("Choose another {}.", Setting("port"))
+        ) from None
     tools = None if allowed.asking is None else AgentTools(database, rules, asking=allowed.asking)
     browser = Browser(Path(database), tuple(rules), allowed.judging, allowed.control, tools, schemas)
     # Where other machines can ask, any name may lead here.
     access = Access(listening.getsockname()[1], is_this_machine(host))
     return BrowserServer(browser_app(browser, access), listening, host, access.token)
-
-
-@checked
-def datasette_metadata(database: str | Path) -> dict[str, Any]:
-    """Metadata with which Datasette opens a knowledge base: facets, hidden inner tables, queries with sentences."""
-    from hapax.kb.metadata import datasette_metadata as described
-
-    with KnowledgeBase(database, read_only=True) as kb:
-        return described(kb, Path(database).stem)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hapax.api.evaluations import Evaluation
+from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.backend import OpeningOptions
 
 
+@checked
 @extras_named()
 def calibrate(
     rules: Library, kb: KnowledgeBase, options: CalibrationOptions | None = None, opening: OpeningOptions | None = None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.evaluations import Evaluation
 from hapax.api.schemas import with_journal
+from hapax.engine.entailment import STRONG
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 
 if TYPE_CHECKING:
     from hapax.engine.entailment.closure import EntailmentGraph
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from hapax.evaluation.entailment.bias import BiasAudit
     from hapax.evaluation.entailment.consistency import ConsistencyAudit
     from hapax.evaluation.entailment.datasets import DataReport
-    from hapax.evaluation.entailment.graph_import import GraphImport, GraphImportOptions
-    from hapax.evaluation.entailment.graph_summary import EntailmentSummary
-    from hapax.evaluation.entailment.linking import LinkOptions, PredicateLinks
     from hapax.evaluation.entailment.measuring import ConsistencyOptions, EntailmentOptions
     from hapax.evaluation.entailment.opening import Patterns, ScorerOptions
     from hapax.evaluation.entailment.report import SubsetResult
@@ -32,10 +30,8 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.backend import OpeningOptions
     from hapax.llm_oracle.budget import Budget
 
-STRONG = 0.5
-"""Entailments with a lower score are not used by default."""
 
-
+@checked
 @extras_named()
 def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = False) -> Evaluation[DataReport]:
     """Split the pairs of files again, so that each is with its converse, and count the sub-groups of each split.
@@ -51,6 +47,7 @@ def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = Fal
     return Evaluation(report, report.result)
 
 
+@checked
 @extras_named()
 def write_entailment_splits(evaluation: Evaluation[DataReport], folder: str | Path) -> int:
     """Write the new splits, all pairings of sub-groups and hypothesis-only twins; return the number of files."""
@@ -59,6 +56,7 @@ def write_entailment_splits(evaluation: Evaluation[DataReport], folder: str | Pa
     return write_subsets(evaluation.value.splits, Path(folder))
 
 
+@checked
 @extras_named()
 def score_entailments(
     kb: KnowledgeBase,
@@ -86,6 +84,7 @@ def score_entailments(
     return Evaluation(results, experiment_result(results, notes))
 
 
+@checked
 @extras_named()
 def draw_entailments(evaluation: Evaluation[list[SubsetResult]], folder: str | Path) -> list[Path]:
     """Write the precision-recall curves of each subset (PNG, SVG, CSV, TSV), and return the paths."""
@@ -94,6 +93,7 @@ def draw_entailments(evaluation: Evaluation[list[SubsetResult]], folder: str | P
     return write_curves(evaluation.value, Path(folder))
 
 
+@checked
 @extras_named()
 def audit_entailments(
     kb: KnowledgeBase,
@@ -121,6 +121,7 @@ def audit_entailments(
     return Evaluation(audits, audit_result(audits))
 
 
+@checked
 @extras_named()
 def draw_audit(evaluation: Evaluation[list[BiasAudit]], folder: str | Path) -> list[Path]:
     """Write a figure for each scorer of an audit (PNG, SVG, CSV), and return the paths."""
@@ -129,6 +130,7 @@ def draw_audit(evaluation: Evaluation[list[BiasAudit]], folder: str | Path) -> l
     return write_audit(evaluation.value, Path(folder))
 
 
+@checked
 @extras_named()
 def audit_consistency(
     kb: KnowledgeBase,
@@ -155,12 +157,14 @@ def audit_consistency(
     return Evaluation(audits, consistency_result(audits, notes))
 
 
+@checked
 def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_least: float = STRONG) -> int:
     """Store the audited pairs as facts `entails(P, Q, Probability)`, and the lead as margin of directions in checks.
 
     Returns the number of entailments, which have at least this probability.
     """
     from hapax.engine.entailment.audited import keep_margin
+    from hapax.engine.entailment.lookup import store_entailments
     from hapax.evaluation.entailment.probabilities import probable_edges
 
     edges = [edge for edge in probable_edges(audit.pairs, audit.probabilities.values) if edge.score >= at_least]
@@ -171,69 +175,6 @@ def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_lea
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
-
-
-def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
-    """The entailments of files with lines of `premise TAB hypothesis TAB score`.
-
-    Types that the rules declare may be left out. Raises HapaxError with every faulty line of a file.
-    """
-    from hapax.engine.entailment.graph import read_edges
-
-    # A list, so that a faulty file raises before anything of another is stored.
-    return list(chain.from_iterable(read_edges(Path(path), rules) for path in paths))
-
-
-def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
-    """Store entailments as facts `entails(P, Q, Score)`, for `with_entailments` and `check_rules`; return their number.
-
-    Entailments of an atom by itself are skipped.
-    """
-    from hapax.engine.entailment.graph import store_edges
-    from hapax.engine.entailment.lookup import StoredEdges
-
-    stored = store_edges(kb, entailments)
-    # Made while the file is open for writing: without indexes each look-up reads all entailments.
-    StoredEdges(kb).prepare()
-    return stored
-
-
-def import_entailment_graphs(
-    kb: KnowledgeBase, *paths: str | Path, options: GraphImportOptions | None = None
-) -> GraphImport:
-    """Store the entailments of typed graphs, as entGraph, CNCE and EGT2 write them, as facts `entails(P, Q, Score)`.
-
-    A path is a file, a folder of `.txt` files, or a pattern such as `graphs/*_sim.txt`. Files are streamed. Raises
-    HapaxError for a file without a graph, and FactsRejected with every faulty line unless these are to be skipped.
-    """
-    from hapax.evaluation.entailment.graph_import import import_graphs
-
-    return import_graphs(kb, paths, options)
-
-
-@extras_named()
-def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> EntailmentSummary:
-    """Count the stored entailments of at least this score, their strongly connected components, and paraphrases.
-
-    Linear in their number, so that it also fits graphs whose closure does not. Needs the extra `evaluation`.
-    """
-    from hapax.evaluation.entailment.graph_summary import summarised
-
-    return summarised(kb, at_least)
-
-
-@extras_named()
-def link_predicates(
-    kb: KnowledgeBase, rules: Library, sheet: str | Path, options: LinkOptions | None = None
-) -> PredicateLinks:
-    """Link predicates of the rules to those of stored entailments, by a sheet (CSV or JSONL) in which people decide.
-
-    Each call adds the links that the sheet lacks, stores the accepted ones as entailments both ways, and withdraws
-    those that were accepted before and are rejected now. Lemmas need the extra `english`, an encoder the extra `local`.
-    """
-    from hapax.evaluation.entailment.linking import LinkOptions, link_in_sheet
-
-    return link_in_sheet(kb, rules, Path(sheet), options or LinkOptions())
 
 
 @dataclass(frozen=True)
@@ -275,6 +216,7 @@ MOST_CLOSED = 20_000
 """Entailments whose whole closure is computed; that of a larger graph would not fit on any screen, nor in memory."""
 
 
+@checked
 def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "") -> EntailmentChains:
     """The transitive closure of the stored entailments with at least this score, and its paraphrases.
 
@@ -292,8 +234,8 @@ def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "")
         return EntailmentChains(EntailmentGraph(found), of, at_least)
     if (count := StoredEdges(kb).count()) > MOST_CLOSED:
         raise HapaxError(
-            f"{kb.place} has {count:,} entailments, too many for all their chains. Name a predicate with --of, or "
-            "count them with --summary."
+            f"{kb.place} has {count:,} entailments, too many for all their chains.",
+            Remedy("Name a predicate with {}, or count them with {}.", Setting("predicate"), Setting("summary")),
         )
     return EntailmentChains(EntailmentGraph(edges(kb, at_least)))
 
@@ -314,13 +256,7 @@ class EntailmentsJudged:
         return {"pairs": self.pairs, "entailments": entailments}
 
 
-def count_entailment_candidates(rules: Library) -> int:
-    """Number of pairs of predicates that `judge_entailments` asks about, with up to 8 sentences each."""
-    from hapax.evaluation.entailment.predicates import candidates
-
-    return sum(1 for _ in candidates(rules))
-
-
+@checked
 @extras_named()
 def judge_entailments(
     kb: KnowledgeBase,
@@ -371,6 +307,7 @@ class TrainingOptions:
     seed: int = 0
 
 
+@checked
 @extras_named()
 def train_entailment(
     train: str | Path,
@@ -413,6 +350,7 @@ def train_entailment(
     return training.results
 
 
+@checked
 @extras_named()
 def evaluate_training(folder: str | Path, path: str | Path, *, device: str = "auto") -> dict[str, Any]:
     """Measure the best draw of a training on a test set, once, and return its figures. Needs the extra `local`."""

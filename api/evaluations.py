@@ -99,6 +99,7 @@ class Evaluation(Generic[V]):
         return "".join(pieces)
 
 
+@checked
 @extras_named()
 def evaluate_likelihood(
     kb: KnowledgeBase, options: LikelihoodOptions | None = None, *, journal: Journal | None = None
@@ -114,6 +115,7 @@ def evaluate_likelihood(
     return Evaluation(measured, measured.to_result())
 
 
+@checked
 @extras_named()
 def evaluate_long_tail(
     kb: KnowledgeBase,
@@ -150,6 +152,7 @@ def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[Likel
     return open_by_name(names, opening)
 
 
+@checked
 @extras_named()
 def import_lint(
     kb: KnowledgeBase,
@@ -178,6 +181,7 @@ def import_lint(
     return Evaluation(measured, measured.to_result())
 
 
+@checked
 @extras_named()
 def evaluate_probe(
     kb: KnowledgeBase,
@@ -208,6 +212,7 @@ def evaluate_probe(
     return Evaluation(measured, measured.to_result(wrong))
 
 
+@checked
 @extras_named()
 def leaderboard(
     dataset: FrozenDataset | str | Path,
@@ -238,6 +243,7 @@ def leaderboard(
     return Evaluation(measured, measured.to_result())
 
 
+@checked
 @extras_named()
 def evaluate_soundness(
     kb: KnowledgeBase,
@@ -269,6 +275,7 @@ def evaluate_soundness(
     return Evaluation(measured, measured.to_result())
 
 
+@checked
 @extras_named()
 def evaluate_ablation(
     rules: Library,
@@ -307,6 +314,7 @@ def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder
     write(ablation_plot(evaluation.value.reports, model_name(models.evaluator)), folder)
 
 
+@checked
 @extras_named()
 def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[None]:
     """Count people's votes: agreement and LINK's tables 3, 4, 6, 17, 19 and 20. `failures`: wrong statements shown."""
@@ -321,6 +329,7 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
     return Evaluation(None, replace(result, notes=(*result.notes, *mended_lines(kb))))
 
 
+@checked
 @extras_named()
 def evaluate_instruction(
     rules: Library,
@@ -350,14 +359,7 @@ def evaluate_instruction(
     return Evaluation(measured, measured.to_result())
 
 
-@extras_named()
-def read_grid(path: str | Path) -> GridConfig:
-    """Read the YAML file of a grid. `load_rules(*grid.files)` reads the rules that it names."""
-    from hapax.evaluation.link.baselines.config import read_config
-
-    return read_config(Path(path))
-
-
+@checked
 @extras_named()
 def evaluate_grid(
     rules: Library,
@@ -405,6 +407,7 @@ def part_of(item: WinogradItem) -> str:
     return PARTS[int(hashlib.sha256(f"{_SPLIT_SEED}:{family}".encode()).hexdigest(), 16) % 2]
 
 
+@checked
 @extras_named()
 def read_schemas(*paths: str | Path, skip_faulty: bool = False, skip_leaked: bool = False) -> list[WinogradItem]:
     """The Winograd schemas of files, in the order of the files, in any of the supported formats.
@@ -421,6 +424,7 @@ def read_schemas(*paths: str | Path, skip_faulty: bool = False, skip_leaked: boo
     return items_without_leaks(items) if skip_leaked else items
 
 
+@checked
 @extras_named()
 def resolve_schemas(
     items: Sequence[WinogradItem],
@@ -457,6 +461,7 @@ def resolve_schemas(
     return Evaluation(answers, rules_result(answers))
 
 
+@checked
 @extras_named()
 def resolve_schema_pairs(items: Sequence[WinogradItem], method: str = "reasoner") -> Evaluation[list[RuleAnswer]]:
     """Resolve the two sentences of each schema together, which mean different options, by what is known of both.
@@ -505,6 +510,7 @@ def _mapped_answers(
     return answer_all(items, mapped_by(generator, referee, items, opening.seed))
 
 
+@checked
 @extras_named()
 def resolve_pronoun(
     sentence: str,

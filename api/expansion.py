@@ -11,7 +11,6 @@ from hapax.api.rule_paths import rule_paths
 from hapax.grammar.arguments import checked
 
 if TYPE_CHECKING:
-    from hapax.engine.entailment.suggestions import Suggestion
     from hapax.engine.expansion.propose import ExpansionSettings
     from hapax.engine.expansion.replies import UnusableReply
     from hapax.engine.expansion.review import Review
@@ -57,6 +56,7 @@ class ProposedRules:
     left_out: tuple[UnusableReply, ...]
 
 
+@checked
 def expand_rules(
     files: ExpansionFiles,
     kb: KnowledgeBase,
@@ -80,6 +80,7 @@ def expand_rules(
     return ProposedRules(review, review.propose())
 
 
+@checked
 def lint_rules(
     rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
 ) -> tuple[int, tuple[Diagnostic, ...]]:
@@ -92,6 +93,7 @@ def lint_rules(
     return lint_predicates(rules, JournaledCritic(critic, journal, role="rules"))
 
 
+@checked
 def verbalise_rules(
     rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -103,18 +105,6 @@ def verbalise_rules(
     writer = FormWriter(_generator(kb, rules, model, opening), 0 if opening is None else opening.seed)
     for signature, notes in declarations(rules, writer):
         yield signature.name, signature_text(signature), notes
-
-
-def suggest_rules(rules: Library, kb: KnowledgeBase, at_least: float = 0.8, margin: float = 0.3) -> list[Suggestion]:
-    """Rules from strong stored entailments that hold in one direction only, the strongest first.
-
-    `at_least`: lowest score; `margin`: how much lower the converse must score.
-    """
-    from hapax.engine.entailment.graph import edges
-    from hapax.engine.entailment.suggestions import suggestions
-
-    # All entailments: the converse of a strong one may be weak.
-    return list(suggestions(edges(kb, 0.0), rules, at_least, margin))
 
 
 def _generator(kb: KnowledgeBase, rules: Library, model: str, opening: OpeningOptions | None) -> JournaledGenerator:

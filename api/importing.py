@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.kb.intake import FactIntake, FactNames, FactsInConflict, RulesForFacts
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
@@ -41,7 +42,8 @@ def rules_for_facts(kb: KnowledgeBase, rules: Library | FactRules | None) -> Rul
         return fitting
     if fitting.library is None:
         raise HapaxError(
-            f"{rules.names} needs rules, which say of which type each argument is. Name them by --rules FILE."
+            f"{rules.names} needs rules, which say of which type each argument is.",
+            Remedy("Name them by {}.", Setting("rules", "FILE")),
         )
     from hapax.llm_oracle.backends.reference import open_names
 
@@ -57,7 +59,7 @@ def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
     if rules.library is None or not path.exists():
         return
     intake = FactIntake(kb, str(path), rules)
-    intake.remedy = "Retract these facts there (`hapax retract`), or correct the declarations here."
+    intake.remedy = Remedy("Retract these facts there ({}), or correct the declarations here.", Operation("retract"))
     with KnowledgeBase(path, read_only=True) as source:
         for number, fact in enumerate(source.facts(), 1):
             if fact.source is Source.GIVEN:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hapax.api.rule_paths import SHIPPED, SHIPPED_RULES, rule_paths
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import RulesRejected
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class RulesKept:
         return f"The knowledge base now keeps {' and '.join(parts)}." if parts else ""
 
 
+@checked
 def keep_rules(
     kb: KnowledgeBase, *paths: str | Path, command: str = "keep_rules", rules: Library | None = None
 ) -> RulesKept:
@@ -61,6 +63,7 @@ def keep_rules(
     return RulesKept(tuple(now), tuple(changed), tuple(dropped))
 
 
+@checked
 def kept_rules(kb: KnowledgeBase) -> Library | None:
     """The rules that the knowledge base keeps; None if it keeps none. Raises RulesRejected with every syntax fault."""
     read = read_kept(kb)

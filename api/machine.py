@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.tabular import Tabular
+from hapax.grammar.arguments import checked
 
 if TYPE_CHECKING:
     from hapax.engine.doctor import Finding
@@ -57,6 +58,7 @@ class Examination(Tabular):
         return [asdict(finding) for finding in self.findings]
 
 
+@checked
 def list_models() -> ModelListings:
     """The backends of models, built in and of other packages, with their abilities."""
     from hapax.llm_oracle.registry import list_models as registered_models
@@ -71,6 +73,7 @@ def guard_network() -> None:
     guard()
 
 
+@checked
 def doctor() -> Examination:
     """Check the programs and packages that Hapax needs."""
     from hapax.engine.doctor import examine

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hapax.grammar.arguments import checked
+
 if TYPE_CHECKING:
     from hapax.engine.expansion.review import Review
     from hapax.engine.mining.mine import MinedRule, MiningOptions
@@ -46,6 +48,7 @@ class MinedRules:
         return {"rules": [figures(mined) for mined in self.rules], "notes": list(self.notes)}
 
 
+@checked
 def mine_rules(
     rules: Library,
     kb: KnowledgeBase,

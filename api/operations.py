@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hapax.api.rule_paths import rule_paths
 from hapax.engine.search.progress import ProgressCounter
-from hapax.grammar.arguments import checked, is_table
+from hapax.grammar.arguments import checked, is_table, texts
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
@@ -23,20 +23,18 @@ if TYPE_CHECKING:
     from hapax.api.tabular import ArrowStream
     from hapax.engine.entailment.checks import EntailmentLimits
     from hapax.engine.kb_checks import KbFinding
-    from hapax.engine.logic.statement_export import StatementExportReport
     from hapax.engine.logic.statement_lines import LineWriter
-    from hapax.engine.probability.answers import Probability, ProbabilityOptions
+    from hapax.engine.probability.answers import Probability
+    from hapax.engine.probability.options import ProbabilityOptions
     from hapax.engine.query_options import QueryOptions
     from hapax.engine.search.estimate import RunEstimate
     from hapax.engine.search.job import SearchJob
     from hapax.engine.search.settings import SearchSettings
-    from hapax.engine.withdrawal import FactChange
     from hapax.grammar.explanations import FaultExplanation
-    from hapax.kb.export import FactExportReport
     from hapax.kb.intake import ImportReport
     from hapax.kb.mappings import TableMapping
     from hapax.kb.merge import MergeReport
-    from hapax.kb.records import StatementRecord, Withdrawal
+    from hapax.kb.records import StatementRecord
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
@@ -44,16 +42,11 @@ if TYPE_CHECKING:
 # Each operation imports what it needs when it is called: a command or script that only checks rules starts without the
 # store, the models and the Prolog session.
 
-"""The engines of `derive`."""
-
-
-def _texts(texts: str | Sequence[str]) -> tuple[str, ...]:
-    return (texts,) if isinstance(texts, str) else tuple(texts)
-
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
+@checked
 def load_rules(*paths: str | Path) -> Library:
     """The rules of files and folders; without any, the shipped rules, which are also called `shipped`.
 
@@ -64,13 +57,7 @@ def load_rules(*paths: str | Path) -> Library:
     return load_library(rule_paths(paths))
 
 
-def parse_rules(text: str, name: str = "rules") -> Library:
-    """The rules of a text. `name` stands in error messages for a file's name. Raises RulesRejected."""
-    from hapax.grammar.parser import parse_library
-
-    return parse_library([(name, text)])
-
-
+@checked
 def check_rules(
     rules: Library, kb: KnowledgeBase | None = None, *, entailments: EntailmentLimits | None = None
 ) -> tuple[Diagnostic, ...]:
@@ -88,22 +75,12 @@ def check_rules(
     return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, entailments)))
 
 
-def format_rules(text: str, name: str = "rules") -> str:
-    """The text of a rule file in the one layout of `hapax fmt`: the same rules and comments.
-
-    `name` stands in error messages for a file's name. Raises RulesRejected for a text that cannot be parsed.
-    """
-    from hapax.grammar.formatting import formatted_rules
-
-    return formatted_rules(text, name)
-
-
 def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, str]]:
     """Each rule file of the files and folders, with its text and that text in the one layout. LINK's JSON is skipped.
 
     Raises RulesRejected with the faults of all files, before the first is given.
     """
-    from hapax.grammar.formatting import formatted_rules
+    from hapax.grammar.formatting import format_rules
     from hapax.grammar.imports import UnreadableFile
     from hapax.grammar.parser import file_content, read_rules, rule_files
 
@@ -114,7 +91,7 @@ def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, st
             continue
         try:
             text = file_content(path).decode("utf-8")
-            formatted.append((path, text, formatted_rules(text, str(path))))
+            formatted.append((path, text, format_rules(text, str(path))))
         except RulesRejected as rejected:
             diagnostics += rejected.diagnostics
         except (OSError, UnicodeDecodeError, UnreadableFile):
@@ -160,13 +137,6 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
         if len(made) == before:
             break
     return made
-
-
-def explain_fault(code: str) -> FaultExplanation:
-    """The meaning of a fault's code such as HPX113, an example and the corrected example. Raises HapaxError."""
-    from hapax.grammar.explanations import explanation
-
-    return explanation(code)
 
 
 def explained_codes() -> tuple[FaultExplanation, ...]:
@@ -243,6 +213,7 @@ FORMS = (*TEXT_FORMS, *SQL_FORMS)
 """Forms in which `compile_rules` writes rules."""
 
 
+@checked
 def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[str] = ()) -> str:
     """Rules as a Prolog program (`prolog`), as rule text (`rules`), as LINK's rules.json (`link-json`), or as SQL.
 
@@ -291,7 +262,7 @@ def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
     """
     from hapax.grammar.rule_checks import adds_nothing
 
-    names = _texts(names)
+    names = texts(names)
     if names:
         return [rules.rule(name) for name in names]
     if not rules.rules:
@@ -303,6 +274,7 @@ def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
 # --- facts ------------------------------------------------------------------------------------------------------------
 
 
+@checked
 def add_facts(
     kb: KnowledgeBase,
     predicate: str,
@@ -333,6 +305,7 @@ def add_facts(
     return report.added + report.promoted
 
 
+@checked
 def import_facts(
     kb: KnowledgeBase,
     source: str | Path | IO[str] | pd.DataFrame | ArrowStream,
@@ -379,25 +352,7 @@ def _revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str
     return tuple(fallen.values()), tuple(risen.values())
 
 
-def export_facts(
-    kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
-) -> FactExportReport:
-    """Write facts to a text stream as `prolog`, `csv` or `jsonl`."""
-    from hapax.kb import export
-
-    return export.export_facts(kb, form, stream, predicate)
-
-
-def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:
-    """Write the statements of searches and of `derive`, with their proofs, to a text stream as JSON Lines.
-
-    `rules`: those of `derive`, whose statements are left out where facts or rules have changed since.
-    """
-    from hapax.engine.logic.statement_export import export_statements as export
-
-    return export(kb, rules, stream)
-
-
+@checked
 def merge(kb: KnowledgeBase, source: str | Path) -> MergeReport:
     """Copy everything that another knowledge base holds into this one.
 
@@ -427,6 +382,7 @@ class BudgetedModels(Models):
     retry_unusable: bool = False
 
 
+@checked
 @extras_named()
 def open_models(
     knowledge: str = "embedded",
@@ -498,6 +454,7 @@ class Progress(ProgressCounter):
         self._callback(self)
 
 
+@checked
 @extras_named()
 def search(
     rules: Library,
@@ -537,6 +494,7 @@ def run_search(job: SearchJob) -> SearchResult:
     return result
 
 
+@checked
 @extras_named()
 def plan(
     rules: Library,
@@ -571,6 +529,7 @@ def plan(
     )
 
 
+@checked
 def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: str | None = None) -> Library:
     """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high.
 
@@ -591,6 +550,7 @@ def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: s
 # --- inference --------------------------------------------------------------------------------------------------------
 
 
+@checked
 @extras_named()
 def query(
     goal: str,
@@ -613,14 +573,14 @@ def query(
     from hapax.engine.query_options import QueryOptions
 
     rules = sound_rules(rules)
-    theory = Theory(rules, kb, _texts(assume))
+    theory = Theory(rules, kb, texts(assume))
     options = options or QueryOptions()
     limits, probability = options.limits, options.probability
     if models is None:
         if probability is not None:
             return Answers.probable(probable_answers(theory, goal, probability, limits))
         return Answers(run_query(theory, goal, limits))
-    from hapax.engine.inference.session import QueryLimits
+    from hapax.engine.inference.limits import QueryLimits
     from hapax.engine.search.demand import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
     from hapax.engine.search.profile_choice import ProfileChooser, settled
@@ -642,14 +602,7 @@ def query(
     return Answers(result.result, complete=result.complete, stopped=stopped)
 
 
-def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> list[str]:
-    """Reasons why a goal may have no answer: names like those of the facts, and predicates without facts."""
-    from hapax.engine.inference.theory import Theory
-    from hapax.engine.near_misses import near_misses as find
-
-    return find(Theory(rules, kb, _texts(assume)), goal)
-
-
+@checked
 @extras_named()
 def derive(
     rules: Library,
@@ -670,7 +623,8 @@ def derive(
     from hapax.engine.inference.derive import relevant_library
     from hapax.engine.logic.derive import derive_all, read_statements
     from hapax.engine.logic.statement_lines import statement_lines
-    from hapax.engine.probability.answers import ProbabilityOptions, basis_of
+    from hapax.engine.probability.answers import basis_of
+    from hapax.engine.probability.options import ProbabilityOptions
     from hapax.engine.probability.statements import statement_probabilities
 
     rules = sound_rules(rules)
@@ -698,31 +652,7 @@ def derive(
     return Derivation(report, stored, lines, StatementChances(chances, probability.at_least, basis_of(kb)))
 
 
-def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:
-    """Withdraw facts, named as atoms or by id, and with them the statements that rest on them alone.
-
-    Statements with another proof stay, with that proof. A search never brings back what was withdrawn here; `restore`
-    does, and giving the fact again. Raises HapaxError, and withdraws nothing, for a fact that is not stored.
-    """
-    from hapax.engine.inference.theory import Theory
-    from hapax.engine.withdrawal import withdraw_facts
-
-    return withdraw_facts(Theory(rules, kb), _texts(facts), reason)
-
-
-def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> FactChange:
-    """Bring withdrawn facts back, named as atoms or by id, with the statements that rest on them."""
-    from hapax.engine.inference.theory import Theory
-    from hapax.engine.withdrawal import restore_facts
-
-    return restore_facts(Theory(rules, kb), _texts(facts))
-
-
-def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
-    """The facts that are withdrawn, with the reasons, in the order in which they were."""
-    return kb.withdrawals()
-
-
+@checked
 @extras_named()
 def why(
     text: str | Statement,
@@ -745,10 +675,11 @@ def why(
 
     rules = sound_rules(rules)
     named = text if isinstance(text, str) else text.id
-    with time_limit(kb, seconds):
-        return Explanation(explain(Theory(rules, kb, _texts(assume)), named, probability=probability))
+    with time_limit(kb, seconds, "seconds"):
+        return Explanation(explain(Theory(rules, kb, texts(assume)), named, probability=probability))
 
 
+@checked
 def why_not(
     atom: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = (), seconds: float = 60
 ) -> Explanation:
@@ -762,5 +693,5 @@ def why_not(
     from hapax.engine.logic.limits import time_limit
 
     rules = sound_rules(rules)
-    with time_limit(kb, seconds):
-        return Explanation(explain_failure(Theory(rules, kb, _texts(assume)), atom))
+    with time_limit(kb, seconds, "seconds"):
+        return Explanation(explain_failure(Theory(rules, kb, texts(assume)), atom))

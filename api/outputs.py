@@ -12,13 +12,13 @@ from hapax.api.evaluations import Evaluation
 from hapax.api.tabular import Tabular
 from hapax.api.whole_files import atomic_path
 from hapax.evaluation.dataset.formats import FORMATS
+from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
 from hapax.grammar.words import counted
 from hapax.kb.records import NO_USABLE_REPLY, Outcome
 
 if TYPE_CHECKING:
     from hapax.evaluation.dataset.formats import Target
-    from hapax.evaluation.dataset.frozen import FrozenDataset
     from hapax.evaluation.dataset.selection import JudgedChoice, SelectionOptions
     from hapax.evaluation.dataset.summary import DatasetSummary
     from hapax.evaluation.report.build import Report, ReportOptions
@@ -90,6 +90,7 @@ class Contents(Tabular):
         }
 
 
+@checked
 def stats(kb: KnowledgeBase) -> Contents:
     """Count the contents of a knowledge base."""
     from hapax.engine.logic.derive import outdated_rules
@@ -129,6 +130,7 @@ class ReportPage:
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
 
 
+@checked
 @extras_named()
 def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptions | None = None) -> ReportPage:
     """The HTML page about a run: statements with their proofs, gates, rejected values with the reasons, and cost.
@@ -143,6 +145,7 @@ def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptio
     return ReportPage(content, page(content))
 
 
+@checked
 @extras_named()
 def write_dataset(
     kb: KnowledgeBase,
@@ -179,14 +182,6 @@ def write_dataset(
     return Evaluation(
         summary, ExperimentResult([table_16(summary.tally.domains())], summary.to_json(), notes=summary.notes)
     )
-
-
-@extras_named()
-def load_dataset(folder: str | Path) -> FrozenDataset:
-    """Read a dataset that `write_dataset` wrote, and verify its checksum. See `evaluation.dataset.frozen`."""
-    from hapax.evaluation.dataset.frozen import load_dataset as load
-
-    return load(folder)
 
 
 @extras_named()

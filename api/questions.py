@@ -36,6 +36,7 @@ class QuestionWords:
     model: str = "embedded"
 
 
+@checked
 @extras_named()
 def build_questions(
     kb: KnowledgeBase,
@@ -84,16 +85,7 @@ class AnsweredQuestions:
     sets: Mapping[str, Sequence[QuestionWithPremises]]
 
 
-@extras_named()
-def read_questions(
-    folder: str | Path, corpus: Sequence[str | Path], options: AnswerOptions | None = None, *, seed: int = 0
-) -> Mapping[str, Sequence[QuestionWithPremises]]:
-    """The questions of a folder by set, with what the corpus states of the same two entities in the same slice."""
-    from hapax.evaluation.booqa.answering import AnswerOptions, question_sets
-
-    return question_sets(Path(folder), [Path(path) for path in corpus], options or AnswerOptions(), seed)
-
-
+@checked
 @extras_named()
 def answer_questions(
     kb: KnowledgeBase,
@@ -117,17 +109,10 @@ def answer_questions(
     return Evaluation(AnsweredQuestions(answers, sets), scoring.experiment_result(answers, sets))
 
 
+@checked
 @extras_named()
 def write_answers(evaluation: Evaluation[AnsweredQuestions], folder: str | Path) -> list[Path]:
     """Write curves, and each method's scores as lines of `truth score`; return the paths."""
     from hapax.evaluation.booqa.scoring import write_answers as write
 
     return write(evaluation.value.answers, Path(folder))
-
-
-@extras_named()
-def write_question_pairs(sets: Mapping[str, Sequence[QuestionWithPremises]], folder: str | Path) -> int:
-    """Write each premise with its question in LevyHolt's format, a file for each set; return the number of pairs."""
-    from hapax.evaluation.booqa.scoring import write_pairs
-
-    return sum(write_pairs(questions, Path(folder) / f"pairs-{name}.txt") for name, questions in sets.items())

@@ -6,12 +6,12 @@ import html
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from hapax.api.tabular import Tabular
 from hapax.engine.explain import Story, story_text
@@ -69,11 +69,6 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
             (*row, probability.lower) for row, probability in zip(answers.rows, found.probabilities, strict=True)
         ]
         return answers
-
-    def reworded(self, reword: Callable[[str], str]) -> Self:
-        """These answers with `stopped` reworded."""
-        self.stopped = reword(self.stopped)
-        return self
 
     def cells(self) -> Sequence[Sequence[Any]]:
         return self.rows
@@ -233,13 +228,6 @@ class SearchResult(Tabular):
         self.report = report
         self.complete = report.status == "done"
         self.stopped = report.budget or ""
-        # Kept for the shortages, which are worded when somebody asks for them.
-        self._reword: Callable[[str], str] = str
-
-    def reworded(self, reword: Callable[[str], str]) -> Self:
-        """This result with `stopped` and the shortages reworded."""
-        self.stopped, self._reword = reword(self.stopped), reword
-        return self
 
     @property
     def statements(self) -> Statements:
@@ -254,7 +242,7 @@ class SearchResult(Tabular):
     def shortages(self) -> dict[str, str]:
         """By rule without a statement: where its values ran out, and the first remedy."""
         found = {rule.rule: rule.shortage() for rule in self.report.rules}
-        return {rule: self._reword(str(shortage)) for rule, shortage in found.items() if shortage is not None}
+        return {rule: str(shortage) for rule, shortage in found.items() if shortage is not None}
 
     def cells(self) -> list[tuple[Any, ...]]:
         return [
@@ -466,22 +454,17 @@ class Explanation:
     """Why something holds or does not, as a tree of lines. `str()` gives indented text; a notebook unfolds it."""
 
     story: Story
-    reword: Callable[[str], str] = str
-
-    def reworded(self, reword: Callable[[str], str]) -> Self:
-        """This explanation with the text of its lines reworded."""
-        return replace(self, reword=reword)
 
     @property
     def lines(self) -> list[tuple[int, str, str]]:
         """Depth, kind (`goal`, `fact`, `call`, `gate` ...) and text of every line, from the top."""
-        return [(depth, line.kind, self.reword(line.text)) for depth, line in self.story.lines()]
+        return [(depth, line.kind, line.text) for depth, line in self.story.lines()]
 
     def to_json(self) -> list[dict[str, Any]]:
         return self.story.to_json()
 
     def __str__(self) -> str:
-        return self.reword(story_text(self.story))
+        return story_text(self.story)
 
     def _repr_html_(self) -> str:
         """Nested lists; built line by line, because a proof may be deeper than Python's stack."""
@@ -491,7 +474,7 @@ class Explanation:
             while open_lists > depth:
                 pieces.append("</details></li></ul>")
                 open_lists -= 1
-            text = html.escape(self.reword(line.text))
+            text = html.escape(line.text)
             if line.children:
                 pieces.append(f"<ul><li><details open><summary>{text}</summary>")
                 open_lists += 1

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from hapax.api.evaluations import Evaluation
 from hapax.api.whole_files import atomic_folder, atomic_text_file
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Operation, Remedy
 
 if TYPE_CHECKING:
-    from hapax.evaluation.votes.importing import VotesReport
     from hapax.evaluation.winograd.cases import CaseComparison
     from hapax.evaluation.winograd.data import WinogradItem
-    from hapax.evaluation.winograd.export import SchemaExportOptions
     from hapax.evaluation.winograd.gating import AssociationSplit
     from hapax.evaluation.winograd.generation import Generated, SchemaGenerationOptions
     from hapax.evaluation.winograd.hybrid import RiskCurve
-    from hapax.evaluation.winograd.people import Annotated, SchemaSheetOptions
+    from hapax.evaluation.winograd.people import Annotated
     from hapax.evaluation.winograd.reasoner.lessons import Lesson
     from hapax.evaluation.winograd.rewordings.making import Rewordings
     from hapax.evaluation.winograd.rewordings.robustness import RobustnessRow
@@ -37,6 +37,7 @@ CASES = 10
 """Most cases of each source that `compare_cases` lists."""
 
 
+@checked
 @extras_named()
 def count_schemas(
     *paths: str | Path, published: bool = False, rows: int | None = None, skip_faulty: bool = False
@@ -59,6 +60,7 @@ class AskedSchemas:
     stopped: str = ""
 
 
+@checked
 @extras_named()
 def ask_schemas(
     kb: KnowledgeBase,
@@ -84,6 +86,7 @@ def ask_schemas(
     return Evaluation(AskedSchemas(runs, str(session.stopped or "")), run_result(runs))
 
 
+@checked
 @extras_named()
 def tabulate_schemas(kb: KnowledgeBase, *, released: bool = False) -> Evaluation[list[StoredRun]]:
     """Tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
@@ -97,6 +100,7 @@ def tabulate_schemas(kb: KnowledgeBase, *, released: bool = False) -> Evaluation
     return Evaluation(runs, stored_result(runs, released))
 
 
+@checked
 @extras_named()
 def compare_cases(
     kb: KnowledgeBase,
@@ -118,6 +122,7 @@ def compare_cases(
     return Evaluation(cases_by_run, case_result(cases_by_run, most))
 
 
+@checked
 @extras_named()
 def generate_schemas(
     kb: KnowledgeBase,
@@ -140,6 +145,7 @@ def generate_schemas(
     return Evaluation(generated, generated.result())
 
 
+@checked
 @extras_named()
 def write_schemas(evaluation: Evaluation[Generated] | Evaluation[Annotated], target: str | Path) -> None:
     """Write the accepted pairs of a generation, or the schemas that people keep, to a JSONL file."""
@@ -151,29 +157,7 @@ def write_schemas(evaluation: Evaluation[Generated] | Evaluation[Annotated], tar
         stream.writelines(value.kept_lines() if isinstance(value, Annotated) else value.accepted_lines())
 
 
-@extras_named()
-def export_schema_sheets(
-    kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
-) -> list[Path]:
-    """Write a sheet about the schemas of a file for each annotator, and return the paths of the sheets."""
-    from hapax.evaluation.winograd.people import export_sheets
-
-    return export_sheets(kb, Path(path), options, Path(folder))
-
-
-@extras_named()
-def import_schema_sheets(
-    kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
-) -> VotesReport:
-    """Store the votes of filled-in sheets about the schemas of a file.
-
-    Raises FactsRejected with every fault unless `skip_faulty`.
-    """
-    from hapax.evaluation.winograd.people import import_votes
-
-    return import_votes(kb, Path(path), [Path(file) for file in files], skip_faulty)
-
-
+@checked
 @extras_named()
 def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
     """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
@@ -183,17 +167,7 @@ def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
     return Evaluation(annotations, annotations.result())
 
 
-@extras_named()
-def export_schemas(
-    paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
-) -> list[Path]:
-    """Write the pairs of files as tasks for lm-evaluation-harness and Inspect, and return the paths of the tasks."""
-    from hapax.evaluation.winograd import export
-
-    chosen = options or export.SchemaExportOptions()
-    return export.export([Path(path) for path in paths], chosen, Path(folder))
-
-
+@checked
 @extras_named()
 def measure_association(
     kb: KnowledgeBase, path: str | Path, model: str = "embedded", opening: OpeningOptions | None = None
@@ -210,6 +184,7 @@ def measure_association(
     return Evaluation(split, association_result(split))
 
 
+@checked
 @extras_named()
 def reword_schemas(
     paths: Sequence[str | Path],
@@ -233,6 +208,7 @@ def reword_schemas(
     return Evaluation(rewordings, rewordings.result())
 
 
+@checked
 @extras_named()
 def write_rewordings(evaluation: Evaluation[Rewordings], target: str | Path) -> None:
     """Write originals and rewordings to a JSONL file, which all commands on schemas read."""
@@ -243,6 +219,7 @@ def write_rewordings(evaluation: Evaluation[Rewordings], target: str | Path) -> 
         stream.writelines(json_line(item.to_json()) for item in evaluation.value.items)
 
 
+@checked
 @extras_named()
 def measure_robustness(
     items: Sequence[WinogradItem], methods: Sequence[str] = ("patterns",), *, kb: KnowledgeBase | None = None
@@ -270,6 +247,7 @@ def measure_robustness(
     return Evaluation(rows, measures.robustness_result(rows))
 
 
+@checked
 @extras_named()
 def combine_proofs(
     kb: KnowledgeBase,
@@ -298,8 +276,8 @@ def combine_proofs(
             runs.append(run)
     if not runs:
         raise HapaxError(
-            "No finished answers of a model to these sentences are stored. "
-            "Ask with: hapax evaluate winograd ask FILE -m MODEL --method likelihood"
+            "No finished answers of a model to these sentences are stored.",
+            Remedy("Ask with {}.", Operation("ask_schemas", "FILE", knowledge="MODEL", method="likelihood")),
         )
     # Sentences that no model was asked about cannot be compared, and are not proved.
     asked: set[str] = set()

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 
 if TYPE_CHECKING:
     from hapax.engine.judging_draw import DrawKind
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from hapax.kb.store import KnowledgeBase
 
 
+@checked
 @extras_named()
 def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: str | Path) -> SheetExportReport:
     """Write sheets of statements, facts or LINK's questions for people to the files of a folder."""
@@ -63,7 +66,10 @@ def next_options(kind: str, count: int, precision: float, anew: bool, derived: b
     from hapax.grammar.errors import HapaxError
 
     if derived and kind == "facts":
-        raise HapaxError("`derive` concludes statements. Draw `statements --derived`, or facts without --derived.")
+        raise HapaxError(
+            "`derive` concludes statements.",
+            Remedy("Draw statements, or omit {}.", Setting("options.sample.derived")),
+        )
     statements: DrawKind = "derived" if derived else "soundness"
     return NextOptions("predicates" if kind == "facts" else statements, count, Promise(precision), anew)
 
@@ -75,6 +81,7 @@ def options_of(kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
     return SheetExportOptions.of(kind, options)
 
 
+@checked
 @extras_named()
 def import_sheets(kb: KnowledgeBase, files: Sequence[str | Path], *, skip_faulty: bool = False) -> VotesReport:
     """Store the votes of filled-in sheets. Raises FactsRejected with every fault unless `skip_faulty`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.api.tabular import Tabular
 from hapax.grammar.arguments import checked
+from hapax.grammar.remedies import Operation, Remedy
 
 if TYPE_CHECKING:
     from hapax.kb.roots import Roots
@@ -133,29 +134,7 @@ def seal(kb: KnowledgeBase, key: str | Path) -> Verification:
         first = damaged[0]
         raise HapaxError(
             f"{kb.place}: it is damaged and was not sealed; the first damage: {first.table} {first.row}: "
-            f"{first.reason.rstrip('.')}. See all with `hapax verify`."
+            f"{first.reason.rstrip('.')}.",
+            Remedy("See all with {}.", Operation("verify")),
         )
     return replace(verified, damages=[], seal=sign(verified.roots, seal_path(kb.path), Path(key)))
-
-
-@checked
-def backup(database: str | Path, target: str | Path) -> int:
-    """Copy a knowledge base, also while others write to it, into a new file; return the number of its rows.
-
-    The copy is verified as by `verify` before it takes its name. Raises HapaxError if the target exists or a row is
-    damaged.
-    """
-    from hapax.kb.backups import copy_verified
-
-    return copy_verified(Path(database), Path(target))
-
-
-@checked
-def restore_backup(copy: str | Path, database: str | Path) -> Path | None:
-    """Replace a knowledge base by a backup; return the file that keeps the replaced one, None if there was none.
-
-    The backup is verified first and stays. Raises HapaxError if it is damaged.
-    """
-    from hapax.kb.backups import put_back
-
-    return put_back(Path(copy), Path(database))

@@ -30,8 +30,9 @@ from rich.table import Table
 import hapax
 from benchmarks.common import SHIPPED, machine, write_figures
 from benchmarks.questions import questions
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import build_program
-from hapax.engine.inference.session import PrologSession, QueryLimits
+from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.derive import DerivationReport, derive_all
 from hapax.grammar.parser import load_library, parse_library

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import hapax
 from hapax.commands.console import Left, leaving
+from hapax.commands.declared import values_of
 from hapax.commands.options import (
     load_models,
     open_journal,
     open_kb,
-    query_limits,
     question_settings,
     read_library,
     with_budget,
@@ -61,7 +62,8 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     asking = asking_models(paths, database, options) if options["ask"] else None
     # The protocol has stdin and stdout for itself: nothing else may be printed there.
     with leaving(Left.STORED):
-        mcp_server(AgentTools(database, paths, limits=query_limits(options), asking=asking)).run("stdio")
+        limits = hapax.QueryLimits(**values_of(hapax.QueryLimits, options))
+        mcp_server(AgentTools(database, paths, limits=limits, asking=asking)).run("stdio")
 
 
 def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any]) -> AskingModels:

@@ -12,8 +12,8 @@ from rich.markup import escape
 import hapax
 from hapax.api import evaluations, operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, out, print_result
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     open_journal,
     open_kb,
     opening_options,
@@ -132,7 +132,7 @@ def grid(config: Path, **options: Any) -> None:
     hapax evaluate grid docs/grid.yaml --db grid.db
     hapax evaluate likelihood --db grid.db --out figures
     """
-    settings = evaluations.read_grid(config)
+    settings = hapax.read_grid(config)
     # The file names the models, so `with_opening` cannot compare the prices with options.
     warn_of_prices(dict(options["prices"]), settings.model_names)
     library = sound_library(settings.files)  # before the file of the knowledge base is made

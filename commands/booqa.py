@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+import hapax
 from hapax.api import questions
 from hapax.commands.console import Left, err, leaving, print_result
+from hapax.commands.declared import Finite
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
     FILE,
@@ -19,7 +21,7 @@ from hapax.commands.entailment import (
     with_scorers,
     with_training_pairs,
 )
-from hapax.commands.options import F, Finite, open_journal, open_kb, opening_options, together, with_json, with_queue
+from hapax.commands.options import F, open_journal, open_kb, opening_options, together, with_json, with_queue
 from hapax.grammar.words import counted
 
 with_corpus_options = together(
@@ -102,7 +104,6 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     hapax evaluate booqa build triples.jsonl --out booqa --seed 7
     hapax evaluate booqa build triples.jsonl --out booqa --senses critic -m hf:google/flan-t5-xl
     """
-    import hapax
 
     # Options with the names of fields of `BuildSettings`.
     same = ("language", "days", "negatives", "sample", "frequency_map", "seed", "frequency_ratio", "left_out")
@@ -164,7 +165,6 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer frequency --scorer graph:graphs
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer critic -m hf:google/flan-t5-xl --out answers
     """
-    import hapax
 
     # Options with the names of fields of `AnswerOptions`.
     scorers = ("model", "patterns", "lexicon", "language", "instances")
@@ -172,10 +172,10 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     same = {name: options[name] for name in (*scorers, *premises)}
     answering = hapax.AnswerOptions(training=options["train"], scorers=options["named"], **same)
     # With their premises, which the corpus is read for.
-    sets = questions.read_questions(folder, options["corpus"], answering, seed=options["seed"])
+    sets = hapax.read_questions(folder, options["corpus"], answering, seed=options["seed"])
     # Before scoring: external scorers get the pairs even if a budget ends it.
     if options["pairs"] is not None:
-        written = questions.write_question_pairs(sets, options["pairs"])
+        written = hapax.write_question_pairs(sets, options["pairs"])
         err.print(f"{counted(written, 'pair')} in {options['pairs']}", markup=False)
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring"):
         opening = opening_options(None, options, open_journal(kb, options))

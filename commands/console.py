@@ -28,9 +28,11 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from hapax.commands.excerpts import Excerpts
+from hapax.commands.wording import CommandLine
 from hapax.grammar.arguments import ArgumentRejected
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import worded_for
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -114,6 +116,10 @@ class Commands(click.Group):
     """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        with worded_for(CommandLine()):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         from hapax.llm_oracle.budget import BudgetReached
 
         try:

@@ -14,8 +14,7 @@ from hapax.api import operations, outputs
 from hapax.api.whole_files import atomic_path
 from hapax.commands.console import Left, err, leaving, print_table
 from hapax.commands.options import (
-    MOST_SECONDS,
-    Finite,
+    SECONDS,
     keep_rules,
     open_kb,
     print_idle,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds",
     # The default is that of `BULK_LIMITS` in engine/inference/derive.py.
-    type=Finite(0, MOST_SECONDS, min_open=True),
+    type=SECONDS,
     help="Time limit of the derivation. [default: 600 for each rule]",
 )
 @with_probability

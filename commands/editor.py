@@ -290,7 +290,7 @@ class _EditorService:
 
     def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
         """The layout of `hapax fmt`; nothing for a text with faults, which are shown already."""
-        from hapax.api.operations import format_rules
+        from hapax import format_rules
 
         text = self._text(params.text_document.uri)
         try:

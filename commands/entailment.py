@@ -12,11 +12,12 @@ from typing import Any
 
 import click
 
+import hapax
 from hapax.api import entailments
 from hapax.commands.console import Left, err, leaving, out, print_json, print_result, print_table
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
     F,
-    Finite,
     dry_run,
     open_journal,
     open_kb,
@@ -313,7 +314,7 @@ def link(paths: tuple[Path, ...], sheet: Path, database: str, as_json: bool, **o
 
     linking = hapax.LinkOptions(options["encoder"], options["at_least"], options["most"])
     with open_kb(database) as kb:
-        links = entailments.link_predicates(kb, read_library(paths), sheet, linking)
+        links = hapax.link_predicates(kb, read_library(paths), sheet, linking)
     if as_json:
         click.echo(json.dumps(links.to_json()))
         return
@@ -357,9 +358,9 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_js
     hapax evaluate entailment facts edges.tsv --db hapax.db
     """
     # All files are read before the knowledge base is opened: a faulty line stores nothing.
-    edges = entailments.read_entailments(read_library(paths), *files)
+    edges = hapax.read_entailments(read_library(paths), *files)
     with open_kb(database) as kb:
-        stored = entailments.store_entailments(kb, edges)
+        stored = hapax.store_entailments(kb, edges)
     trivial = len(edges) - stored
     if as_json:
         print_json({"stored": stored, "skipped": trivial})
@@ -392,7 +393,7 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
     # The options that remain are its fields.
     chosen = hapax.GraphImportOptions(**options)
     with open_kb(database) as kb, err.status("Importing"):
-        report = entailments.import_entailment_graphs(kb, *paths, options=chosen)
+        report = hapax.import_entailment_graphs(kb, *paths, options=chosen)
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return
@@ -432,7 +433,7 @@ def graph(at_least: float, out: Path | None, database: str, as_json: bool, **opt
         raise click.UsageError("--summary counts the whole graph: use it without --of and --out.")
     with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
         if options["summary"]:
-            summary = entailments.summarise_entailments(kb, at_least)
+            summary = hapax.summarise_entailments(kb, at_least)
             click.echo(json.dumps(summary.to_json(), ensure_ascii=False) if as_json else str(summary))
             return
         chains = entailments.entailment_chains(kb, at_least, options["of"])
@@ -468,7 +469,7 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 
     library = read_library(paths)
     if options["dry_run"]:
-        pairs = entailments.count_entailment_candidates(library)
+        pairs = hapax.count_entailment_candidates(library)
         text = f"{counted(pairs, 'pair')} of predicates, up to 8 sentences each"
         click.echo(json.dumps({"pairs": pairs}) if as_json else text)
         return

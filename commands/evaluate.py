@@ -19,8 +19,8 @@ from hapax.commands.console import (
     print_result,
     progress_display,
 )
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     dry_run,
     load_models,
     open_journal,

@@ -11,7 +11,8 @@ import click
 from rich.markup import escape
 
 from hapax.commands.console import err
-from hapax.commands.options import Finite, opening_options, together
+from hapax.commands.declared import Finite
+from hapax.commands.options import opening_options, together
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted

@@ -12,8 +12,8 @@ import hapax
 from hapax.api import evaluations
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     open_journal,
     open_kb,
     opening_options,

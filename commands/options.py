@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,42 +19,30 @@ from rich.markup import escape
 from hapax.api import operations
 from hapax.commands.configuration import SearchSetting
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
+from hapax.commands.declared import Finite, declared, values_of
+from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
+from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.profiles import PROFILE_NAMES
 
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
-    from hapax.engine.inference.session import QueryLimits
-    from hapax.engine.probability.answers import ProbabilityOptions
     from hapax.engine.search.profile_choice import ProfileChoice
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
-    from hapax.llm_oracle.backend import OpeningOptions
-    from hapax.llm_oracle.budget import Price
     from hapax.llm_oracle.journal import Journal, PlanningJournal
 
 DEFAULT_DATABASE = "hapax.db"
 
-# Upper limits of options: a day, and numbers far above what a goal takes.
-MOST_SECONDS = 86_400
-MOST_INFERENCES = 10**15
-MOST_MEGABYTES = 1_000_000
+SECONDS = Finite(0, MOST_SECONDS, min_open=True)
+"""Type of a time limit."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Finite(click.FloatRange):
-    """A finite number in a range. A bare `FloatRange` accepts `nan`, which is neither below nor above a limit."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or a usage error."""
-        number = float(super().convert(value, param, ctx))
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number", param, ctx)
-        return number
 
 
 class NumberOrAll(click.IntRange):
@@ -165,14 +152,13 @@ with_runs = click.option(
 # --- models: prices, opening, budget and queue ------------------------------------------------------------------------
 
 
-class PriceOf(click.ParamType[tuple[str, "Price"]]):
+class PriceOf(click.ParamType[tuple[str, Price]]):
     """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
 
     name = "price"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
         """The model and its price, or a usage error."""
-        from hapax.llm_oracle.budget import Price
 
         # At the last `=`, since the name of a model may contain one.
         model, equals, money = str(value).rpartition("=")
@@ -233,19 +219,7 @@ def _priced(command: F) -> F:
 
 
 with_opening = together(
-    click.option("--device", default="auto", show_default=True, help="Where Hugging Face models run."),
-    click.option(
-        "--dtype",
-        type=click.Choice(["auto", "float32", "bfloat16"]),
-        default="auto",
-        show_default=True,
-        help="Number format of models in this process; auto: bfloat16 where it is faster (`hapax doctor`).",
-    ),
-    click.option(
-        "--aliases",
-        type=click.Path(path_type=Path),
-        help="YAML file of models on servers, for openai:ALIAS; default: HAPAX_ALIASES.",
-    ),
+    declared(OpeningOptions, "device", "dtype", "aliases"),
     click.option(
         "--price",
         "prices",
@@ -254,24 +228,7 @@ with_opening = together(
         metavar="MODEL=IN,OUT",
         help="Price of a million tokens of prompts and of answers; overrides the alias.",
     ),
-    click.option(
-        "--proxy",
-        default="",
-        metavar="URL",
-        help="URL of a proxy for servers on other machines, or the environment variable that holds it; default: none.",
-    ),
-    click.option(
-        "--offline",
-        is_flag=True,
-        help="Send nothing to other machines: servers elsewhere are refused, and models are not downloaded.",
-    ),
-    click.option("--probe-again", is_flag=True, help="Probe servers again for their capabilities and versions."),
-    click.option(
-        "--retry-unusable",
-        is_flag=True,
-        help="Ask again for what had no usable reply in an earlier run; by default it is passed over.",
-    ),
-    search_setting("--seed", default=0, show_default=True, help="Seed of all random choices."),
+    declared(OpeningOptions, "proxy", "offline", "probe_again", "retry_unusable", "seed"),
     _priced,
 )
 
@@ -289,14 +246,7 @@ with_models = together(
 )
 
 with_budget = together(
-    click.option(
-        "--max-calls",
-        type=click.IntRange(0),
-        help="Stop before the number of requests, retries and votes included, exceeds this; models in this process "
-        "count, too.",
-    ),
-    click.option("--max-tokens", type=click.IntRange(0), help="Stop before the number of tokens exceeds this."),
-    click.option("--max-cost", type=Finite(0), help="Stop before the cost exceeds this."),
+    declared(Budget, "max_calls", "max_tokens", "max_cost"),
     # A command with a budget asks models, and their answers are stored one by one.
     leaving(Left.ANSWERS),
 )
@@ -393,81 +343,27 @@ def _profile_name(ctx: click.Context, param: click.Parameter, name: str) -> str 
 
 with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
 
-# Defaults as in `ProbabilityOptions`; written out, so that `--help` does not import the engine.
 with_probability = together(
     click.option(
         "--probability",
         is_flag=True,
         help="Also give probabilities, computed from those of the facts over all proofs.",
     ),
-    click.option(
-        "--method",
-        type=click.Choice(["auto", "exact", "bounds", "best"]),
-        default="auto",
-        show_default=True,
-        help="exact: all proofs; bounds: two numbers around it; best: the best proof; auto: exact, or else bounds.",
-    ),
-    click.option(
-        "--proofs",
-        type=click.IntRange(min=1),
-        default=20,
-        show_default=True,
-        help="Best proofs that bounds count, and that `why` lists.",
-    ),
-    click.option(
-        "--nodes",
-        type=click.IntRange(min=1),
-        default=50_000,
-        show_default=True,
-        help="Size of a decision diagram up to which a probability is computed exactly.",
-    ),
-    click.option(
-        "--together",
-        type=click.Choice(["reply", "run"]),
-        help="Treat facts from one reply of a model, or from one run, as one random event. [default: each fact is one]",
-    ),
+    declared(ProbabilityOptions, "method", "proofs", "nodes", "together"),
 )
 
-with_at_least = click.option(
-    "--at-least", type=Finite(0, 1), metavar="P", help="Leave out what is less probable, by the lower bound."
-)
+with_at_least = declared(ProbabilityOptions, "at_least")
 
 # The default of `operations.why` and `why_not`.
 with_goal_seconds = click.option(
     "--seconds",
-    type=Finite(0, MOST_SECONDS, min_open=True),
+    type=SECONDS,
     default=60.0,
     show_default=True,
     help="Limit of processor time of each goal that the explanation needs.",
 )
 
-# Defaults as in `QueryLimits`; written out, so that `--help` does not import the engine.
-with_limits = together(
-    click.option(
-        "--seconds",
-        type=Finite(0, MOST_SECONDS, min_open=True),
-        default=10.0,
-        show_default=True,
-        help="Limit of processor time of a goal.",
-    ),
-    click.option(
-        "--inferences",
-        type=click.IntRange(1, MOST_INFERENCES),
-        default=50_000_000,
-        show_default=True,
-        help="Inference limit of a goal.",
-    ),
-    click.option(
-        "--memory",
-        type=click.IntRange(64, MOST_MEGABYTES),
-        default=1024,
-        show_default=True,
-        help="Memory limit of a goal, in MB.",
-    ),
-    click.option(
-        "--answers", type=click.IntRange(1), default=10_000, show_default=True, help="Limit of printed answers."
-    ),
-)
+with_limits = declared(QueryLimits, "seconds", "inferences", "memory_mb", "answers")
 
 
 # --- searches ---------------------------------------------------------------------------------------------------------
@@ -710,17 +606,16 @@ def opening_options(
     library: Library | None, options: Mapping[str, Any], journal: Journal | None = None
 ) -> OpeningOptions:
     """The options of `with_opening`, for opening models, and the queue of `with_queue` for their requests."""
-    from hapax.llm_oracle.backend import OpeningOptions
-
     # `_queueing` has put the opened queue in the place of the path.
     queueing: Queueing | None = options.get("queue")
 
-    # Options with the names of fields of `OpeningOptions`.
-    names = ("seed", "device", "dtype", "aliases", "proxy", "offline", "probe_again", "retry_unusable")
-    same = {name: options[name] for name in names}
-    queue = None if queueing is None else queueing.queue
     return OpeningOptions(
-        library=library, journal=journal, prices=dict(options["prices"]), queue=queue, notice=_print_notice, **same
+        library=library,
+        journal=journal,
+        prices=dict(options["prices"]),
+        queue=None if queueing is None else queueing.queue,
+        notice=_print_notice,
+        **values_of(OpeningOptions, options),
     )
 
 
@@ -858,11 +753,10 @@ def profile_choice(
 
 def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     """The journal of a knowledge base with the options' budget. Models opened with it register their prices."""
-    from hapax.llm_oracle.budget import Budget
     from hapax.llm_oracle.journal import Journal
 
-    # In the order of the fields of `Budget`; a command without such options has no limits.
-    budget = Budget(*(options.get(name) for name in ("max_calls", "max_tokens", "max_cost")))
+    # A command without such options has no limits.
+    budget = Budget(**values_of(Budget, options))
     journal = Journal(kb, budget, retry_unusable=bool(options.get("retry_unusable")))
     context = click.get_current_context(silent=True)  # None where no command line asked
     if context is not None:
@@ -914,22 +808,8 @@ def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
         yield kb, PlanningJournal(kb)
 
 
-def query_limits(options: dict[str, Any]) -> QueryLimits:
-    """The limits of a goal by its options."""
-    from hapax.engine.inference.session import QueryLimits
-
-    return QueryLimits(
-        seconds=options["seconds"],
-        inferences=options["inferences"],
-        answers=options["answers"],
-        memory_mb=options["memory"],
-    )
-
-
 def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
     """The options of probabilities; None if none are asked for, and a usage error where an option is useless then."""
-    from hapax.engine.probability.answers import ProbabilityOptions
-
     if not options["probability"]:
         context = click.get_current_context()
         for name in ("method", "proofs", "nodes", "together", "at_least"):
@@ -937,10 +817,4 @@ def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
             if name in options and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --probability.")
         return None
-    return ProbabilityOptions(
-        method=options["method"],
-        proofs=options["proofs"],
-        nodes=options["nodes"],
-        together=options["together"] or "",
-        at_least=options.get("at_least") or 0.0,
-    )
+    return ProbabilityOptions(**values_of(ProbabilityOptions, options))

@@ -14,15 +14,14 @@ from rich.markup import escape
 import hapax
 from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table
+from hapax.commands.declared import Finite, values_of
 from hapax.commands.options import (
-    Finite,
     choose_profile,
     keep_rules,
     load_models,
     open_journal,
     open_kb,
     probability_options,
-    query_limits,
     question_settings,
     sound_library,
     with_assume,
@@ -83,7 +82,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     """
     library = sound_library(paths, database)
     # Options that contradict each other end the command here.
-    limits, probability = query_limits(options), probability_options(options)
+    limits, probability = hapax.QueryLimits(**values_of(hapax.QueryLimits, options)), probability_options(options)
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
@@ -93,7 +92,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             answers = operations.query(goal, rules, kb, assume=assume, options=asked)
             # Hints are for people.
             has_none = not answers.rows and not answers.holds and not options["as_json"]
-            near = operations.near_misses(goal, rules, kb, assume=assume) if has_none else []
+            near = hapax.near_misses(goal, rules, kb, assume=assume) if has_none else []
         _print_answers(answers, options)
         for line in near:
             err.print(escape(line), soft_wrap=True)

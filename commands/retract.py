@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-from hapax.api import operations
+import hapax
 from hapax.commands.console import Left, err, leaving, out, print_texts
 from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
@@ -54,10 +54,7 @@ def retract(  # noqa: PLR0917  one parameter an option
         return
     library = read_library(paths, database)
     with leaving(Left.WHOLE), open_kb(database, existing=True) as kb:
-        if undo:
-            change = operations.restore(facts, library, kb)
-        else:
-            change = operations.retract(facts, library, kb, reason=reason)
+        change = hapax.restore(facts, library, kb) if undo else hapax.retract(facts, library, kb, reason=reason)
     if as_json:
         click.echo(json.dumps(change.to_json(), ensure_ascii=False))
         return
@@ -90,7 +87,7 @@ def _print_statements(outcome: str, statements: Sequence[StatementRecord]) -> No
 
 
 def _print_withdrawals(kb: KnowledgeBase, as_json: bool) -> None:
-    withdrawn = operations.withdrawn_facts(kb)
+    withdrawn = hapax.withdrawn_facts(kb)
     if as_json:
         click.echo(json.dumps([item.to_json() for item in withdrawn], ensure_ascii=False))
         return

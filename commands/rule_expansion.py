@@ -16,8 +16,8 @@ import hapax
 from hapax.api import expansion, mining
 from hapax.api.expansion import ACCEPT, REJECT, WAITING
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     open_journal,
     open_kb,
     opening_options,
@@ -294,7 +294,7 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
     """
     with open_kb(database, read_only=True) as kb:
-        found = expansion.suggest_rules(read_library(paths, database), kb, at_least, margin)
+        found = hapax.suggest_rules(read_library(paths, database), kb, at_least, margin)
     if as_json:
         rows = []
         for suggestion in found:

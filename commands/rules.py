@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
+import hapax
 from hapax.api import operations
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import (
@@ -25,8 +26,9 @@ from hapax.commands.console import (
     print_diagnostics,
     print_table,
 )
+from hapax.commands.declared import Finite
 from hapax.commands.diagnostic_formats import github_annotation, sarif_text
-from hapax.commands.options import Finite, open_kb, read_library, with_chosen, with_json, with_paths
+from hapax.commands.options import open_kb, read_library, with_chosen, with_json, with_paths
 from hapax.grammar.errors import Severity
 from hapax.grammar.words import counted
 
@@ -147,7 +149,7 @@ def explain(code: str | None, as_json: bool) -> None:
         else:
             print_table(("code", "severity", "fault"), [(entry.code, entry.severity, entry.name) for entry in entries])
         return
-    entry = operations.explain_fault(code)
+    entry = hapax.explain_fault(code)
     if as_json:
         click.echo(json.dumps(explanation_json(entry), ensure_ascii=False))
         return

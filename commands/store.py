@@ -278,7 +278,7 @@ def export(  # noqa: PLR0917  one parameter an option
         return
     # Atomic: a file that was there stays as it was until all facts are written.
     with open_kb(database, read_only=True) as kb, atomic_text_file(output) as stream:
-        report = operations.export_facts(kb, stream, form=form, predicate=predicate)
+        report = hapax.export_facts(kb, stream, form=form, predicate=predicate)
     for left_out in report.left_out:
         err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
     err.print(f"{counted(report.written, 'fact')} exported")
@@ -287,7 +287,7 @@ def export(  # noqa: PLR0917  one parameter an option
 def _export_statements(database: str, paths: tuple[Path, ...], output: str) -> None:
     library = read_library(paths, database)
     with open_kb(database, read_only=True) as kb, atomic_text_file(output) as stream:
-        report = operations.export_statements(kb, library, stream)
+        report = hapax.export_statements(kb, library, stream)
     if report.outdated:
         err.print(
             f"{counted(report.outdated, 'statement')} that derive stored left out: facts or rules have changed since. "

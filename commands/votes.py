@@ -10,7 +10,8 @@ from rich.markup import escape
 
 from hapax.api import evaluations, sheets
 from hapax.commands.console import err, print_json, print_result
-from hapax.commands.options import Finite, open_kb, with_chosen, with_database, with_json, with_runs
+from hapax.commands.declared import Finite
+from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
 
 REPLACED_SHOWN = 20

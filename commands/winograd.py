@@ -10,10 +10,11 @@ from typing import Any
 import click
 from rich.markup import escape
 
+import hapax
 from hapax.api import schemas
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json, print_result
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
-    Finite,
     dry_run,
     open_journal,
     open_kb,
@@ -390,7 +391,7 @@ def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: An
     forms = ("html", "csv") if form == "both" else (form,)
     # Only --disputed reads votes; other sheets need no knowledge base with an import.
     with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
-        written = schemas.export_schema_sheets(kb, path, hapax.SchemaSheetOptions(forms=forms, **options), folder)
+        written = hapax.export_schema_sheets(kb, path, hapax.SchemaSheetOptions(forms=forms, **options), folder)
     _print_files(written, as_json)
 
 
@@ -409,7 +410,7 @@ def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: st
     hapax evaluate winograd import reversed.jsonl sheets/schemas-ann.csv sheets/schemas-bob.csv
     """
     with open_kb(database) as kb:
-        report = schemas.import_schema_sheets(kb, path, files, skip_faulty=skip_faulty)
+        report = hapax.import_schema_sheets(kb, path, files, skip_faulty=skip_faulty)
     if as_json:
         counts = {"votes": len(report.votes), "annotators": report.voters, "new": report.added}
         print_json({**counts, "faults": list(map(str, report.faults))})
@@ -478,7 +479,7 @@ def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any)
     """
     import hapax
 
-    _print_files(schemas.export_schemas(paths, folder, hapax.SchemaExportOptions.of(options)), as_json)
+    _print_files(hapax.export_schemas(paths, folder, hapax.SchemaExportOptions.of(options)), as_json)
 
 
 def _print_files(paths: Iterable[Path], as_json: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
@@ -24,12 +23,12 @@ from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
 from hapax.engine.logic.proofs import derive_statements, holding_prefixes, prove
 from hapax.engine.probability.answers import (
     Probability,
-    ProbabilityOptions,
     ProofSupport,
     basis_of,
     probable_atom,
     probable_premise,
 )
+from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
@@ -41,6 +40,7 @@ from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
     Atom,
@@ -142,7 +142,9 @@ def why(
     proof = prove(worded, atom)
     if proof is None:
         unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
-        raise HapaxError(f"{atom} does not hold.{unknown} Run `hapax why-not {shlex.quote(text.strip())}` to see why.")
+        raise HapaxError(
+            f"{atom} does not hold.{unknown}", Remedy("Run {} to see why.", Operation("why_not", text.strip()))
+        )
     story = _Explainer(worded).proof(proof)
     if probability is None:
         return story
@@ -157,7 +159,7 @@ def _statement_chance(worded: Theory, statement: StatementRecord, options: Proba
     """The probability of what a statement's rule needs, with its proofs."""
     rule = stored_rule(worded.kb, statement.rule, worded.library)
     if rule is None:
-        unknown = f"no probability: no loaded rule file has rule {statement.rule}. Name it with --rules."
+        unknown = f"no probability: no loaded rule file has rule {statement.rule}. Name it with {Setting('rules')}."
         return Story(unknown, "probability")
     values = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
     return _chance(worded.kb, *probable_premise(worded, rule, values, options))
@@ -170,7 +172,7 @@ def _chance(kb: KnowledgeBase, probability: Probability, proofs: Sequence[ProofS
         facts = ", ".join(f"{fact} {value:.4g}" for fact, value in proof.facts)
         lines.append(Story(f"proof {number}, P {proof.probability:.4f}: {facts}", "proof"))
     if not lines:
-        lines.append(Story("no proof by the loaded rules; name other rule files with --rules", "proof"))
+        lines.append(Story(f"no proof by the loaded rules; name other rule files with {Setting('rules')}", "proof"))
     return Story(f"P {probability}, {probability.method}. {basis_of(kb)}", "probability", tuple(lines))
 
 
@@ -180,7 +182,7 @@ def why_statement(worded: Theory, statement: StatementRecord) -> Story:
 
 
 def _unknown(atom: Atom) -> str:
-    return f"No loaded rule file declares {atom.indicator}. Name the files that may derive it with --rules."
+    return f"No loaded rule file declares {atom.indicator}. Name the files that may derive it with {Setting('rules')}."
 
 
 def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
@@ -190,16 +192,17 @@ def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
         raise HapaxError(_fallen_text(statement, gone))
     if since := worded.kb.lapsed_since(statement):
         raise HapaxError(
-            f'"{statement.text}" (statement {statement.id}) has not held since {since[:16].replace("T", " ")} UTC: '
-            "facts that were added refute it. `hapax why-not` of its conclusion says which."
+            f'"{statement.text}" (statement {statement.id}) has not held since '
+            f"{since[:16].replace('T', ' ')} UTC: facts that were added refute it.",
+            Remedy("{} of its conclusion says which.", Operation("why_not")),
         )
 
 
 def _fallen_text(statement: StatementRecord, gone: Iterable[Withdrawal]) -> str:
     facts = "; ".join(f"{item.atom}, {item.text}" for item in gone)
     return (
-        f'"{statement.text}" (statement {statement.id}) no longer holds. Its proof rests on {facts}. '
-        "Run `hapax retract --undo FACT` if that is wrong."
+        f'"{statement.text}" (statement {statement.id}) no longer holds. Its proof rests on {facts}. Run '
+        f"{Operation('restore', 'FACT')} if that is wrong."
     )
 
 
@@ -522,7 +525,7 @@ def why_not(theory: Theory, text: str) -> Story:
     """
     worded, atom = worded_atom(text, theory)
     if prove(worded, atom) is not None:
-        raise HapaxError(f"{atom} holds. Run `hapax why {shlex.quote(text.strip())}` to see why.")
+        raise HapaxError(f"{atom} holds.", Remedy("Run {} to see why.", Operation("why", text.strip())))
     reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom)]
     if not theory.library.knows(atom.indicator):
         reasons.append(Story(_unknown(atom), "rule"))
@@ -538,19 +541,27 @@ def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
     elif signature.kind is PredicateKind.COMPUTED:
         yield Story(_computed(atom, signature), "computed")
     elif atom.indicator in library.aggregated:
-        yield Story("the aggregate has another value, or its group is empty; `hapax query` prints its values", "given")
+        yield Story(
+            f"the aggregate has another value, or its group is empty; {Operation('query')} prints its values", "given"
+        )
     elif signature.kind is PredicateKind.GIVEN:
         yield Story("it is not among the given facts; add it to a rule file, or import it", "given")
     elif is_asked(library, signature):
         yield from _asked_or_not(kb, library, atom)
     elif atom.indicator not in library.derived:
-        yield Story("it is about a generic person, who has no stored facts; --assume adds it to a query", "assumption")
+        yield Story(
+            f"it is about a generic person, who has no stored facts; {Setting('assume')} adds it to a query",
+            "assumption",
+        )
 
 
 def _computed(atom: Atom, signature: PredicateSignature) -> str:
     """The comparison that a computed atom stands for, with its values."""
     if signature.definition is None:
-        return f"{atom.indicator} is computed, and no loaded rule file defines it; name the one that does with --rules"
+        return (
+            f"{atom.indicator} is computed, and no loaded rule file defines it; name the one that does with "
+            f"{Setting('rules')}"
+        )
     pairs: list[tuple[str, Constant]] = []
     for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
         if isinstance(term, Constant):
@@ -585,7 +596,7 @@ def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
     if known is not None:
         yield Story(f"another value is known: {known}", "fact")
     elif not asked:
-        yield Story("no model was asked; `hapax query --ask` asks", "question")
+        yield Story(f"no model was asked; {Operation('query', models=True)} asks", "question")
 
 
 def _known_value(kb: KnowledgeBase, library: Library, atom: Atom) -> str | None:
@@ -793,7 +804,7 @@ class _Failure:
             return Story(f"{goal.atom} is false", "premise", behind)
         text = f"nothing makes {goal.atom} hold"
         if self._is_hypothesis(goal.atom.indicator):
-            text += "; --assume adds it to a query"
+            text += f"; {Setting('assume')} adds it to a query"
         return Story(text, "premise", behind)
 
     def _holds(self, atom: Atom) -> bool:
@@ -809,7 +820,9 @@ class _Failure:
         behind = tuple(fact_lines(self.theory.kb, self.theory.library, atom))
         if self.theory.library.is_open(atom.indicator):
             reason = f"no critic denied it, and {atom.indicator} is not declared closed"
-            remedy = f'`hapax query --ask` asks; "closed {atom.indicator}" says that absent facts are false'
+            remedy = (
+                f'{Operation("query", models=True)} asks; "closed {atom.indicator}" says that absent facts are false'
+            )
         else:
             reason = f"{atom.indicator} is closed for each first argument, and no fact has this one"
             remedy = "add a fact about it"

@@ -23,6 +23,7 @@ from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import RuleFault
 from hapax.grammar.pair_checks import can_meet
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import OBJECT, PERSON, Library, PredicateKind, Rule, atoms_of, type_key
 from hapax.grammar.template_text import text_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable
@@ -230,7 +231,9 @@ def unfit_facts(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
                 yield _finding(faults.UNFIT_FACTS, kb, f"{message}, a number", _MEND_FACTS)
 
 
-_MEND_FACTS = "Export the facts, and import them with these rules and --skip-faulty into a new knowledge base"
+_MEND_FACTS = Remedy(
+    "Export the facts, and import them with these rules and {} into a new knowledge base", Setting("skip_faulty")
+)
 
 
 def _facts_text(facts: Sequence[FactRecord]) -> str:
@@ -330,5 +333,5 @@ def _some(constants: Sequence[Value]) -> str:
     return named + (" ..." if len(constants) > CONSTANTS_SHOWN else "")
 
 
-def _finding(fault: RuleFault, kb: KnowledgeBase, message: str, remedy: str, *proofs: Proof) -> KbFinding:
-    return KbFinding(fault.at(Place(kb.place), message, remedy), proofs)
+def _finding(fault: RuleFault, kb: KnowledgeBase, message: str, remedy: Remedy | str, *proofs: Proof) -> KbFinding:
+    return KbFinding(fault.at(Place(kb.place), message, str(remedy)), proofs)

@@ -8,9 +8,12 @@ from collections.abc import Collection, Iterator, Sequence
 from rapidfuzz import fuzz, process, utils
 
 from hapax.engine.inference.theory import Theory
+from hapax.grammar.arguments import checked, texts
 from hapax.grammar.goals import Compound, GoalList, GoalTerm, called_indicators
 from hapax.grammar.prolog_text import prolog_atom
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
+from hapax.kb.store import KnowledgeBase
 
 ALIKE = 80
 """Least likeness of two names, of 100 (rapidfuzz's ratio, without case and punctuation)."""
@@ -21,13 +24,16 @@ MOST_FACTS = 100_000
 MOST_NAMES = 3
 
 
-def near_misses(theory: Theory, goal_text: str) -> list[str]:
-    """Hints for a goal without an answer: the names that are near its own. Raises GoalRejected.
+@checked
+def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | Sequence[str] = ()) -> list[str]:
+    """Reasons why a goal may have no answer: names like those of the facts, and predicates without facts.
 
-    A name of the goal that no fact has is compared with the names in the facts on which the goal depends.
+    A name of the goal that no fact has is compared with the names in the facts on which the goal depends. Raises
+    GoalRejected.
     """
-    goal = theory.goal(goal_text)
-    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    theory = Theory(rules, kb, texts(assume))
+    parsed = theory.goal(goal)
+    part = theory.relevant_to(goals=called_indicators(parsed, theory.library))
     stated = [*part.library.facts, *part.assumed]
     # Predicates that only facts decide: those of rules and of arithmetic need none of their own.
     base = [
@@ -37,11 +43,11 @@ def near_misses(theory: Theory, goal_text: str) -> list[str]:
     ]
     counts = Counter(atom.indicator for atom in stated)
     for indicator in base:
-        counts[indicator] += theory.kb.fact_count(indicator, MOST_FACTS + 1)
+        counts[indicator] += kb.fact_count(indicator, MOST_FACTS + 1)
     lines = []
     if sum(counts[indicator] for indicator in base) <= MOST_FACTS:
         known = _known_names(theory, base, stated)
-        lines = [_about(name, known) for name in dict.fromkeys(_names(goal.term)) if name not in known]
+        lines = [_about(name, known) for name in dict.fromkeys(_names(parsed.term)) if name not in known]
     lines += [f"{indicator} has no facts." for indicator in base if not counts[indicator]]
     return lines
 

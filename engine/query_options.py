@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hapax.engine.inference.session import QueryLimits
-from hapax.engine.probability.answers import ProbabilityOptions
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arguments import checked
 

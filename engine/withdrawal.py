@@ -11,10 +11,12 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.derive import current_rules, derive_all
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
+from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
-from hapax.kb.records import USER, FactRecord, Source, StatementRecord
+from hapax.kb.records import USER, FactRecord, Source, StatementRecord, Withdrawal
 from hapax.kb.store import KnowledgeBase
 
 
@@ -43,42 +45,56 @@ class FactChange:
         return changed
 
 
-def withdraw_facts(theory: Theory, named: Sequence[str], reason: str) -> FactChange:
-    """Withdraw facts, named by atom or id, for a reason. Raises HapaxError, and withdraws none, if one is not stored.
+@checked
+def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:
+    """Withdraw facts, named as atoms or by id, and with them the statements that rest on them alone.
 
-    Statements are proved again, in the same transaction, where they have another proof.
+    Statements with another proof stay, with that proof. A search never brings back what was withdrawn here; `restore`
+    does, and giving the fact again. Raises HapaxError, and withdraws nothing, for a fact that is not stored.
     """
-    kb = theory.kb
+    theory = Theory(rules, kb)
     if not reason.strip():
-        raise HapaxError("A withdrawal needs a reason. Add --reason TEXT.")
+        raise HapaxError("A withdrawal needs a reason.", Remedy("Add {}.", Setting("reason", "TEXT")))
     by_id = {}
-    for text in named:
+    for text in texts(facts):
         fact = _stored_fact(theory, text)
         by_id[fact.id] = fact
-    facts = tuple(by_id.values())
     with kb.transaction():
         # What had fallen before is no effect of this change.
         before, followed = _fallen(kb), current_rules(kb, theory.library)
-        kb.withdraw([fact.id for fact in facts], reason.strip(), USER)
+        kb.withdraw(list(by_id), reason.strip(), USER)
         change = _revised(theory, before)
-        return replace(change, facts=facts, derived=_derived_again(theory, followed))
+        return replace(change, facts=tuple(by_id.values()), derived=_derived_again(theory, followed))
 
 
-def restore_facts(theory: Theory, named: Sequence[str]) -> FactChange:
-    """Undo the withdrawals of facts, named by atom or id. Raises HapaxError if one of them is not withdrawn."""
-    kb = theory.kb
+@checked
+def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> FactChange:
+    """Bring withdrawn facts back, named as atoms or by id, with the statements that rest on them.
+
+    Raises HapaxError if one of them is not withdrawn.
+    """
+    theory = Theory(rules, kb)
     withdrawn = {item.fact.id: item.fact for item in kb.withdrawals()}
-    facts: dict[str, FactRecord] = {}
-    for text in named:
+    restored: dict[str, FactRecord] = {}
+    for text in texts(facts):
         fact = withdrawn.get(_fact_id(theory, text))
         if fact is None:
-            raise HapaxError(f"{kb.place}: {text} is not withdrawn. Run `hapax stats` to see whether any fact is.")
-        facts[fact.id] = fact
+            raise HapaxError(
+                f"{kb.place}: {text} is not withdrawn.",
+                Remedy("Run {} to see whether any fact is.", Operation("stats")),
+            )
+        restored[fact.id] = fact
     with kb.transaction():
         before, followed = _fallen(kb), current_rules(kb, theory.library)
-        kb.restore(facts)
+        kb.restore(restored)
         change = _revised(theory, before)
-        return replace(change, facts=tuple(facts.values()), derived=_derived_again(theory, followed))
+        return replace(change, facts=tuple(restored.values()), derived=_derived_again(theory, followed))
+
+
+@checked
+def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
+    """The facts that are withdrawn, with the reasons, in the order in which they were."""
+    return kb.withdrawals()
 
 
 def _derived_again(theory: Theory, rules: Sequence[Rule]) -> dict[str, tuple[int, int]]:
@@ -190,7 +206,7 @@ def _stored_fact(theory: Theory, text: str) -> FactRecord:
         if gone:
             raise HapaxError(f"{text} is withdrawn already: {gone[-1].text}.")
         stated = any(fact_id == FactRecord(*fact_key(atom), (), Source.GIVEN).id for atom in theory.library.facts)
-        listed = "Run `hapax export` to see the facts."
+        listed = f"Run {Operation('export_facts')} to see the facts."
         remedy = "A rule file states it: delete it there." if stated else listed
         raise HapaxError(f"{kb.place}: there is no fact {text}. {remedy}")
     if _atom(fact) in theory.library.facts:

@@ -7,8 +7,9 @@ from functools import cache
 from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
+    from hapax.engine.inference.limits import QueryLimits
     from hapax.engine.inference.program import build_program
-    from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession, QueryLimits
+    from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession
     from hapax.grammar.errors import HapaxError
     from hapax.grammar.goals import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
     from hapax.grammar.parser import parse_goal, parse_library

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from hapax.engine.entailment.graph import read_edges
+    from hapax.engine.entailment.graph import read_entailments
     from hapax.evaluation.entailment.pairs import read_levy_holt, read_scores, read_sherliic
     from hapax.evaluation.link.lint import LintReader, read_flips
     from hapax.evaluation.votes.importing import import_sheets
@@ -64,7 +64,7 @@ def _facts(form: str) -> Callable[[bytes], None]:
             import_facts(kb, io.StringIO(text_of(data), newline=""), form=form)
             for written in ("csv", "jsonl", "prolog"):
                 file = io.StringIO(newline="")
-                report = export_facts(kb, written, file)
+                report = export_facts(kb, file, form=written)
                 if written != "prolog":
                     assert not report.left_out
                     file.seek(0)
@@ -114,7 +114,7 @@ READERS: dict[bytes, Callable[[bytes], object]] = {
     b"h": _file("pairs.txt", read_levy_holt),
     b"s": _file("pairs.csv", read_sherliic),
     b"n": _file("scores.txt", read_scores),
-    b"e": _file("edges.tsv", read_edges),
+    b"e": _file("edges.tsv", lambda path: read_entailments(Library(), path)),
     b"a": _file("aliases.yaml", read_aliases),
     b"b": _file("results.jsonl", _queue),
 }

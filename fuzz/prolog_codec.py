@@ -12,7 +12,8 @@ from functools import cache
 from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from hapax.engine.inference.session import PrologError, PrologSession, QueryLimits, _decoded
+    from hapax.engine.inference.limits import QueryLimits
+    from hapax.engine.inference.session import PrologError, PrologSession, _decoded
     from hapax.grammar.errors import HapaxError
     from hapax.grammar.prolog_text import prolog_atom, prolog_value
 

@@ -9,7 +9,7 @@ from fuzz.common import assert_explained, instrumented, run, text_of
 with instrumented(__name__):
     from hapax.grammar.checks import check_library
     from hapax.grammar.errors import HapaxError, RulesRejected
-    from hapax.grammar.formatting import formatted_rules
+    from hapax.grammar.formatting import format_rules
     from hapax.grammar.parser import parse_library
     from hapax.grammar.printing import format_library
     from hapax.grammar.prolog_text import program_text
@@ -32,9 +32,9 @@ def check(data: bytes) -> None:
         return
     check_library(library)
     assert parse_library([("f.rules", format_library(library))]) == library
-    laid_out = formatted_rules(text_of(data))
+    laid_out = format_rules(text_of(data))
     assert parse_library([("f.rules", laid_out)]) == library
-    assert formatted_rules(laid_out) == laid_out
+    assert format_rules(laid_out) == laid_out
     try:
         program_text(library)
     except HapaxError as error:

@@ -15,6 +15,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
 
 from hapax.grammar.errors import HapaxError
@@ -27,6 +28,9 @@ class ArgumentRejected(HapaxError, TypeError):  # noqa: N818  # named after the 
 
 
 REMEDIES = {
+    "GridConfig": "Read one with hapax.read_grid(path)",
+    "IO": 'Open the file first: with open(path, "w") as stream',
+    "Models": "Open models with hapax.open_models(name)",
     "str": "Give a text",
     "int": "Give a whole number",
     "float": "Give a number",
@@ -38,18 +42,24 @@ REMEDIES = {
     "Library": "Read rules with hapax.parse_rules(text) or hapax.load_rules(path)",
     "tuple of Distribution": "Give a tuple of hapax.Distribution.HEAD and hapax.Distribution.LONG_TAIL",
 }
-"""Remedy by the name of a type. Other types are named themselves."""
+"""Remedy by the name of a type. A class of Hapax is called, and other types are named."""
+
+
+_READ_RULES = "Give a text; hapax.load_rules(path) reads files of rules"
+"""Remedy for a path in the place of a text."""
 
 
 def checked(target: C) -> C:
     """Decorator: the class or function raises ArgumentRejected for arguments that do not fit its annotations."""
     # The signature of a class leaves out the `self` of its __init__, and so do the arguments that are compared with it.
     called: Callable[..., Any] = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
-    name, signature, skipped = target.__qualname__, inspect.signature(target), int(isinstance(target, type))
+    skipped = int(isinstance(target, type))
+    # Read for the first call: a program imports many functions, and calls few of them.
+    signature = cache(lambda: inspect.signature(target))
 
     @wraps(called)
     def call(*arguments: Any, **named: Any) -> Any:
-        check_call(target, name, signature, arguments[skipped:], named)
+        check_call(target, target.__qualname__, signature(), arguments[skipped:], named)
         return called(*arguments, **named)
 
     if isinstance(target, type):
@@ -67,14 +77,27 @@ def check_call(
 ) -> None:
     """Raise ArgumentRejected if a call has unknown, missing or unfit arguments."""
     bound = bound_arguments(name, signature, arguments, named)
-    for argument, value in bound.items():
-        # None is accepted where it is the default, also by an annotation without None.
-        if value is None and signature.parameters[argument].default is None:
-            continue
-        annotation = annotated_type(target, signature.parameters[argument])
-        if not fits(value, annotation):
-            problem = f"{name}: {argument} is {described(value)}, not {in_words(annotation)}"
-            raise ArgumentRejected(f"{problem}. {remedy_of(annotation)}.")
+    for argument, given in bound.items():
+        parameter = signature.parameters[argument]
+        # Of `*paths` each item is checked.
+        for value in given if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (given,):
+            # None is accepted where it is the default, also by an annotation without None.
+            if _is_named_in(parameter.annotation, value) or (value is None and parameter.default is None):
+                continue
+            annotation = annotated_type(target, parameter)
+            if not fits(value, annotation):
+                problem = f"{name}: {argument} is {described(value)}, not {in_words(annotation)}"
+                remedy = _READ_RULES if annotation is str and isinstance(value, Path) else remedy_of(annotation)
+                raise ArgumentRejected(f"{problem}.", f"{remedy}.")
+
+
+def _is_named_in(annotation: Any, value: Any) -> bool:
+    """True if an annotation such as `Library | FactRules` names a class of the value, so that nothing is evaluated."""
+    if not isinstance(annotation, str):
+        return False
+    # A bool is an int to Python, but a mistake where a number is wanted.
+    kinds = (bool,) if isinstance(value, bool) else type(value).__mro__
+    return not {kind.__name__ for kind in kinds}.isdisjoint(annotation.split(" | "))
 
 
 def bound_arguments(
@@ -92,31 +115,54 @@ def bound_arguments(
 
 
 class _ImportedForTypes(dict[str, Any]):
-    """Names that modules import for type checkers alone, imported when they are looked up."""
+    """Names that modules import for type checkers alone, as references to what is not loaded before it is needed."""
 
     def __init__(self, modules: Iterable[str]) -> None:
         super().__init__()
-        self._homes: dict[str, str] = {}
-        for module in modules:
-            self._homes |= _homes(module)
+        self._modules = tuple(modules)
 
     def __missing__(self, name: str) -> Any:
-        try:
-            return getattr(import_module(self._homes[name]), name)
-        except (KeyError, ImportError, AttributeError):  # of a library that is not installed
-            return ForwardRef(name)
+        for module in reversed(self._modules):
+            home, original = _homes(module).get(name, ("", ""))
+            if home:
+                return ForwardRef(original, module=home) if original else _Namespace(home)
+        return ForwardRef(name)
+
+
+class _Namespace:
+    """A module that is imported for type checkers alone, such as `pd`."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return ForwardRef(name, module=self._module)
 
 
 @cache
-def _homes(module: str) -> dict[str, str]:
-    """The module that each name is imported from below `if TYPE_CHECKING`."""
-    homes: dict[str, str] = {}
+def _homes(module: str) -> dict[str, tuple[str, str]]:
+    """The names below `if TYPE_CHECKING`: each a module and a name in it, or "" for the module itself."""
+    homes: dict[str, tuple[str, str]] = {}
     for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             for statement in node.body:
                 if isinstance(statement, ast.ImportFrom) and statement.module:
-                    homes |= {alias.asname or alias.name: statement.module for alias in statement.names}
+                    for alias in statement.names:
+                        homes[alias.asname or alias.name] = (statement.module, alias.name)
+                elif isinstance(statement, ast.Import):
+                    for alias in statement.names:
+                        homes[alias.asname or alias.name] = (alias.name, "")
     return homes
+
+
+def _loaded(reference: ForwardRef) -> Any:
+    """The object of a reference; itself if nothing says where it is defined, or its library is not installed."""
+    if reference.__forward_module__ is None:
+        return reference
+    try:
+        return getattr(import_module(reference.__forward_module__), reference.__forward_arg__)
+    except (ImportError, AttributeError):
+        return reference
 
 
 def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
@@ -132,10 +178,7 @@ def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> 
     loaded = [vars(sys.modules[name]) for name in modules]
     # The last mapping answers for every name, with a ForwardRef if need be: nothing behind it would be read.
     names = ChainMap(*loaded, vars(builtins), vars(collections.abc), vars(typing), _ImportedForTypes(modules))
-    try:
-        return eval(annotation, {"__builtins__": {}}, names)  # noqa: S307  # an annotation of our own source
-    except (TypeError, AttributeError):  # a part of a library that is not loaded, such as pd.DataFrame
-        return Any
+    return eval(annotation, {"__builtins__": {}}, names)  # noqa: S307  # an annotation of our own source
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -150,7 +193,10 @@ def fits(value: Any, kind: Any) -> bool:
     if origin is typing.Literal:
         return any(isinstance(value, type(part)) for part in parts)
     if isinstance(kind, ForwardRef):
-        return is_named(value, kind.__forward_arg__)
+        # By name first, so that nothing is imported for a value that fits.
+        return is_named(value, kind.__forward_arg__) or (
+            not isinstance(loaded := _loaded(kind), ForwardRef) and fits(value, loaded)
+        )
     return _fits_collection(value, origin, parts) if origin is not None else _fits_class(value, kind)
 
 
@@ -161,6 +207,11 @@ ARROW = "__arrow_c_stream__"
 def is_table(value: object) -> bool:
     """True for a table in memory, from whatever library: iterating it may give columns, and not rows."""
     return any(hasattr(value, name) for name in (ARROW, "itertuples", "columns"))
+
+
+def texts(value: str | Iterable[str]) -> tuple[str, ...]:
+    """One text or several as a tuple, for arguments that may be either."""
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def is_named(value: Any, name: str) -> bool:
@@ -177,6 +228,8 @@ def _fits_collection(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
         return is_collection and all(fits(element, parts[0]) for element in value)
     if issubclass(origin, typing.IO):
         return hasattr(value, "read") or hasattr(value, "write")
+    if origin is collections.abc.Iterable:
+        return isinstance(value, Iterable) and not isinstance(value, str | bytes)
     return isinstance(value, origin)
 
 
@@ -205,8 +258,11 @@ def remedy_of(kind: Any) -> str:
     names = _names(kind)
     if "Path" in names and "str" in names:
         return "Give the name of a file or folder"
+    first = get_args(kind)[0] if get_origin(kind) in (Union, types.UnionType) else kind
+    first = _loaded(first) if isinstance(first, ForwardRef) else first
+    is_ours = isinstance(first, type) and first.__module__.startswith("hapax.")
     name = names[0]
-    return REMEDIES.get(name, f"Give {with_article(name)}")
+    return REMEDIES.get(name, f"Give hapax.{name}(...)" if is_ours else f"Give {with_article(name)}")
 
 
 def _names(kind: Any) -> list[str]:
@@ -221,7 +277,8 @@ def _names(kind: Any) -> list[str]:
     if origin is typing.Annotated:
         return _names(get_args(kind)[0])
     if isinstance(kind, ForwardRef):
-        return [kind.__forward_arg__]
+        loaded = _loaded(kind)
+        return [kind.__forward_arg__] if isinstance(loaded, ForwardRef) else _names(loaded)
     if kind is type(None):
         return ["None"]
     name = getattr(origin or kind, "__name__", str(kind)).replace("Sequence", "list")

@@ -5,10 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+from hapax.grammar.remedies import Remedy
 
 
 class HapaxError(Exception):
-    """Base of every error that a user can cause. The message names the place, the fact and the remedy."""
+    """Base of every error that a user can cause.
+
+    `message` names the place and the fact, and perhaps what to do. `remedy`: what to do, in the words of the door at
+    which the error is shown; "" if there is none beside the message.
+    """
+
+    def __init__(self, message: str = "", remedy: Remedy | str = "") -> None:
+        super().__init__(message, remedy)
+        self.message, self.remedy = message, remedy
+
+    def __str__(self) -> str:
+        between = "" if self.message.endswith("\n") else " "
+        return f"{self.message}{between}{self.remedy}" if self.remedy else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors of other processes arrive with all fields; those of a class need not be the arguments of its __init__.
+        return _arrived, (type(self), self.args, self.__dict__)
+
+
+def _arrived(kind: type[HapaxError], arguments: tuple[Any, ...], fields: dict[str, Any]) -> HapaxError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(fields)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.checks import FAULTS, check_read
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Severity
 from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
 from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, UNREADABLE
 from hapax.grammar.mended import MENDED
+from hapax.grammar.remedies import Operation, Remedy
 
 EXAMPLE = "example.rules"
 """Name of an explained example in its diagnostics' places."""
@@ -35,13 +37,17 @@ class FaultExplanation:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def explanation(code: str) -> FaultExplanation:
-    """The explanation of a code such as HPX113, in letters of either case. Raises HapaxError for an unknown code."""
+@checked
+def explain_fault(code: str) -> FaultExplanation:
+    """The meaning of a fault's code such as HPX113, an example and the corrected example. Raises HapaxError."""
     catalogue = explained_codes()
     entry = catalogue.get(code.strip().upper())
     if entry is None:
         codes = sorted(catalogue)
-        raise HapaxError(f"There is no code {code!r}. Codes are {codes[0]} to {codes[-1]}; `hapax explain` lists them.")
+        raise HapaxError(
+            f"There is no code {code!r}.",
+            Remedy("Codes are {} to {}; {} lists them.", codes[0], codes[-1], Operation("explain_fault")),
+        )
     return _completed(entry)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import chain
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.assemble import COMPARISONS
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import GOES_ON_BEFORE, SourceToken, parse_statements, statement_tokens
@@ -19,19 +20,21 @@ _OPERATORS = frozenset(
 _INDENT = "  "
 
 
-def formatted_rules(text: str, file: str = "<text>") -> str:
-    """The text of a rule file in the one layout, which reads as the same rules.
+@checked
+def format_rules(text: str, name: str = "rules") -> str:
+    """The text of a rule file in the one layout of `hapax fmt`: the same rules and comments.
 
-    A continued line is indented, arrows and signs have one spelling, every statement begins a line, and full stops are
-    dropped where a line ends the statement. Raises RulesRejected for a text that cannot be parsed.
+    `name` stands in error messages for a file's name. A continued line is indented, arrows and signs have one spelling,
+    every statement begins a line, and full stops are dropped where a line ends the statement. Raises RulesRejected for
+    a text that cannot be parsed.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if diagnostics := parse_statements(file, text):
-        raise RulesRejected(diagnostics, {file: text})
+    if diagnostics := parse_statements(name, text):
+        raise RulesRejected(diagnostics, {name: text})
     result = _Layout(text).formatted()
     # A layout that reads differently is a defect here; the file is kept rather than its rules changed.
     if _content(result) != _content(text):
-        raise HapaxError(f"{file}: the layout would change the rules. Please report this file; it stays as it is.")
+        raise HapaxError(f"{name}: the layout would change the rules. Please report this file; it stays as it is.")
     return result
 
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.hints import hint
 from hapax.grammar.prolog_text import prolog_atom, prolog_value
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant
 
@@ -284,7 +285,7 @@ class _GoalChecker:
         question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
         remedy = self.elsewhere(term.indicator)
         if not remedy or remedy.endswith(" "):
-            remedy += f"{question}Goals call predicates of rule files; name other files with --rules."
+            remedy += f"{question}Goals call predicates of rule files; name other files with {Setting('rules')}."
         self._refuse("unknown predicate", term.place, remedy, name=term.indicator)
 
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:

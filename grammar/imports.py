@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from hapax.grammar.assemble import unquoted
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.hints import UNREADABLE, hint
+from hapax.grammar.remedies import Remedy
 from hapax.grammar.syntax import (
     AggregateLine,
     AttributeLine,
@@ -49,15 +50,14 @@ class RuleSource:
 class UnreadableFile(HapaxError):  # noqa: N818 - never leaves the reading of rules
     """A rule file that cannot be read. `spot`: where, as line and column and perhaps those of the end."""
 
-    def __init__(self, reason: str, remedy: str, spot: tuple[int, ...] = ()) -> None:
-        super().__init__(f"{reason}. {remedy}")
+    def __init__(self, reason: str, remedy: Remedy | str, spot: tuple[int, ...] = ()) -> None:
+        super().__init__(f"{reason}.", remedy)
         self.reason = reason
-        self.remedy = remedy
         self.spot = spot
 
     def at(self, place: Place) -> Diagnostic:
         """The diagnostic of the file, or of the line that imports it."""
-        return UNREADABLE.at(place, reason=self.reason, remedy=self.remedy)
+        return UNREADABLE.at(place, reason=self.reason, remedy=str(self.remedy))
 
 
 Opener: TypeAlias = Callable[[str], RuleSource]

@@ -31,8 +31,8 @@ class NotLinkRules(HapaxError):  # noqa: N818 - named after the situation, as al
     """JSON of another form than LINK's. `spot`: where, as line and column and perhaps those of the end."""
 
     def __init__(self, file: str, reason: str, remedy: str, spot: tuple[int, ...]) -> None:
-        super().__init__(f"{file}: {reason}. {remedy}")
-        self.reason, self.remedy, self.spot = reason, remedy, spot
+        super().__init__(f"{file}: {reason}.", remedy)
+        self.reason, self.spot = reason, spot
 
 
 def rule_text_of_link_json(text: str, file: str) -> PlacedText:

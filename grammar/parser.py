@@ -19,6 +19,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedToken
 
 from hapax.grammar import syntax
+from hapax.grammar.arguments import checked
 from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, TextRepair
 from hapax.grammar.goals import (
@@ -41,6 +42,7 @@ from hapax.grammar.hints import (
 )
 from hapax.grammar.imports import Opener, RuleSource, UnreadableFile, with_imports
 from hapax.grammar.link_json import NotLinkRules, rule_text_of_link_json
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.syntax import SourceLine
 from hapax.grammar.terms import Constant
@@ -73,7 +75,6 @@ _DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
-_IMPORT_FACTS = "Import facts with `hapax import {}`."
 _SQLITE_HEADER = b"SQLite format 3\0"
 _DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
 """Kinds of broken statements that cannot have been declarations; see `syntax.BrokenLine.kind`."""
@@ -104,6 +105,12 @@ class _TooLarge(HapaxError):  # noqa: N818 - never leaves this module
         super().__init__(label)
         self.label = label
         self.limit = limit
+
+
+@checked
+def parse_rules(text: str, name: str = "rules") -> Library:
+    """The rules of a text. `name` stands in error messages for a file's name. Raises RulesRejected."""
+    return parse_library([(name, text)])
 
 
 def parse_library(sources: Iterable[tuple[str, str]]) -> Library:
@@ -279,13 +286,13 @@ def _opened(name: str) -> RuleSource:
         raise UnreadableFile(error.strerror or str(error), _CHECK_PATH) from None
     except UnicodeDecodeError as error:
         if error.object.startswith(_SQLITE_HEADER):
-            raise UnreadableFile("it is a knowledge base", f"Pass it as --db {path}.") from None
+            raise UnreadableFile("it is a knowledge base", Remedy("Pass it as {}.", Setting("kb", str(path)))) from None
         raise UnreadableFile(f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from None
     except NotLinkRules as error:
         raise UnreadableFile(error.reason, error.remedy, error.spot) from None
     # Facts that were passed as rules: one diagnostic instead of one for each row.
     if source.diagnostics and path.suffix in _FACT_SUFFIXES:
-        raise UnreadableFile("it contains no rules", _IMPORT_FACTS.format(path))
+        raise UnreadableFile("it contains no rules", Remedy("Import facts with {}.", Operation("import_facts", path)))
     return source
 
 
@@ -295,7 +302,8 @@ def file_content(path: Path) -> bytes:
         content = stream.read(MAXIMUM_BYTES + 1)  # a device may have no end
     if len(content) > MAXIMUM_BYTES:
         raise UnreadableFile(
-            f"it has more than {MAXIMUM_BYTES // 10**6} million bytes", "Name a rule file; `hapax import` reads facts."
+            f"it has more than {MAXIMUM_BYTES // 10**6} million bytes",
+            Remedy("Name a rule file; {} reads facts.", Operation("import_facts")),
         )
     return content
 

@@ -31,6 +31,7 @@ from hapax.grammar.declarations import (
 )
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
 from hapax.grammar.notebook import html_table
+from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import (
     MAXIMUM_POWER,
     Atom,
@@ -396,7 +397,9 @@ class Library:
         """The signature of `name/arity`: its first declaration, else inferred from its uses. Raises HapaxError."""
         signature = self._signatures.get(indicator)
         if signature is None:
-            near = _suggestion(indicator, self._signatures) or " List the predicates with `hapax compile`."
+            near = (
+                _suggestion(indicator, self._signatures) or f" List the predicates with {Operation('compile_rules')}."
+            )
             raise HapaxError(f"No predicate {indicator} in the rules.{near}")
         return signature
 

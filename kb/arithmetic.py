@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import number_of
 from hapax.kb.symbols import TAGGED_BITS, Symbols
 from hapax.kb.values import MAX_INTEGER_BITS
@@ -233,8 +234,10 @@ class ExactArithmetic:
     def _refuse(self, number: Number, bits: int) -> None:
         if max(number.numerator.bit_length(), number.denominator.bit_length()) > bits:
             self._fault = NumberTooLarge(
-                f"A calculation gives a number of more than {bits} bits. If it counts without end, give it a last "
-                "value: `hapax check` names such rules."
+                f"A calculation gives a number of more than {bits} bits.",
+                Remedy(
+                    "If it counts without end, give it a last value: {} names such rules.", Operation("check_rules")
+                ),
             )
             raise self._fault
 

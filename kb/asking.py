@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb import own_files, system
 
 WAIT_SECONDS = 600.0
@@ -38,9 +39,13 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
         lock.acquire(timeout=seconds)
     except system.LockTimeout:
         raise HapaxError(
-            f"{path}: another process has been asking models for this file for {seconds:g} seconds; it holds "
-            f"{lock.lock_file}. Run the same command when that process has ended, or use another file with --db and "
-            "merge the two later."
+            f"{path}: another process has been asking models for this file for {seconds:g} seconds; it "
+            f"holds {lock.lock_file}.",
+            Remedy(
+                "Run the same {} when that process has ended, or use another file with {} and merge the two later.",
+                CALL,
+                Setting("kb"),
+            ),
         ) from None
     except OSError as error:
         raise HapaxError(

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.words import counted
 from hapax.kb import own_files
 from hapax.kb.asking import asking
@@ -25,12 +27,14 @@ WAITED_SECONDS = 5.0
 """Longest wait for a process that asks models for a file that is to be replaced."""
 
 
-def copy_verified(source: Path, target: Path) -> int:
+@checked
+def backup(database: str | Path, target: str | Path) -> int:
     """Copy a knowledge base into a new file, also while others write to it, and return its number of rows.
 
     The copy holds what was committed when it ended. It gets its name once it is verified and on disk; until then
     no file has this name. Raises HapaxError if there is no knowledge base, if the target exists, or for damages.
     """
+    source, target = Path(database), Path(target)
     if not source.exists():
         raise HapaxError(f"{source}: there is no such knowledge base. Name an existing file.")
     if target.exists():
@@ -43,17 +47,19 @@ def copy_verified(source: Path, target: Path) -> int:
     return rows
 
 
-def put_back(backup: Path, database: Path) -> Path | None:
+@checked
+def restore_backup(copy: str | Path, database: str | Path) -> Path | None:
     """Replace a knowledge base by a backup; return the copy of the replaced one, None if there was none.
 
     The backup is verified first, and stays. A run that uses the file notices that it was replaced, and ends. Raises
     HapaxError for a damaged backup and while a process asks models for the file; then nothing has changed.
     """
+    copy, database = Path(copy), Path(database)
     if not database.exists():
-        copy_verified(backup, database)
+        backup(copy, database)
         return None
     with asking(database, WAITED_SECONDS), _beside(database) as restored:
-        copy_verified(backup, restored)
+        backup(copy, restored)
         kept = _free_name(database)
         _keep(database, kept)
         # Old logs would be read as those of the new file.
@@ -106,8 +112,8 @@ def _verified(path: Path, source: Path) -> int:
         if found:
             first = " ".join(filter(None, (found[0].table, found[0].row, found[0].reason.rstrip("."))))
             raise HapaxError(
-                f"{source}: {counted(len(found), 'damage')}, the first: {first}. "
-                f"See all with `hapax verify --db {source}`; nothing was written."
+                f"{source}: {counted(len(found), 'damage')}, the first: {first}.",
+                Remedy("See all with {}; nothing was written.", Operation("verify", kb=source)),
             )
         return sum(kb.row_counts().values())
 

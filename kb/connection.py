@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Operation, Remedy
 from hapax.kb import objects, own_files, schema, system
 from hapax.kb.unfinished import publish, unfinished
 
@@ -49,11 +50,13 @@ _REMEDIES = (
     ("not a database", "the file is not an SQLite database", "Name another file, or move this one away."),
     ("readonly", "the file may not be written", "Allow writing to it, or copy it to a folder where you may write."),
     ("unable to open", "the file cannot be opened or created", "Allow writing in its folder, or name another file."),
-    ("full", "the disk is full", "Free some space and run the same command again; nothing stored is lost."),
+    ("full", "the disk is full", Remedy("Free some space and run the same {} again; nothing stored is lost.", CALL)),
     (
         "disk I/O error",
         "the disk failed to read or write",
-        "Check free space, quotas and file size limits, and run the same command again; nothing stored is lost.",
+        Remedy(
+            "Check free space, quotas and file size limits, and run the same {} again; nothing stored is lost.", CALL
+        ),
     ),
     ("malformed", "the file is damaged", "Restore it from a copy, or rescue it with `sqlite3 FILE .recover`."),
 )
@@ -154,7 +157,7 @@ def translated(place: str) -> Iterator[None]:
     except sqlite3.Error as error:
         for sign, fact, remedy in _REMEDIES:
             if sign in str(error):
-                raise HapaxError(f"{place}: {fact} ({error}). {remedy}") from error
+                raise HapaxError(f"{place}: {fact} ({error}).", remedy) from error
         raise HapaxError(f"{place}: SQLite says: {error}. Check the file with `sqlite3 FILE .schema`.") from error
 
 
@@ -245,8 +248,8 @@ def _check_logs(path: Path) -> None:
         return  # shorter than the sign, or unreadable for SQLite, too
     if names_another:
         raise HapaxError(
-            f"{journal}: this journal names a further file, which SQLite would delete. Hapax writes no such journal: "
-            f"move it away, and check {path.name} with `hapax verify`."
+            f"{journal}: this journal names a further file, which SQLite would delete. Hapax writes no such journal.",
+            Remedy("Move it away, and check {} with {}.", path.name, Operation("verify")),
         )
 
 
@@ -326,8 +329,10 @@ def _applied(connection: sqlite3.Connection, place: str) -> set[str]:
     first, last = _UNRELEASED
     if first in applied and last not in applied:
         raise HapaxError(
-            f"{place}: a version of Hapax before 0.1.0 wrote this file. Export its facts with that version "
-            "(`hapax export`), and import them into a new file."
+            f"{place}: a version of Hapax before 0.1.0 wrote this file.",
+            Remedy(
+                "Export its facts with that version ({}), and import them into a new file.", Operation("export_facts")
+            ),
         )
     if first not in applied and (later := applied - {schema.VERSION}):
         raise HapaxError(
@@ -340,7 +345,7 @@ def _applied(connection: sqlite3.Connection, place: str) -> set[str]:
 def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxError:
     # Quoted, since a stranger chose the name and the user may paste the line into a shell.
     file = shlex.quote(str(path))
-    remedy = f"Take its rows into a new file: `hapax merge {file} --db NEW.db`"
+    remedy = f"Take its rows into a new file: {Operation('merge', path, kb='NEW.db')}"
     if entry.kind in ("trigger", "index"):
         name = entry.name.replace('"', '""')
         drop = shlex.quote(f'DROP {entry.kind.upper()} "{name}"')

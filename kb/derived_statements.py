@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import Value
 from hapax.kb.records import statement_id
 from hapax.kb.rows import BINDINGS
@@ -176,7 +177,8 @@ def has_derived(kb: KnowledgeBase) -> bool:
         expected = {}
     if strange := [name for name in names if found.get(name) != expected.get(name)]:
         raise HapaxError(
-            f"{kb.place}: the view {strange[0]} is not as this version of Hapax makes it. Run `hapax derive` again."
+            f"{kb.place}: the view {strange[0]} is not as this version of Hapax makes it.",
+            Remedy("Run {} again.", Operation("derive")),
         )
     return True
 

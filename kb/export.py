@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from io import StringIO
 from typing import IO
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
 from hapax.grammar.words import short, some
@@ -34,8 +35,11 @@ class FactExportReport:
     left_out: tuple[UnexportableFact, ...] = ()
 
 
-def export_facts(kb: KnowledgeBase, form: str, stream: IO[str], predicate: str | None = None) -> FactExportReport:
-    """Write facts, ordered by predicate, as `prolog` (loads in SWI-Prolog), `csv` or `jsonl`.
+@checked
+def export_facts(
+    kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
+) -> FactExportReport:
+    """Write facts to a text stream, ordered by predicate, as `prolog` (loads in SWI-Prolog), `csv` or `jsonl`.
 
     A fact that the format cannot represent is left out and reported.
     """

@@ -17,6 +17,7 @@ from typing import IO, Any, TypeAlias
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import some
 from hapax.kb.connection import obey_signals, reading_uri, stoppable, sweep
 from hapax.kb.values import LONGEST_TEXT
@@ -112,7 +113,9 @@ def _stored_table(connection: sqlite3.Connection, path: Path, table: str | None)
     if table is None or table not in kinds:
         chosen = f"there is no table {table!r}" if table else "no table is named"
         names = [name for name, kind in kinds.items() if kind == "table"]
-        raise HapaxError(f"{path}: {chosen}. Name one of {some(names, 20)} by --table.")
+        raise HapaxError(
+            f"{path}: {chosen}.", Remedy("Name one of {} by {}.", some(names, 20), Setting("mapping.table"))
+        )
     # SQLite's own reading of the text: `table`, `view`, `virtual`, or `shadow` for a table of a virtual one.
     found = [row[2] for row in connection.execute(f"PRAGMA main.table_list({_quoted(table)})")]
     if found not in (["table"], ["shadow"]):

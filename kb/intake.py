@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
@@ -50,11 +51,13 @@ _VARIABLE = re.compile("[A-Z_]")
 
 _NO_PREDICATE = "no predicate"
 
-_REMEDY = "Fix these rows, or skip them with --skip-faulty."
-_TABLE_REMEDY = (
-    "Say which columns are the arguments: --predicate NAME --columns FIRST,SECOND, or --map FILE. If the first column "
-    "is the predicate, begin the file with a header such as predicate,argument1,argument2, or name the rules that have "
-    "it by --rules FILE."
+_REMEDY = Remedy("Fix these rows, or skip them with {}.", Setting("skip_faulty"))
+_TABLE_REMEDY = Remedy(
+    "Say which columns are the arguments: {}. If the first column is the predicate, "
+    "begin the file with a header such as predicate,argument1,argument2, or name the rules that have it "
+    "by {}.",
+    Setting("mapping"),
+    Setting("rules", "FILE"),
 )
 
 
@@ -74,15 +77,15 @@ class FactFault:
 class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
     """A file of facts was refused and nothing imported. `faults` has every fault, the message the first ones."""
 
-    def __init__(self, faults: Iterable[FactFault], remedy: str = _REMEDY) -> None:
+    def __init__(self, faults: Iterable[FactFault], remedy: Remedy | str = _REMEDY) -> None:
         self.faults = tuple(faults)
         shown = [str(fault) for fault in self.faults[:_FAULTS_SHOWN]]
         if more := len(self.faults) - len(shown):
             kinds = Counter(fault.kind for fault in self.faults).most_common()
             shown.append(f"... and {counted(more, 'more fault')}")
             shown.append(f"In all: {', '.join(f'{number} {kind}' for kind, number in kinds)}.")
-        shown.append(f"Nothing was imported. {remedy}")
-        super().__init__("\n".join(shown))
+        shown.append("Nothing was imported.")
+        super().__init__("\n".join(shown), remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ class FactIntake:
 
     def __init__(self, kb: KnowledgeBase, file: str, rules: RulesForFacts | None = None) -> None:
         self.file = file
-        self.remedy = _REMEDY
+        self.remedy: Remedy | str = _REMEDY
         self.names_predicates = True
         """The source says where its predicates stand; otherwise its first column may be anything."""
         self.faults: list[FactFault] = []
@@ -266,7 +269,7 @@ class FactIntake:
             return FactRefused(
                 f"{predicate} begins with a capital letter, and no rule has a predicate of this name. "
                 "Write the predicate first, such as is_allergic_to, followed by its arguments, or say which columns "
-                "are the arguments: --predicate NAME --columns FIRST,SECOND",
+                f"are the arguments: {Setting('mapping.columns')}",
                 _NO_PREDICATE,
             )
         indicator = f"{predicate}/{arity}"
@@ -277,7 +280,7 @@ class FactIntake:
         number = self._staged.add_kind(indicator, types)
         return _Kind(number, indicator, types, f'["fact",{values.encode_value(predicate)},', tuple(numeric))
 
-    def refuse_faulty(self, remedy: str = "") -> None:
+    def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one, and forget the facts otherwise. Nothing is stored."""
         self._staged.drop()
         if self.faults:
@@ -348,7 +351,8 @@ class FactIntake:
         refused = False
         for conflict in found:
             if conflict.claimed:
-                warnings[f"{conflict.text}, by facts of a model. Run `hapax check --db` to list them."] = None
+                listing = f"Run {Operation('check_rules', kb=True)} to list them."
+                warnings[f"{conflict.text}, by facts of a model. {listing}"] = None
                 continue
             for line, indicator in self._staged.withdraw(conflict.arriving):
                 refused = True

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Setting
 from hapax.grammar.yaml_files import read_yaml
 
 
@@ -47,7 +48,8 @@ class TableMapping(BaseModel):
     def of(cls, predicate: str, columns: Sequence[str], table: str | None = None) -> TableMapping:
         """The mapping of one predicate. Raises HapaxError if the name cannot be a predicate's."""
         return _validated(
-            {"facts": [{"predicate": predicate, "columns": [*columns]}], "table": table}, "--predicate and --columns"
+            {"facts": [{"predicate": predicate, "columns": [*columns]}], "table": table},
+            str(Setting("mapping.columns")),
         )
 
     @classmethod

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from hapax.grammar.arguments import checked
 from hapax.kb.store import STANDING, KnowledgeBase
 
 
@@ -109,10 +111,14 @@ QUERIES = {
 """Queries by name: title, description and SQL."""
 
 
-def datasette_metadata(kb: KnowledgeBase, name: str) -> dict[str, Any]:
-    """The metadata of a knowledge base that Datasette serves under `name`, the name of its file without extension."""
+@checked
+def datasette_metadata(database: str | Path) -> dict[str, Any]:
+    """Metadata with which Datasette opens a knowledge base: facets, hidden inner tables, queries with sentences."""
+    name = Path(database).stem
+    with KnowledgeBase(database, read_only=True) as kb:
+        names = kb.database.table_names()
     tables: dict[str, dict[str, Any]] = {}
-    for table in kb.database.table_names():
+    for table in names:
         if (description := DESCRIPTIONS.get(table)) is None:
             tables[table] = {"hidden": True}
             continue

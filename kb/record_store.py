@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy
 from hapax.kb import connection, values
 from hapax.kb.arithmetic import ExactArithmetic
 from hapax.kb.connection import open_database, sweep, translated
@@ -118,8 +119,8 @@ class RecordStore:
         copy = connection.rescued(self.connection, self.path)
         raise FileMoved(
             f"{self.path}: the file was renamed, deleted or replaced while it was being written, so nothing more is "
-            f"asked or stored. Everything stored so far is in {copy}: rename it to {self.path.name}, and run the same "
-            "command again."
+            f"asked or stored. Everything stored so far is in {copy}.",
+            Remedy("Rename it to {}, and run the same {} again.", self.path.name, CALL),
         )
 
     def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict | None = None) -> int:

@@ -17,12 +17,13 @@ from types import NoneType
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import Value
 from hapax.kb import values
 
 OTHER_CONTENT = "the identity belongs to other content"
 
-RESTORE = "Restore the file from a copy, or delete the row; `hapax verify` lists all such rows."
+RESTORE = Remedy("Restore the file from a copy, or delete the row; {} lists all such rows.", Operation("verify"))
 
 SqlValue: TypeAlias = str | int | float | None
 R = TypeVar("R")

@@ -160,8 +160,8 @@ def _now() -> str:
 class KnowledgeBase(RecordStore):
     """An open knowledge base, with methods to add and read the records of each table.
 
-    One object belongs to one thread, as SQLite connections do; several processes may write to one file. Reading and
-    writing files of facts is in `exchange`, merging in `merge`, the history of one fact in `story`.
+    One object belongs to one thread, as SQLite connections do; several processes may write to one file. Files of facts
+    are read in `tables` and written in `export`, merging is in `merge`, the history of one fact in `story`.
     """
 
     _attempt_log: AttemptLog | None = None

@@ -24,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from hapax.grammar.arguments import ARROW, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import counted, short, some
 from hapax.kb import values
 from hapax.kb.csv_text import cell_value
@@ -204,8 +205,11 @@ def _add_facts(source: Source, form: str, intake: FactIntake) -> None:
         added = added_reader(form) if isinstance(source, str | Path) else None
         if added is None:
             raise HapaxError(
-                f"{intake.file}: facts are imported from csv or jsonl, not from {form!r}. Give the file one of these "
-                "endings, or say which columns of a table are the arguments: --predicate NAME --columns FIRST,SECOND."
+                f"{intake.file}: facts are imported from csv or jsonl, not from {form!r}.",
+                Remedy(
+                    "Give the file one of these endings, or say which columns of a table are the arguments: {}.",
+                    Setting("mapping.columns"),
+                ),
             )
         for line, predicate, arguments in added(Path(source)):
             intake.add_fact(line, predicate, arguments)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from hapax.grammar.arguments import checked
+from hapax.grammar.options import Option
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 if TYPE_CHECKING:
@@ -32,26 +33,38 @@ class OpeningOptions:
 
     library: Library | None = None
     """Rules from which a simulated world is made."""
-    seed: int = 0
-    device: str = "auto"
-    dtype: str = "auto"
+    seed: Annotated[int, Option("Seed of all random choices.", in_any_folder=True)] = 0
+    device: Annotated[str, Option("Where Hugging Face models run.")] = "auto"
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        Option("Number format of models in this process; auto: bfloat16 where it is faster (`hapax doctor`)."),
+    ] = "auto"
     batch_size: int = 16
-    aliases: Path | None = None
-    """File of models on servers; None: the file that HAPAX_ALIASES names, if any."""
-    proxy: str = ""
-    """URL, or name of the environment variable, of the proxy to servers on other machines; empty: none."""
-    offline: bool = False
-    """Only servers on this machine, and checkpoints that are here already."""
+    aliases: Annotated[
+        Path | None, Option("YAML file of models on servers, for openai:ALIAS; default: HAPAX_ALIASES.")
+    ] = None
+    proxy: Annotated[
+        str,
+        Option(
+            "URL of a proxy for servers on other machines, or the environment variable that holds it; default: none.",
+            metavariable="URL",
+        ),
+    ] = ""
+    offline: Annotated[
+        bool,
+        Option("Send nothing to other machines: servers elsewhere are refused, and models are not downloaded."),
+    ] = False
     queue: BatchQueue | None = None
     """Collects the requests to servers, to be answered as a batch instead."""
     prices: Mapping[str, Price] = field(default_factory=dict)
     """By model string; they override the price in an alias."""
     journal: Journal | None = None
     """Learns the prices of opened models, counts the probes of servers and keeps their findings."""
-    probe_again: bool = False
-    """Probe servers even if the journal holds findings."""
-    retry_unusable: bool = False
-    """Ask once more for what had no usable reply."""
+    probe_again: Annotated[bool, Option("Probe servers again for their capabilities and versions.")] = False
+    retry_unusable: Annotated[
+        bool,
+        Option("Ask again for what had no usable reply in an earlier run; by default it is passed over."),
+    ] = False
     forecast: bool = False
     """Only identities are needed: nothing is loaded, and an alias's statements are believed instead of probed."""
     notice: Callable[[str], None] | None = None

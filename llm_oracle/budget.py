@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
+from hapax.grammar.remedies import CALL
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import AttemptRecord, Outcome
@@ -49,9 +51,16 @@ class Budget:
     `roles`: the roles whose calls count, so that a limit can apply to the knowledge model alone; None: all roles.
     """
 
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
+    max_calls: Annotated[
+        int | None,
+        Option(
+            "Stop before the number of requests, retries and votes included, exceeds this; models in this process "
+            "count, too.",
+            least=0,
+        ),
+    ] = None
+    max_tokens: Annotated[int | None, Option("Stop before the number of tokens exceeds this.", least=0)] = None
+    max_cost: Annotated[float | None, Option("Stop before the cost exceeds this.", least=0)] = None
     roles: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
@@ -164,7 +173,7 @@ class BudgetReached(HapaxError):  # noqa: N818  # an expected outcome, with its 
         return (
             f"Budget reached: the next request would exceed the limit of {self.allowed:g} on {self.limit}; so far "
             f"{counted(self.used.calls, 'call')}, {counted(self.used.tokens, 'token')}, cost {cost}. "
-            "Raise the limit and run the same command: nothing is asked twice."
+            f"Raise the limit and run the same {CALL}: nothing is asked twice."
         )
 
 

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Setting
 from hapax.llm_oracle.backends.openai_proxy import is_local_host
 
 HUB = ("huggingface.co", "hf.co")
@@ -85,8 +86,8 @@ def permit(*hosts: str) -> None:
     for host in hosts:
         if _OFFLINE.get() and not is_local_host(host):
             raise HapaxError(
-                f"{host} is not on this machine, and --offline keeps all requests on it. Name a model in this process "
-                "or a server on localhost, or omit --offline."
+                f"{host} is not on this machine, and {Setting('offline')} keeps all requests on it. Name a "
+                f"model in this process or a server on localhost, or omit {Setting('offline')}."
             )
         _GUARD.permitted.add(host.rstrip(".").casefold())
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.record_store import FileMoved
@@ -325,8 +326,12 @@ class Journal:
         # An unknown price must not count as zero.
         if price is None and self.budget.max_cost is not None:
             raise HapaxError(
-                f"The price of {model.name} is unknown, so a limit on cost cannot be enforced. Give its price per "
-                "million tokens with --price MODEL=IN,OUT or in its alias, or limit calls or tokens instead."
+                f"The price of {model.name} is unknown, so a limit on cost cannot be enforced.",
+                Remedy(
+                    "Give its price per million tokens with {}=IN,OUT or in its alias, or limit calls or "
+                    "tokens instead.",
+                    Setting("prices", "MODEL"),
+                ),
             )
         return price
 
@@ -343,7 +348,8 @@ class Journal:
         except HapaxError as fault:
             raise HapaxError(
                 f"{fault} {counted(len(records), 'answer')} of {asker.model.name} arrived but could not be stored, so "
-                "asking has stopped. Run the same command again: it asks for these again and for no others."
+                "asking has stopped.",
+                Remedy("Run the same {} again: it asks for these again and for no others.", CALL),
             ) from fault
         spent = sum(map(_without_answer, records), CallStatistics())
         # A metered model has settled tokens and cost request by request.

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy
 
 KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR = "knowledge", "critic", "likelihood", "evaluator"
 """Names of the roles. Statistics are kept by role; likelihood and evaluator share answers if they are one model."""
@@ -204,8 +205,8 @@ class PartlyAnswered(HapaxError):  # noqa: N818  # the answers matter as much as
     `answers`: aligned with the requests; None for those that were not answered.
     """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, remedy: Remedy | str = "") -> None:
+        super().__init__(message, remedy)
         self.answers: tuple[Any, ...] = ()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
 from hapax.llm_oracle.backends.identities import ForecastModel
 from hapax.llm_oracle.budget import FREE, Price
@@ -134,7 +135,9 @@ def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
     backend = find_backend(name)
     if backend is None or not backend.accepts(colon, argument):
         forms = ", ".join(backend.form(name) for name, backend in _usable_backends())
-        raise HapaxError(f"Unknown model {model!r}. Choose one of {forms}; `hapax models` describes them.")
+        raise HapaxError(
+            f"Unknown model {model!r}.", Remedy("Choose one of {}; {} describes them.", forms, Operation("list_models"))
+        )
     if role not in backend.roles:
         forms = ", ".join(backend.form(name) for name, backend in _usable_backends() if role in backend.roles)
         raise HapaxError(f"{model} cannot be the {role} model. Choose one of {forms}.")
@@ -201,8 +204,12 @@ def open_instructed(model: str, role: str, options: OpeningOptions | None = None
     opened = open_model(model, role, options)
     if opened.identity.knows is not None:
         raise HapaxError(
-            f"{model} can only judge and fill in single facts. Name a model that follows instructions: "
-            "-m openai:MODEL or -m hf:MODEL (`hapax models`)."
+            f"{model} can only judge and fill in single facts.",
+            Remedy(
+                "Name a model that follows instructions: {} openai:MODEL or hf:MODEL ({}).",
+                Setting("model"),
+                Operation("list_models"),
+            ),
         )
     return opened
 

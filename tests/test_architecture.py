@@ -196,7 +196,7 @@ def test_sources_are_found() -> None:
     assert seen == set(ROOMS)
 
 
-PURE_HELPERS = {"hapax.grammar.errors", "hapax.grammar.extras", "hapax.grammar.words"}
+PURE_HELPERS = {"hapax.grammar.errors", "hapax.grammar.extras", "hapax.grammar.remedies", "hapax.grammar.words"}
 """Modules without state or operations, which commands use for messages."""
 
 
@@ -214,7 +214,7 @@ def runtime_imports(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-PLUMBING = {"console", "executor", "options", "search"}
+PLUMBING = {"console", "declared", "executor", "options", "search"}
 """Modules that turn options into values of the rooms: settings, models, journals, clusters; and show progress."""
 
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from hapax.engine.inference.derive import KeptSubstitutions
-from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.derive import RUN_ID, derive_all, read_statements
 from hapax.engine.logic.proofs import derive_statements

@@ -34,14 +34,16 @@ from hapax.api.browser.pages import NotStored
 from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.kept_rules import read_kept
-from hapax.api.operations import load_rules, near_misses, query, why, why_not
-from hapax.engine.inference.session import QueryLimits
+from hapax.api.operations import load_rules, query, why, why_not
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.progress import duration
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.evaluation.report.runs import moment
 from hapax.evaluation.votes.questions import WORDINGS, VotingItem
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.kb.csv_text import write_rows
 from hapax.kb.derived_statements import current_counts
@@ -383,7 +385,7 @@ class _Views:
     def _ask_models(self, request: Request) -> Response:
         """Ask models, and keep in memory how that ended, for the page that follows."""
         if self._browser.asking is None:
-            raise NotStored("This server asks no model. Start it with --ask and a budget.")
+            raise NotStored("This server asks no model.", Remedy("Start it with {} and a budget.", Setting("models")))
         goal = request.state.goal
         outcome = self._browser.asking.ask(goal)
         # The outcome of the last goal alone, so that memory does not grow.
@@ -441,7 +443,7 @@ class _Views:
         if request.method != "POST":
             return await run_in_threadpool(self._run, request)
         if not self._browser.control:
-            raise NotStored("This server leaves searches alone. Start it with --control.")
+            raise NotStored("This server leaves searches alone.", Remedy("Start it with {}.", Setting("control")))
         async with request.form() as form:
             wished = str(form.get("wish", ""))
         if wished not in _WISHES:
@@ -463,7 +465,7 @@ class _Views:
     async def judge(self, request: Request) -> Response:
         """The next statement to judge; a POST stores a vote."""
         if not self._browser.judge:
-            raise NotStored("This server stores no votes. Start it with --judge.")
+            raise NotStored("This server stores no votes.", Remedy("Start it with {}.", Setting("judge")))
         if request.method == "POST":
             return await self._vote(request)
         voter, kind = request.query_params.get("voter", ""), request.query_params.get("kind") or DEFAULT_KIND

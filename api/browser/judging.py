@@ -21,6 +21,7 @@ from hapax.evaluation.votes.items import FACT, ItemSource, subject_id
 from hapax.evaluation.votes.questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import STATEMENTS, VOTES, VoteRecord
@@ -106,7 +107,9 @@ class Judging:
         if name in self.sheets:
             return self.sheets[name]
         if name in SHEETS:
-            raise HapaxError("This server has no schemas to judge. Start it with --schemas and their file.")
+            raise HapaxError(
+                "This server has no schemas to judge.", Remedy("Start it with {} and their file.", Setting("schemas"))
+            )
         raise HapaxError(f"There is no kind {name!r}. Choose one of {', '.join(self.sheets)}.")
 
     def next(self, kb: KnowledgeBase, name: str, voter: str, skip: int) -> ItemToJudge | None:

@@ -44,6 +44,7 @@ from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.evaluation.shared.judged import judgement_text
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import statement_text
@@ -424,7 +425,7 @@ class RunPage:
         if self.is_watched:
             return ""
         if self.run.status == "running" and self.state is not None:
-            return "The process of this search has ended before its end. Run the same command again to continue."
+            return f"The process of this search has ended before its end. Run the same {CALL} again to continue."
         return self.heading.state
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from hapax.engine.cluster.owner import Allowance, OwnerReply
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy
 from hapax.kb import system
 from hapax.llm_oracle.budget import Account, Allotment, BudgetReached, CallStatistics
 from hapax.llm_oracle.protocols import GenerationParameters, Stream
@@ -51,8 +52,8 @@ def when_seeded(owners: Owners, number: int, question: Sequence[Any], pending: P
     while not reply.seeded:
         if system.monotonic() > deadline:
             raise HapaxError(
-                f"A worker that was restarted did not receive the known answers in {SEEDING_SECONDS:g} s. "
-                "Run the same command again: no collected answer is asked for twice."
+                f"A worker that was restarted did not receive the known answers in {SEEDING_SECONDS:g} s.",
+                Remedy("Run the same {} again: no collected answer is asked for twice.", CALL),
             )
         # Meanwhile `Gathering.gather` seeds the worker, in its own thread.
         system.sleep(PAUSE_SECONDS)

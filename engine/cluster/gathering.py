@@ -18,6 +18,7 @@ from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.owner import PLACE
 from hapax.engine.cluster.routing import owner_of
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb import own_files
 from hapax.kb.record_store import RecordStore
 from hapax.kb.records import ATTEMPTS, AttemptRecord, CallRecord
@@ -45,12 +46,14 @@ def locked(folder: Path) -> Iterator[None]:
         file = _lock_file(folder)
     except BlockingIOError:
         raise HapaxError(
-            f"{folder}: another search keeps its shards here. Wait for it to end, or name another folder with --shards."
+            f"{folder}: another search keeps its shards here.",
+            Remedy("Wait for it to end, or name another folder with {}.", Setting("shards")),
         ) from None
     except OSError as error:
         raise HapaxError(
-            f"{folder}: shards cannot be kept here, because {error.filename or folder / LOCK} cannot be created and "
-            f"locked ({error.strerror}). Name a writable folder on a local disk with --shards."
+            f"{folder}: shards cannot be kept here, because {error.filename or folder / LOCK} cannot be "
+            f"created and locked ({error.strerror}).",
+            Remedy("Name a writable folder on a local disk with {}.", Setting("shards")),
         ) from error
     with file:
         try:

@@ -30,6 +30,7 @@ from hapax.engine.cluster.owner import Allowance, Opening, Owner, OwnerReply, Po
 from hapax.engine.cluster.walking import Ahead, walk
 from hapax.engine.inference.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.llm_oracle.egress import permit
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
@@ -92,8 +93,8 @@ class RayCluster:
         gpus = resources.get("GPU", 0)
         if count * self.gpus > gpus:
             raise HapaxError(
-                f"{count} workers with {self.gpus:g} GPUs each need more than the cluster's {gpus:g} GPUs. "
-                "Reduce --workers or --worker-gpus."
+                f"{count} workers with {self.gpus:g} GPUs each need more than the cluster's {gpus:g} GPUs.",
+                Remedy("Reduce {} or {}.", Setting("workers"), Setting("worker_gpus")),
             )
         return count
 
@@ -147,8 +148,8 @@ class RayPending:
         except RayError as fault:
             reason = str(fault).strip().partition("\n")[0]
             raise HapaxError(
-                f"A process of the cluster is gone for good: {reason}. Check the cluster, then run the same command "
-                "again: no answer is lost."
+                f"A process of the cluster is gone for good: {reason}.",
+                Remedy("Check the cluster, then run the same {} again: no answer is lost.", CALL),
             ) from None
 
     def cancel(self) -> None:
@@ -216,7 +217,8 @@ def _connect(address: str, worker_count: int | None) -> None:
     except (OSError, RayError, ValueError, ImportError) as fault:
         reason = str(fault).strip().partition("\n")[0].rstrip(".")
         raise HapaxError(
-            f"No Ray cluster at {address!r}: {reason}. Start one with `ray start --head`, or use --ray-address local."
+            f"No Ray cluster at {address!r}: {reason}.",
+            Remedy("Start one with `ray start --head`, or use {} local.", Setting("ray_address")),
         ) from None
 
 

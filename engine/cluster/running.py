@@ -26,6 +26,7 @@ from hapax.engine.search.progress import ProgressCounter
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search, unanswerable
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb import system
 from hapax.kb.records import Source
 from hapax.llm_oracle.journal import Journal
@@ -130,9 +131,9 @@ def _check_models(owners: Owners, models: Models) -> None:
         for here, there in zip(identities(models), reply.answers, strict=True):
             if here != there:
                 raise HapaxError(
-                    f"Worker {number} opened {here.name} as {there.revision or there.name}, this process as "
-                    f"{here.revision or here.name}: their answers would differ. Give all machines the same files, "
-                    "versions and --dtype."
+                    f"Worker {number} opened {here.name} as {there.revision or there.name}, this process "
+                    f"as {here.revision or here.name}: their answers would differ.",
+                    Remedy("Give all machines the same files, versions and {}.", Setting("dtype")),
                 )
 
 

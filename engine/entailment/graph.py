@@ -16,9 +16,11 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parser import parse_rule
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Value, Variable
 from hapax.grammar.words import counted
@@ -57,7 +59,7 @@ class Edge:
             rule = parse_rule(f"{premise} -> {hypothesis}", library)
         except RulesRejected as rejected:
             first = rejected.diagnostics[0]
-            remedy = f"{first.remedy.rstrip('.')}, or name the file that declares the predicate by --rules."
+            remedy = f"{first.remedy.rstrip('.')}, or name the file that declares the predicate by {Setting('rules')}."
             raise HapaxError(
                 f"{premise} -> {hypothesis} is not an entailment: {first.message}. "
                 f"{remedy if first.code == UNTYPED else first.remedy}"
@@ -159,7 +161,17 @@ def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
     return len(facts)
 
 
-def read_edges(path: Path, library: Library | None = None) -> list[Edge]:
+@checked
+def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
+    """The entailments of files with lines of `premise TAB hypothesis TAB score`.
+
+    Types that the rules declare may be left out. Raises HapaxError for an empty file, and with every faulty line.
+    """
+    # A list, so that a faulty file raises before anything of another is stored.
+    return list(chain.from_iterable(_read_edges(Path(path), rules) for path in paths))
+
+
+def _read_edges(path: Path, library: Library) -> list[Edge]:
     """Read lines of `premise TAB hypothesis TAB score`. Raises HapaxError for an empty file and for faulty lines."""
     try:
         # `-sig`: spreadsheets write a byte order mark, which would become part of the first predicate's name.

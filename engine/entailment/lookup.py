@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from hapax.engine.entailment.graph import Edge, stored_edge
+from hapax.engine.entailment.graph import Edge, store_edges, stored_edge
+from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.kb import rows
@@ -28,6 +29,18 @@ _CALLED = re.compile(r"(?:'((?:[^'\\\n]|\\.)+)'|(\w+))\s*\(")
 
 Types = tuple[str, ...] | None
 """The types of a predicate's arguments, None where they are not known."""
+
+
+@checked
+def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
+    """Store entailments as facts `entails(P, Q, Score)`, for `with_entailments` and `check_rules`; return their number.
+
+    Entailments of an atom by itself are skipped.
+    """
+    stored = store_edges(kb, entailments)
+    # Made while the file is open for writing: without indexes each look-up reads all entailments.
+    StoredEdges(kb).prepare()
+    return stored
 
 
 class StoredEdges:

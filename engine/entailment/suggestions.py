@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hapax.engine.entailment.graph import Edge
+from hapax.engine.entailment.graph import Edge, edges
+from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library
 from hapax.grammar.subsumption import subsumes
 from hapax.grammar.terms import Atom, Variable
+from hapax.kb.store import KnowledgeBase
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,16 @@ class Suggestion:
         )
 
 
-def suggestions(found: Sequence[Edge], library: Library, at_least: float, margin: float) -> Iterator[Suggestion]:
-    """Entailments with a score of `at_least` whose converse scores lower by `margin`, the strongest first.
+@checked
+def suggest_rules(rules: Library, kb: KnowledgeBase, at_least: float = 0.8, margin: float = 0.3) -> list[Suggestion]:
+    """Rules from strong stored entailments that hold in one direction only, the strongest first.
 
-    Entailments that a rule of the library states already are left out, and those of which the library knows neither
-    predicate, because nothing would use them.
+    `at_least`: lowest score; `margin`: how much lower the converse must score. Entailments that a rule states already
+    are left out, and those of which the rules know neither predicate, because nothing would use them.
     """
+    # All entailments: the converse of a strong one may be weak.
+    found = list(edges(kb, 0.0))
+    suggested = []
     scores = {(edge.premise, edge.hypothesis): edge.score for edge in found}
     # The surest first; the texts make the order of ties the same in every run.
     for edge in sorted(found, key=lambda edge: (-edge.score, str(edge.premise), str(edge.hypothesis))):
@@ -45,10 +50,11 @@ def suggestions(found: Sequence[Edge], library: Library, at_least: float, margin
         # Rounded: .85 - .55 is less than .3 in floats.
         if edge.score < at_least or round(edge.score - converse, 9) < margin:
             continue
-        known = library.knows(edge.premise.indicator) or library.knows(edge.hypothesis.indicator)
-        if not known or any(subsumes(rule, edge.rule, library) for rule in library.rules):
+        known = rules.knows(edge.premise.indicator) or rules.knows(edge.hypothesis.indicator)
+        if not known or any(subsumes(rule, edge.rule, rules) for rule in rules.rules):
             continue
-        yield Suggestion(edge, converse, _used_by(edge.hypothesis, library))
+        suggested.append(Suggestion(edge, converse, _used_by(edge.hypothesis, rules)))
+    return suggested
 
 
 def _converse(edge: Edge) -> tuple[Atom, Atom]:

@@ -23,6 +23,7 @@ from hapax.grammar.attributes import GenericBy, default_polarity
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import parse_addition
 from hapax.grammar.printing import rule_text, signature_text
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
 from hapax.grammar.subsumption import subsumes
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
@@ -125,8 +126,8 @@ class Expander:
         variable = variables.get(self._settings.variable)
         if variable is None:
             raise HapaxError(
-                f"Rule {meta.name} has no variable {self._settings.variable}. "
-                f"Give --variable one of {', '.join(variables)}."
+                f"Rule {meta.name} has no variable {self._settings.variable}.",
+                Remedy("Give {} one of {}.", Setting("settings.variable"), ", ".join(variables)),
             )
         proposals: list[Proposal] = []
         left_out: list[UnusableReply] = []
@@ -188,8 +189,13 @@ class Expander:
             yield data_type
         if not kept:
             raise HapaxError(
-                f"{self._model.identity.name} named no data type below {variable.data_type} for rule {meta.name}; its "
-                f"reply begins {reply[:60]!r}. Name a model that follows instructions with -m (`hapax models`)."
+                f"{self._model.identity.name} named no data type below {variable.data_type} for rule "
+                f"{meta.name}; its reply begins {reply[:60]!r}.",
+                Remedy(
+                    "Name a model that follows instructions with {} ({}).",
+                    Setting("model"),
+                    Operation("list_models"),
+                ),
             )
 
     def _misfit(self, data_type: str, upper: str, kept: set[str]) -> str | None:

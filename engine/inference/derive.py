@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from hapax.engine.inference.known_facts import atom_values, stated_fact
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologTerm, QueryLimits
+from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologTerm
 from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import statement_text
@@ -191,8 +193,8 @@ class Prover:
             return Proof(item, By.COMPUTED)
         if proof is None:
             raise HapaxError(
-                f"{item.atom} holds but has no proof, because a rule leaves one of its variables open. "
-                "Run `hapax check`: it names the rule."
+                f"{item.atom} holds but has no proof, because a rule leaves one of its variables open.",
+                Remedy("Run {}: it names the rule.", Operation("check_rules")),
             )
         return proof
 

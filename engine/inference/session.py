@@ -24,10 +24,11 @@ from types import TracebackType
 from typing import Any, Protocol, TypeAlias
 
 from hapax.engine.inference.isolation import child_command, child_environment
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.worker import END, REQUEST
-from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import BUILT_INS
+from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.grammar.terms import Value, decimal_of
 from hapax.grammar.words import counted
 
@@ -58,33 +59,13 @@ ALLOWED = (
 )
 
 
-@checked
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """Limits of a goal. `answers` truncates the answers; each of the others ends the goal with `LimitExceeded`.
-
-    `seconds` are of processor time.
-    """
-
-    seconds: float = 10.0
-    inferences: int = 50_000_000
-    answers: int = 10_000
-    memory_mb: int = 1024
-
-    def __post_init__(self) -> None:
-        for name in ("seconds", "inferences", "answers", "memory_mb"):
-            limit = getattr(self, name)
-            if not (isinstance(limit, int | float) and 0 < limit < math.inf):
-                raise HapaxError(f"{name} is {limit!r}. Set it to a number above 0.")
-
-
 ABORT_SHARE = 0.5
 """A process that aborts with at least this share of its memory in use has run out of it."""
 
 REMEDIES = {
-    "seconds": "Raise the limit with --seconds.",
-    "inferences": "Raise the limit with --inferences.",
-    "memory": "Bind more of the goal's variables, or ask for fewer answers at once.",
+    "seconds": Remedy("Raise the limit with {}.", Setting("limits.seconds")),
+    "inferences": Remedy("Raise the limit with {}.", Setting("limits.inferences")),
+    "memory": Remedy("Bind more of the goal's variables, or ask for fewer answers at once."),
 }
 """Remedies by the limit that ended a goal."""
 
@@ -92,8 +73,8 @@ REMEDIES = {
 class PrologError(HapaxError):
     """A goal or program that Prolog rejected. `kind` is the error term's name, such as `existence_error`."""
 
-    def __init__(self, message: str, kind: str = "error", line: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, kind: str = "error", line: int | None = None, remedy: Remedy | str = "") -> None:
+        super().__init__(message, remedy)
         self.kind = kind
         self.line = line
 
@@ -103,10 +84,10 @@ class GoalRefused(PrologError):  # noqa: N818  named after the situation, as Lim
 
 
 class LimitExceeded(HapaxError):  # noqa: N818  as BudgetReached and RulesRejected are
-    """A goal that exceeded one of its limits; `limit` is a key of `REMEDIES`."""
+    """A goal that exceeded one of its limits; `limit` is a key of `REMEDIES`, whose remedy it has by default."""
 
-    def __init__(self, message: str, limit: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, limit: str, remedy: Remedy | None = None) -> None:
+        super().__init__(message, remedy or REMEDIES[limit])
         self.limit = limit
 
 
@@ -235,7 +216,11 @@ class PrologSession:
         text, reply = self._request({"do": "load"}, data, LOAD_SECONDS)
         if reply["kind"] != "done" or not text:
             self._abandon()  # a half-loaded program must answer no goal
-            raise PrologError("The Prolog process ended while it loaded the program. Run `hapax doctor`.", "load")
+            raise PrologError(
+                "The Prolog process ended while it loaded the program.",
+                "load",
+                remedy=Remedy("Run {}.", Operation("doctor")),
+            )
         rows, _ = _decoded(text)
         return rows
 
@@ -287,8 +272,8 @@ class PrologSession:
         except TimeoutError:
             self._abandon()
             raise PrologError(
-                f"SWI-Prolog has not started in {START_SECONDS:g} seconds. Run the command again when the machine is "
-                "less busy, or `hapax doctor`.",
+                f"SWI-Prolog has not started in {START_SECONDS:g} seconds. Run the {CALL} again when the "
+                f"machine is less busy, or {Operation('doctor')}.",
                 "unavailable",
             ) from None
         except (EOFError, OSError):
@@ -296,7 +281,10 @@ class PrologSession:
         if reply["kind"] != "ready":
             self._abandon()
             raise PrologError(
-                f"SWI-Prolog does not start: {reply.get('message', '')}. Run `hapax doctor` to see what to install.",
+                (
+                    f"SWI-Prolog does not start: {reply.get('message', '')}. Run {Operation('doctor')} to see "
+                    "what to install."
+                ),
                 "unavailable",
             )
         if self._program is not None and not loading:
@@ -404,8 +392,9 @@ def _goal_error(kind: str, message: str) -> PrologError:
         )
     if kind == "not_a_number":
         return PrologError(
-            f'The goal calculates with the text "{_short(message)}", which is no number. Correct the goal, or the '
-            "facts that have the text in place of a number: `hapax check --db` names them (HPX404).",
+            f'The goal calculates with the text "{_short(message)}", which is no number. Correct the goal, '
+            f"or the facts that have the text in place of a number: {Operation('check_rules', kb=True)} names "
+            "them (HPX404).",
             "type_error",
         )
     if kind == "evaluation_error" and "zero_divisor" in message:
@@ -458,7 +447,7 @@ def _exceeded(limit: str, limits: QueryLimits) -> LimitExceeded:
         "inferences": counted(limits.inferences, "inference"),
         "memory": f"{limits.memory_mb} MB of memory",
     }[limit]
-    return LimitExceeded(f"The goal needs more than {allowed}. {REMEDIES[limit]}", limit)
+    return LimitExceeded(f"The goal needs more than {allowed}.", limit)
 
 
 def _load_error(faults: list[AnswerRow]) -> PrologError:

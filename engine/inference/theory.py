@@ -11,11 +11,13 @@ from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fact_supply import index_facts
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text, has_constants
 from hapax.grammar.parser import parse_goal
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
@@ -116,20 +118,23 @@ class Theory:
         score = strongest(self.kb, indicator)
         if score is not None:
             entailments = f"{self.kb.place} holds entailments of it, the strongest of score {score:g}"
-            return f"{entailments}: use --entail {score:g} to include that one."
+            return f"{entailments}: use {Setting('hapax.with_entailments')} {score:g} to include that one."
         count = self.kb.fact_counts().get(indicator, 0)
         facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
         if any(predicate.indicator == indicator for predicate in self.kb.select(PREDICATES)):
-            return f"{facts}, from a search with other rule files: name them with --rules."
+            return f"{facts}, from a search with other rule files: name them with {Setting('rules')}."
         if not count:
             return self._derived(indicator)
         name, _, arity = indicator.rpartition("/")
         line = f"given {name}({', '.join(['Object'] * int(arity))})"
-        return f"{facts}, and no loaded rule file declares it: name one with --rules. The line `{line}` is enough."
+        return (
+            f"{facts}, and no loaded rule file declares it: name one with {Setting('rules')}. The line `{line}` "
+            "is enough."
+        )
 
     def _derived(self, indicator: str) -> str:
         """The same hint for a predicate of which only `hapax derive` may have stored something."""
-        remedy = "name its rule file with --rules."
+        remedy = f"name its rule file with {Setting('rules')}."
         if indicator in self.kb.derived_predicates():
             return f"{self.kb.place} holds derived atoms of {indicator.rpartition('/')[0]}: {remedy}"
         # Statements are stored by rule; only the rule's file says which predicate it concludes.
@@ -149,7 +154,8 @@ class Theory:
         if not names:
             return ""
         some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-        return f"{self.kb.place} keeps the rules of {some}; `--rules shipped` names those of Hapax. "
+        shipped = Setting('hapax.load_rules("shipped")')
+        return f"{self.kb.place} keeps the rules of {some}; {shipped} names those of Hapax. "
 
     def relevant_to(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
         """The part of the theory that the rules' premises or the goals (indicators) depend on."""

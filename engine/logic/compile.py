@@ -17,6 +17,7 @@ from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import assignment, compares_numbers, definition_of, evaluation_order
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
 from hapax.grammar.terms import (
     Arithmetic,
@@ -260,7 +261,8 @@ class _PremiseCompiler:
             return str(self.context.tag(term.value))
         if term.name not in self.values:
             raise HapaxError(
-                f"Nothing gives the variable {term.name} a value. Add an atom with it; `hapax check` names a rule."
+                f"Nothing gives the variable {term.name} a value.",
+                Remedy("Add an atom with it; {} names a rule.", Operation("check_rules")),
             )
         return self.values[term.name]
 

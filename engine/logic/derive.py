@@ -31,6 +31,7 @@ from hapax.engine.logic.evaluate import Clause, CompiledLibrary, constraints, le
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
 from hapax.grammar.dependencies import strata
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution, Value
 from hapax.grammar.words import counted
@@ -148,10 +149,13 @@ class _Deadline:
         """The error of a time limit."""
         seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
         return LimitExceeded(
-            f"Deriving {self.subject} needs more than {counted(seconds, 'second')}; nothing is stored. Allow more with "
-            "the option or argument `seconds`, or derive fewer rules at once. `hapax check` names rules that may count "
-            "for ever.",
+            f"Deriving {self.subject} needs more than {counted(seconds, 'second')}; nothing is stored.",
             "seconds",
+            Remedy(
+                "Allow more with {}, or derive fewer rules at once. {} names rules that may count for ever.",
+                Setting("seconds"),
+                Operation("check_rules"),
+            ),
         )
 
 
@@ -341,10 +345,13 @@ def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Ru
     """The stored derivation of a rule. Raises HapaxError where there is none, or an outdated one."""
     found = relations.derivations().get(rule.name)
     if found is None:
-        raise HapaxError(f"{kb.place}: no statements of rule {rule.name} are stored. Run `hapax derive` first.")
+        raise HapaxError(
+            f"{kb.place}: no statements of rule {rule.name} are stored.", Remedy("Run {} first.", Operation("derive"))
+        )
     if found.stale or not relations.is_up_to_date or found.fingerprint != rule_fingerprint(kb, library, rule):
         raise HapaxError(
-            f"{kb.place}: facts or rules have changed since rule {rule.name} was derived. Run `hapax derive` again."
+            f"{kb.place}: facts or rules have changed since rule {rule.name} was derived.",
+            Remedy("Run {} again.", Operation("derive")),
         )
     return found
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import Supply, build_program
-from hapax.engine.inference.session import AnswerRow, PrologSession, QueryLimits
+from hapax.engine.inference.session import AnswerRow, PrologSession
 from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules

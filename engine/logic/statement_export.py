@@ -9,6 +9,7 @@ from typing import IO
 
 from hapax.engine.logic.derive import current_rules
 from hapax.engine.logic.statement_lines import statement_lines
+from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library
 from hapax.kb.records import StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -29,19 +30,23 @@ class StatementExportReport:
     outdated: int
 
 
-def export_statements(kb: KnowledgeBase, library: Library, stream: IO[str]) -> StatementExportReport:
-    """Write each statement as a line. `library`: the rules of `derive`."""
+@checked
+def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:
+    """Write the statements of searches and of `derive`, with their proofs, to a text stream as JSON Lines.
+
+    `rules`: those of `derive`, whose statements are left out where facts or rules have changed since.
+    """
     searched = derived = 0
     for record in _of_searches(kb):
         stream.write(_line(record, record.distribution.value))
         searched += 1
-    rules = current_rules(kb, library)
-    for rule in rules:
-        for lines in statement_lines(kb, library, rule, _derived_line):
+    current = current_rules(kb, rules)
+    for rule in current:
+        for lines in statement_lines(kb, rules, rule, _derived_line):
             stream.write("".join(lines))
             derived += len(lines)
     stored = kb.derived_counts()
-    return StatementExportReport(searched, derived, sum(stored.values()) - sum(stored[rule.name] for rule in rules))
+    return StatementExportReport(searched, derived, sum(stored.values()) - sum(stored[rule.name] for rule in current))
 
 
 def _of_searches(kb: KnowledgeBase) -> Iterator[StatementRecord]:

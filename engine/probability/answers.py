@@ -4,62 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal as OneOf
-from typing import TypeAlias
 
 from hapax.engine.inference.derive import BULK_LIMITS
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.proof import instantiated
-from hapax.engine.inference.session import AnswerCell, QueryLimits
+from hapax.engine.inference.session import AnswerCell
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.logic.goals import GOAL, goal_rules, rule_of, with_rules
-from hapax.engine.probability.exact import MOST_NODES, TooLarge, exact
+from hapax.engine.probability.exact import TooLarge, exact
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, ground
+from hapax.engine.probability.options import ProbabilityOptions, Together
 from hapax.engine.probability.proofs import best_proof, best_proofs, bounds, supports
 from hapax.engine.search.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
-from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
-
-Method: TypeAlias = OneOf["auto", "exact", "bounds", "best"]
-
-METHODS: tuple[Method, ...] = ("auto", "exact", "bounds", "best")
-
-Together: TypeAlias = OneOf["", "reply", "run"]
-
-TOGETHER: tuple[Together, ...] = ("", "reply", "run")
-
-
-@checked
-@dataclass(frozen=True)
-class ProbabilityOptions:
-    """The way in which probabilities are computed.
-
-    `method`: `exact` (all proofs), `bounds` (two numbers between which the exact one lies), `best` (the best proof), or
-    `auto`: exact, and bounds where that is too large. `proofs`: the proofs of an answer that bounds count. `nodes`: the
-    size of a diagram up to which a probability is computed exactly. `together`: facts from one `reply` of a model, or
-    of one `run`, are a single random event; empty: every fact is one. `at_least`: only answers whose probability is
-    this high, by the lower bound.
-    """
-
-    method: Method = "auto"
-    proofs: int = 20
-    nodes: int = MOST_NODES
-    together: Together = ""
-    at_least: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise HapaxError(f"There is no method {self.method!r}. Choose {', '.join(METHODS)}.")
-        if self.together not in TOGETHER:
-            raise HapaxError(f"Facts cannot be taken together by {self.together!r}. Choose reply or run.")
-        if not 0 <= self.at_least <= 1:
-            raise HapaxError(f"at_least is {self.at_least}. Write a probability from 0 to 1.")
-        if self.proofs < 1 or self.nodes < 1:
-            raise HapaxError("proofs and nodes must be at least 1.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from hapax.engine.probability.ground import GroundInstance, GroundProgram
+from hapax.engine.probability.options import MOST_NODES
 
 if TYPE_CHECKING:
     from pysdd.sdd import SddManager, SddNode
 
 MOST_EVENTS = 500
 """Random events below a node up to which its diagram is tried."""
-
-MOST_NODES = 50_000
-"""Nodes of the diagrams of a node's formulas together, beyond which the exact probability is given up."""
 
 
 class TooLarge(Exception):  # noqa: N818  named after the situation

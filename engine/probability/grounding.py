@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, fact_key
-from hapax.engine.inference.session import QueryLimits
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.limits import time_limit
@@ -18,6 +18,7 @@ from hapax.engine.logic.proofs import reading
 from hapax.engine.probability.ground import GroundProgram
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable
 from hapax.kb.records import DenialRecord, FactRecord
@@ -139,8 +140,9 @@ class _Builder:
                 continue
             if not atom.is_ground:
                 raise HapaxError(
-                    f"{literal} in rule {rule.name} has no probability: nothing gives {atom.variables[0].name} "
-                    "a value. Run `hapax check`: it names the rule."
+                    f"{literal} in rule {rule.name} has no probability: nothing gives "
+                    f"{atom.variables[0].name} a value.",
+                    Remedy("Run {}: it names the rule.", Operation("check_rules")),
                 )
             # A critic's sure no is an event, and the literal needs that it happens.
             if literal.negated and self.library.is_open(atom.indicator):

@@ -13,9 +13,10 @@ from hapax.engine.inference.derive import BULK_LIMITS, relevant_library
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.derive import JoinedRows, joined_rows, read_statements
 from hapax.engine.logic.goals import GOAL, rule_of
-from hapax.engine.probability.answers import Evaluator, Probability, ProbabilityOptions, chances_of, grounded
+from hapax.engine.probability.answers import Evaluator, Probability, chances_of, grounded
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, hidden_event, refuse_aggregates
+from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, Constant, Literal, Value, variable_names

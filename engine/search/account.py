@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hapax.engine.search.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE
+from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb.records import Candidate, Decision
 
@@ -311,7 +312,7 @@ class Shortage:
     """The place where a rule ran out of values: what happened there, and the first remedy."""
 
     fact: str
-    remedy: str
+    remedy: Remedy | str
 
     def __str__(self) -> str:
         return f"{self.fact} {self.remedy}"
@@ -325,7 +326,7 @@ def shortage(account: Sequence[StepAccount], compat: str | None = None) -> Short
     row = account[-1]
     if row.kept:
         fact = f"{counted(row.kept, 'substitution')} went through all steps, but Prolog derives no statement from them."
-        shown = Shortage(fact, "Run `hapax why-not` on a conclusion that should hold.")
+        shown = Shortage(fact, f"Run {Operation('why_not')} on a conclusion that should hold.")
     elif row.extended:
         shown = _lost_substitutions(row, compat)
     elif row.questions:
@@ -336,24 +337,36 @@ def shortage(account: Sequence[StepAccount], compat: str | None = None) -> Short
 
 
 _FACT_REMEDIES = {
-    "given": "Add facts to a rule file, or with `hapax import`.",
-    "derived": "Look for the premise that fails with `hapax why-not`.",
-    "computed": "Check the equation that computes it.",
-    "model": "Raise --calls, or choose another model with --knowledge.",
+    "given": Remedy("Add facts to a rule file, or with {}.", Operation("import_facts")),
+    "derived": Remedy("Look for the premise that fails with {}.", Operation("why_not")),
+    "computed": Remedy("Check the equation that computes it."),
+    "model": Remedy(
+        "Raise {}, or choose another model with {}.", Setting("settings.calls_per_question"), Setting("knowledge")
+    ),
 }
 """The first remedy for a step without values, by their origin."""
 
 _REPEATS = ("repeats an earlier", "repeats line", "excludes")
 """Words of the reasons to drop a line whose value is known already."""
 
-_LIST_REMEDY = "Search with --plan premise-first, which asks for lists where this order needs one right answer."
+_LIST_REMEDY = Remedy(
+    "Search with {} premise-first, which asks for lists where this order needs one right answer.",
+    Setting("settings.plan"),
+)
 
-_REPEAT_REMEDY = "Raise --temperature, or choose another model with --knowledge."
+_REPEAT_REMEDY = Remedy(
+    "Raise {}, or choose another model with {}.", Setting("settings.temperature"), Setting("knowledge")
+)
 
 _DROP_REMEDIES = {
-    "reasoning": "Allow more tokens for a reply with --answer-tokens, or switch off reasoning in the model's alias.",
-    "cut off": "Ask for fewer values in a call with --values.",
-    "no answer": "Choose another model with --knowledge, or word the predicate differently in its declaration.",
+    "reasoning": Remedy(
+        "Allow more tokens for a reply with {}, or switch off reasoning in the model's alias.",
+        Setting("settings.answer_tokens"),
+    ),
+    "cut off": Remedy("Ask for fewer values in a call with {}.", Setting("settings.values_per_call")),
+    "no answer": Remedy(
+        "Choose another model with {}, or word the predicate differently in its declaration.", Setting("knowledge")
+    ),
 }
 """The first remedy by a word of the reason why the reader dropped most lines."""
 
@@ -373,16 +386,19 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
         remedy = remedy or (_LIST_REMEDY if row.listable else "")
         part = _part(row.dropped_count, row.lines, "line", "holds", "hold")
         fact = f"{part} no value ({_drop_text(reason, lines)})."
-        return Shortage(fact, remedy or "Choose another model with --knowledge; `hapax why-not` shows its replies.")
+        return Shortage(
+            fact,
+            remedy or f"Choose another model with {Setting('knowledge')}; {Operation('why_not')} shows its replies.",
+        )
     if row.repeated and not (row.losses or row.unjudged):
         repeated = counted(row.lines, "line repeats a value", "lines repeat values")
         return Shortage(f"{repeated} that the question has, and no other line came.", _REPEAT_REMEDY)
     if gate is None or row.unjudged > count:
-        return Shortage("the budget left its values unjudged.", "Run the same command with a higher budget.")
+        return Shortage("the budget left its values unjudged.", f"Run the same {CALL} with a higher budget.")
     loss = row.losses[gate]
     if gate == AGREEMENT.name:
         fact = f"{counted(loss.count, 'value was', 'values were')} rejected because samples of one question differ."
-        differing = "Lower --temperature, or choose another model with --knowledge."
+        differing = f"Lower {Setting('settings.temperature')}, or choose another model with {Setting('knowledge')}."
         return Shortage(fact, _LIST_REMEDY if row.listable else differing)
     part = _part(loss.count, row.judged, "value", "was", "were")
     fact = f"{part} rejected by the {gate} gate{_score_text(loss)}."
@@ -402,29 +418,53 @@ def _lost_substitutions(row: StepAccount, compat: str | None) -> Shortage:
     """All partial substitutions failed a premise or have no likelihood."""
     if row.unranked > row.failed_count or not row.failed:
         fact = f"the likelihood model scored none of {counted(row.extended, 'substitution')}."
-        return Shortage(fact, "Choose another model with --likelihood; `hapax stats` shows what this one refused.")
+        return Shortage(
+            fact,
+            (f"Choose another model with {Setting('likelihood')}; {Operation('stats')} shows what this one refused."),
+        )
     premise, loss = max(row.failed.items(), key=lambda failed: failed[1].count)
     fact = f"{_part(loss.count, row.extended, 'substitution', 'fails', 'fail')} {premise}"
     if loss.gate == CRITIC.name and loss.highest is not None:
         remedy = _threshold_remedy(loss.gate, loss.highest, compat)
         return Shortage(f"{fact}; the highest P(yes) is {loss.highest:.2f}.", remedy)
     if loss.gate == GIVEN.name:
-        return Shortage(f"{fact}.", "Add facts with `hapax import`, or look at the premise with `hapax why-not`.")
+        return Shortage(
+            f"{fact}.",
+            f"Add facts with {Operation('import_facts')}, or look at the premise with {Operation('why_not')}.",
+        )
     if loss.gate == COMPUTED.name:
-        return Shortage(f"{fact}.", "Raise --calls, --values or --beam for more values to compare.")
-    return Shortage(f"{fact}.", "Raise --calls or --beam for more values, or look at the premise with `hapax why-not`.")
+        return Shortage(
+            f"{fact}.",
+            (
+                f"Raise {Setting('settings.calls_per_question')}, {Setting('settings.values_per_call')} or "
+                f"{Setting('settings.beam')} for more values to compare."
+            ),
+        )
+    return Shortage(
+        f"{fact}.",
+        (
+            f"Raise {Setting('settings.calls_per_question')} or {Setting('settings.beam')} for more values, or look "
+            f"at the premise with {Operation('why_not')}."
+        ),
+    )
 
 
 def _threshold_remedy(gate: str, highest: float | None, compat: str | None) -> str:
-    option = {TYPE.name: "--type-threshold", CRITIC.name: "--fact-threshold"}.get(gate)
+    option = {
+        TYPE.name: Setting("settings.type_threshold"),
+        CRITIC.name: Setting("settings.fact_threshold"),
+    }.get(gate)
     if option is None or highest is None:
-        return "Choose another model with --knowledge."
+        return f"Choose another model with {Setting('knowledge')}."
     if highest < NO_ANSWER:
-        return "Look at the values with `hapax why-not`, and choose another model with --knowledge or --critic."
+        return (
+            f"Look at the values with {Operation('why_not')}, and choose another model with "
+            f"{Setting('knowledge')} or {Setting('critic')}."
+        )
     # Rounded first: 0.8 * 20 must not become 15.
     below = math.floor(round(highest * 20, 9)) / 20
     if compat:  # which words its questions in another way
-        return f"Search with no --compat and {option} {below:g}."
+        return f"Search with no {Setting('settings.compat')} and {option} {below:g}."
     return f"Search with {option} {below:g}; stored answers are judged again without a call."
 
 

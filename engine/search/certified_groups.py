@@ -17,6 +17,7 @@ from hapax.engine.certificates import (
     upper_bound,
 )
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import CertificateRecord, content_id
@@ -103,13 +104,13 @@ def certificates_of_groups(
     return records
 
 
-def refuse_without_promise(choices: Mapping[str, ThresholdChoice], promise: Promise, remedy: str) -> None:
+def refuse_without_promise(choices: Mapping[str, ThresholdChoice], promise: Promise, remedy: Remedy) -> None:
     """Raise HapaxError with the reason of each group unless one of them has a threshold."""
     if any(choice.threshold is not None for choice in choices.values()):
         return
     reasons = [f"{group}: {describe(choice.reason, choice.more_labels)}" for group, choice in choices.items()]
     listed = "\n".join(reasons[:10])
-    raise HapaxError(f"Nothing can be promised: that {promise}.\n{listed}\n{remedy}")
+    raise HapaxError(f"Nothing can be promised: that {promise}.\n{listed}\n", remedy)
 
 
 def ends_of(values: Sequence[ScoredValue], choice: ThresholdChoice, promise: Promise) -> dict[str, dict[str, Any]]:

@@ -23,17 +23,18 @@ from hapax.engine.search.certified_groups import (
     refuse_without_promise,
 )
 from hapax.engine.search.certifying import (
-    REMEDY,
     STATEMENTS,
     UNCALIBRATED,
     Certificates,
     Grouping,
+    more_labels,
     prompt_version,
     template_hashes,
 )
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.scored_facts import fact_claim
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Literal
 from hapax.kb.records import PredicateRecord, RuleRecord, StatementRecord, content_id
@@ -196,15 +197,22 @@ class StatementCertifier:
         """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised."""
         if not self._records:
             raise HapaxError(
-                f"{self._kb.place}: nothing is promised yet, for it has no such statement of these rules. Search "
-                "without --statement-precision first, judge statements by `hapax votes next 100 statements`, and run "
-                "this again."
+                f"{self._kb.place}: nothing is promised yet, for it has no such statement of these rules.",
+                Remedy(
+                    "Search without {} first, judge statements by `hapax votes next 100 statements`, and "
+                    "run this again.",
+                    Setting("settings.statement_promise"),
+                ),
             )
         groups: dict[str, list[ScoredValue]] = {}
         for identity, record in self._records.items():
             groups.setdefault(statement_group(record.rule, by), []).append(self._value(identity))
         choices = choose_for_groups(groups, promise, self._drawn.reach)
-        refuse_without_promise(choices, promise, REMEDY.format(options="--statement-precision and --confidence"))
+        refuse_without_promise(
+            choices,
+            promise,
+            more_labels("settings.statement_promise"),
+        )
         records = certificates_of_groups(groups, choices, promise, lambda group: self._basis(group, by))
         return StatementPromise(Certificates(tuple(records)), self._scores, by)
 

@@ -19,6 +19,7 @@ from hapax.engine.search.certified_groups import (
 from hapax.engine.search.score_maps import ScoreMaps, last_critic
 from hapax.engine.search.scored_facts import denied_atoms, ends_of_facts, fact_truths, proposed_atoms, stored_scores
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import (
@@ -58,7 +59,15 @@ UNPROMISED = 1.0
 UNCALIBRATED = "uncalibrated"
 """Calibration of a critic without one, in a search that uses calibrations."""
 
-REMEDY = "Label more by `hapax votes next` or `hapax calibrate`, ask for less with {options}, or choose another critic."
+
+def more_labels(promise: str) -> Remedy:
+    """The remedy for a promise that cannot be kept, by the setting that asks for it."""
+    return Remedy(
+        "Label more by `hapax votes next` or {}, ask for less with {} and {}, or choose another critic.",
+        Operation("calibrate"),
+        Setting(promise),
+        Setting("settings.promise.confidence"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +146,12 @@ class Certifier:
         """
         if not self._proposed & set(self._scores):
             raise HapaxError(
-                f"{self._kb.place}: nothing is promised yet, for {self._critic} has judged no proposed fact. Search "
-                "without --precision first, label facts by `hapax calibrate` or `hapax votes`, and run this again."
+                f"{self._kb.place}: nothing is promised yet, for {self._critic} has judged no proposed fact.",
+                Remedy(
+                    "Search without {} first, label facts by {} or `hapax votes`, and run this again.",
+                    Setting("settings.promise"),
+                    Operation("calibrate"),
+                ),
             )
         groups: dict[str, list[ScoredValue]] = {}
         for fact in self._proposed & set(self._scores):
@@ -150,7 +163,11 @@ class Certifier:
         choices = choose_for_groups(groups, promise, self._drawn.reach)
         # Without a promise on denials the search can go on: then nothing counts as denied.
         affirming = {group: choice for group, choice in choices.items() if group in affirmed}
-        refuse_without_promise(affirming, promise, REMEDY.format(options="--precision and --confidence"))
+        refuse_without_promise(
+            affirming,
+            promise,
+            more_labels("settings.promise"),
+        )
         return Certificates(tuple(certificates_of_groups(groups, choices, promise, self._basis)))
 
     def _value(self, fact: str) -> ScoredValue:

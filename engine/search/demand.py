@@ -14,8 +14,9 @@ from typing import Protocol
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fact_supply import FactSupply, supplied_predicates
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import DemandState, Supply, build_program
-from hapax.engine.inference.session import PrologSession, PrologTerm, QueryLimits
+from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory, open_session
 from hapax.engine.logic.query import answer
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled

@@ -33,6 +33,7 @@ from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, 
 from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.thresholds import DEFAULT_RULE, FACT_FLOOR, CriticRule
 from hapax.engine.search.wording import QuestionWording
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
@@ -546,9 +547,10 @@ class Oracle:
         if self.critic_probe is None or not self.critic_probe.says_no(FACT_FLOOR):
             return None
         return (
-            f"{self.models.critic.identity.name} as critic says no to everything: {self.critic_probe}. Where no value "
-            "of a question reached a threshold, the better half was accepted by rank. Expect false statements. Choose "
-            "another critic with --critic, or set a threshold with --fact-threshold and --type-threshold."
+            f"{self.models.critic.identity.name} as critic says no to everything: {self.critic_probe}. Where "
+            "no value of a question reached a threshold, the better half was accepted by rank. Expect false "
+            f"statements. Choose another critic with {Setting('critic')}, or set a threshold with "
+            f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}."
         )
 
     def _replies(self, asked: Sequence[AskedQuestion]) -> dict[AskedQuestion, list[ParsedGeneration]]:

@@ -13,6 +13,7 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.dependencies import Preset
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.words import counted
 from hapax.kb.records import MODEL_PROFILES, AtomPattern, ProfileRecord, Question
@@ -107,8 +108,8 @@ class ProfileChooser:
         if isinstance(prompt, str) and read_prompt(prompt) and "to fill in the sentence '" in prompt:
             return ProfileChoice(
                 HAPAX.name,
-                f"profile {HAPAX.name}: the knowledge base has answers of {short_model_name(name)} in these words. "
-                "--probe-again chooses anew.",
+                f"profile {HAPAX.name}: the knowledge base has answers of {short_model_name(name)} in these "
+                f"words. {Setting('probe_again')} chooses anew.",
             )
         return None
 
@@ -119,17 +120,19 @@ class ProfileChooser:
             most = len(PROFILES) * len(questions)
             return ProfileChoice(
                 HAPAX.name,
-                f"profile {HAPAX.name}: none was probed, because nothing is asked now. A search first asks it up "
-                f"to {most} short questions more, once, to choose its profile (--profile names one), and searches "
-                "premise first if it knows few of the answers (--plan names an order).",
+                f"profile {HAPAX.name}: none was probed, because nothing is asked now. A search first asks it "
+                f"up to {most} short questions more, once, to choose its profile ("
+                f"{Setting('settings.profile')} names one), and searches premise first if it knows few of the "
+                f"answers ({Setting('settings.plan')} names an order).",
                 most,
             )
         inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
         generator = JournaledGenerator(inner, self.journal, role=PROBE)
         if self.notice is not None:
             self.notice(
-                f"Choosing the words for {short_model_name(model_name(self.model))}: {len(PROFILES)} profiles with "
-                f"{counted(len(questions), 'short question')} each, once. --profile NAME skips it."
+                f"Choosing the words for {short_model_name(model_name(self.model))}: {len(PROFILES)} profiles "
+                f"with {counted(len(questions), 'short question')} each, once. "
+                f"{Setting('settings.profile', 'NAME')} skips it."
             )
         sent_before = self.journal.total.calls
         scores = probe_profiles(generator, questions, most_tokens)
@@ -193,7 +196,7 @@ def _order(known: int) -> Preset | None:
 
 
 def _order_note(order: Preset | None) -> str:
-    return "; it knows few of them, so rules are searched premise first (--plan)" if order else ""
+    return f"; it knows few of them, so rules are searched premise first ({Setting('settings.plan')})" if order else ""
 
 
 def _report(best: ProfileScore, by_profile: Mapping[str, int], sent: str) -> str:

@@ -46,6 +46,7 @@ from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
 from hapax.kb import system
@@ -175,8 +176,8 @@ def worthy_settings(kb: KnowledgeBase, library: Library, critic: Critic, wanted:
     # The last critic of a chain gives the scores; those before it decide by their sources.
     if maps is not None and critics[-1] not in maps.maps:
         raise HapaxError(
-            f"{kb.place}: {short_model_name(critics[-1])} is not calibrated. Run `hapax calibrate` first, or leave "
-            "out --calibrated."
+            f"{kb.place}: {short_model_name(critics[-1])} is not calibrated.",
+            Remedy("Run {} first, or leave out {}.", Operation("calibrate"), Setting("settings.calibrated")),
         )
     certificates = statements = None
     if wanted.promise is not None:
@@ -235,8 +236,8 @@ def unanswerable(rule: Rule, library: Library, models: Models, preset: Preset = 
         if not library.is_numeric(variable.data_type)
     )
     for model, remedy in (
-        (models.knowledge, "Choose a model that knows them with --knowledge and --critic."),
-        (models.critic, "Choose a model that knows them with --critic."),
+        (models.knowledge, f"Choose a model that knows them with {Setting('knowledge')} and {Setting('critic')}."),
+        (models.critic, f"Choose a model that knows them with {Setting('critic')}."),
     ):
         identity = model.identity
         unknown: list[str] = []

@@ -19,6 +19,7 @@ from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, Crit
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.answers import MOST_LINES
 from hapax.llm_oracle.measures import Measure
@@ -141,13 +142,24 @@ class SearchSettings:
             raise HapaxError(f"compat {self.compat} has LINK's own thresholds. Leave out either it or the thresholds.")
         if self.compat and (self.calibrated or self.promise or self.statement_promise):
             raise HapaxError(
-                f"compat {self.compat} compares raw scores. Leave out either it or --calibrated, --precision, "
-                "--statement-precision."
+                f"compat {self.compat} compares raw scores.",
+                Remedy(
+                    "Leave out either it or {}, {}, {}.",
+                    Setting("settings.calibrated"),
+                    Setting("settings.promise"),
+                    Setting("settings.statement_promise"),
+                ),
             )
         if self.promise and self.fact_threshold:
-            raise HapaxError("A promise has its own thresholds of facts. Leave out --fact-threshold or --precision.")
+            raise HapaxError(
+                "A promise has its own thresholds of facts.",
+                Remedy("Leave out {} or {}.", Setting("settings.fact_threshold"), Setting("settings.promise")),
+            )
         if (self.promise or self.statement_promise) and not self.critic:
-            raise HapaxError("Without a critic nothing can be promised. Leave out --no-critic or --precision.")
+            raise HapaxError(
+                "Without a critic nothing can be promised.",
+                Remedy("Leave out {} or {}.", Setting("settings.critic"), Setting("settings.promise")),
+            )
         if self.fact_threshold and self.threshold_cap != 1.0:
             raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
 

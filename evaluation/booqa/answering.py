@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +17,8 @@ from hapax.evaluation.entailment.graph_files import NEIGHBOURS, GraphScorer, Nei
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession
 from hapax.grammar.arguments import ArgumentRejected, checked
+from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 
 
 @checked
@@ -38,17 +40,22 @@ class AnswerOptions(ScorerOptions):
     days: int = DAYS
 
 
-def question_sets(
-    folder: Path, corpus: Sequence[Path], options: AnswerOptions, seed: int
-) -> dict[str, Sequence[QuestionWithPremises]]:
-    """The questions with their premises by set; the corpus is read once for all of them."""
+@checked
+@extras_named()
+def read_questions(
+    folder: str | Path, corpus: Sequence[str | Path], options: AnswerOptions | None = None, *, seed: int = 0
+) -> Mapping[str, Sequence[QuestionWithPremises]]:
+    """The questions of a folder by set, with what the corpus states of the same two entities in the same slice."""
+    folder, options = Path(folder), options or AnswerOptions()
     sets = {name: questions for name, questions in read_set(folder).items() if options.chosen in (name, "both")}
     if not sets:
-        raise ArgumentRejected(f"{folder} contains no set {options.chosen}. Choose another with --set.")
+        raise ArgumentRejected(
+            f"{folder} contains no set {options.chosen}.", Remedy("Choose another with {}.", Setting("options.chosen"))
+        )
     for name, questions in sets.items():  # before the corpus is read and any model is asked
         refuse_one_label([question.label for question in questions], f"{folder}, set {name}")
     settings = PremiseSettings(options.language, Context(options.context), options.premises, seed=seed)
-    stated = sentences(corpus, options.days, Counter())
+    stated = sentences([Path(path) for path in corpus], options.days, Counter())
     # The answers come in the order of the questions, so each set takes as many as it has.
     with_premises = iter(ask(list(chain.from_iterable(sets.values())), stated, settings))
     return {name: list(islice(with_premises, len(questions))) for name, questions in sets.items()}
@@ -64,7 +71,10 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
     scorer = session.scorer(name)
     if isinstance(scorer, GraphScorer):
         if options.context != "triple":
-            raise ArgumentRejected("Entailment graphs contain predicates, not sentences: use --context triple.")
+            raise ArgumentRejected(
+                "Entailment graphs contain predicates, not sentences.",
+                Remedy("Use {} triple.", Setting("options.context")),
+            )
         premise = _neighbours(options.smooth_premise, options)
         hypothesis = _neighbours(options.smooth_hypothesis, options)
         scorer = replace(scorer, smoothing=Smoothing(premise, hypothesis))

@@ -14,6 +14,7 @@ from hapax.evaluation.booqa.retrieval import DocumentIndex
 from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple
 from hapax.evaluation.entailment.wording import predicate_words
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 
 MOST = 3200
 """Most premises of a question, as in the release. From more, this many are drawn at random."""
@@ -124,8 +125,8 @@ def _premise(mention: Mention, sentence: Sentence, settings: PremiseSettings) ->
         return mention.triple(settings.language)
     if not sentence.text:
         raise HapaxError(
-            f"A sentence of document {sentence.document} has no text, so it cannot be a premise. Give each line of the "
-            'corpus a "sentence", or use --context triple.'
+            f"A sentence of document {sentence.document} has no text, so it cannot be a premise.",
+            Remedy('Give each line of the corpus a "sentence", or use {} triple.', Setting("options.context")),
         )
     return whole(sentence.text)
 

@@ -11,6 +11,7 @@ from typing import Any
 from hapax.evaluation.booqa.corpus import Mention, read_relation, write_relation
 from hapax.evaluation.entailment.prompts import chinese_sentence
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb.unfinished import replace_file
 
 DEV, TEST = "dev", "test"
@@ -76,7 +77,9 @@ def read_set(folder: Path) -> dict[str, list[Proposition]]:
     )
     sets = {path.stem: read_questions(path) for path in paths}
     if not any(sets.values()):
-        raise HapaxError(f"{folder}: the folder contains no questions. Build some with `hapax evaluate booqa build`.")
+        raise HapaxError(
+            f"{folder}: the folder contains no questions.", Remedy("Build some with {}.", Operation("build_questions"))
+        )
     return {name: questions for name, questions in sets.items() if questions}
 
 

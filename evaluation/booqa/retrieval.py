@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hapax.evaluation.booqa.corpus import Sentence
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
+from hapax.grammar.remedies import Remedy, Setting
 
 
 class DocumentIndex:
@@ -15,7 +16,7 @@ class DocumentIndex:
 
     def __init__(self, sentences: Sequence[Sentence], language: str) -> None:
         if missing := missing_of("retrieval"):
-            raise HapaxError(f"{missing} Or choose another --context.")
+            raise HapaxError(missing, Remedy("Or choose another {}.", Setting("options.context")))
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         documents: defaultdict[str, list[Sentence]] = defaultdict(list)

@@ -14,6 +14,8 @@ from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import file_name
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.budget import DeferralCollector
 
@@ -138,7 +140,14 @@ def write_answers(scored: Sequence[ScoredAnswers], folder: Path) -> list[Path]:
     return written
 
 
-def write_pairs(questions: Sequence[QuestionWithPremises], path: Path) -> int:
+@checked
+@extras_named()
+def write_question_pairs(sets: Mapping[str, Sequence[QuestionWithPremises]], folder: str | Path) -> int:
+    """Write each premise with its question in LevyHolt's format, a file for each set; return the number of pairs."""
+    return sum(_write_pairs(questions, Path(folder) / f"pairs-{name}.txt") for name, questions in sets.items())
+
+
+def _write_pairs(questions: Sequence[QuestionWithPremises], path: Path) -> int:
     """Write each premise with its question in LevyHolt's format, for external scorers; return the number of pairs.
 
     Commas, tabs and line breaks in arguments, which the format cannot represent, become blanks.

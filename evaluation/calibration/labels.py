@@ -16,6 +16,7 @@ from hapax.engine.search.scored_facts import (
     voted_truths,
 )
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.store import KnowledgeBase
@@ -140,8 +141,8 @@ class LabelReader:
         signatures = {item.indicator: item for item in self._library.completed().signatures}
         if truth not in TRUTHS or indicator not in signatures:
             raise HapaxError(
-                f"{place}: not true or false, a predicate of the rules and its arguments, separated by tabs. "
-                "Correct the line, or name the rules with --rules."
+                f"{place}: not true or false, a predicate of the rules and its arguments, separated by tabs.",
+                Remedy("Correct the line, or name the rules with {}.", Setting("rules")),
             )
         values: list[Value] = []
         for text, data_type in zip(arguments, signatures[indicator].argument_types, strict=True):

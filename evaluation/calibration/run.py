@@ -32,6 +32,7 @@ from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb import system
@@ -124,7 +125,7 @@ class CalibrationResult:
         yield (
             f"{short_model_name(self.critic)}: {counted(self.labels, 'label')}, {self.true} of them true ({listed}); "
             f"{self.reserved} reserved. Chosen by held-out log loss: {self.fitted.title}. Use it with "
-            "`hapax search --calibrated`."
+            f"{Operation('search', **{'settings.calibrated': True})}."
         )
         yield self._foreseen()
         if self.fitted.method == "contextual":
@@ -228,8 +229,9 @@ class Calibrator:
                 labels.append(label)
         if not labels and self.options.labels:
             raise HapaxError(
-                f"{self.kb.place}: no proposed fact is labelled by {', '.join(self.options.labels)} and scored by "
-                f"{self.options.critic}. Name other sources with --labels, or search first."
+                f"{self.kb.place}: no proposed fact is labelled by {', '.join(self.options.labels)} and "
+                f"scored by {self.options.critic}.",
+                Remedy("Name other sources with {}, or search first.", Setting("options.labels")),
             )
         return labels
 

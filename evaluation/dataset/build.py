@@ -18,6 +18,7 @@ from hapax.evaluation.dataset.sinks import open_sinks
 from hapax.evaluation.dataset.summary import DatasetSummary, RowCounter
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.printing import format_library
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
 from hapax.grammar.words import counted
@@ -91,8 +92,8 @@ def build(
         # Compared only now: the same command run again, as after a kill, is no conflict and needs no --force.
         if may_be_there and not _is_same(folder, place):
             raise HapaxError(
-                f"{target.folder}: the folder already holds another dataset. Name another one, or replace it with "
-                "--force."
+                f"{target.folder}: the folder already holds another dataset.",
+                Remedy("Name another one, or replace it with {}.", Setting("target.force")),
             )
     return summary
 
@@ -104,11 +105,14 @@ def _derived_notes(derived: DerivedCounts, has_ends: bool) -> Iterator[str]:
         written = counted(derived.written, "statement")
         yield f"{DERIVED_FILE}: {written} of hapax derive, which have no likelihood and no end"
     if derived.denied:
-        yield f"{DERIVED_FILE}: {counted(derived.denied, 'statement')} that people deny left out. See --judged."
+        yield (
+            f"{DERIVED_FILE}: {counted(derived.denied, 'statement')} that people deny left out. See "
+            f"{Setting('selection.judged')}."
+        )
     if derived.out_of_date:
         yield (
-            f"{counted(derived.out_of_date, 'statement')} that hapax derive stored left out: facts or rules have "
-            "changed since. Run `hapax derive` again."
+            f"{counted(derived.out_of_date, 'statement')} that hapax derive stored left out: facts or rules "
+            f"have changed since. Run {Operation('derive')} again."
         )
 
 

@@ -17,8 +17,11 @@ from typing import Any
 from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
 from hapax.evaluation.link.probing.items import ProbeItem
 from hapax.evaluation.shared.judged import JudgedCounts
+from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.terms import Value
 from hapax.kb.foreign_files import parquet_table
 from hapax.kb.records import Distribution, StatementPlace, statement_id, text_id
@@ -33,6 +36,8 @@ METADATA_CHECKSUM = "metadata_checksum"
 
 LAYOUT = 2
 """Version of the files of a dataset. Since 2, a text is one row, and the dataset has a version and a checksum."""
+
+_WRITE_AGAIN = Remedy("Write the dataset again with {}.", Operation("write_dataset"))
 
 ENTAILS, CONTRADICTS = "entailment", "contradiction"
 
@@ -120,8 +125,10 @@ class FrozenDataset:
         return place.id in self._ids or place.text_id in self._text_ids
 
 
+@checked
+@extras_named()
 def load_dataset(folder: str | Path) -> FrozenDataset:
-    """Read a dataset that `hapax dataset` wrote in the format jsonl, parquet or hf, and verify its checksum.
+    """Read a dataset that `write_dataset` wrote in the format jsonl, parquet or hf, and verify its checksum.
 
     Raises HapaxError for a folder without a dataset, for one of an older version, which has no checksum, and for one
     whose statements, questions or metadata have changed since it was written.
@@ -147,22 +154,24 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
     # ArithmeticError: `Decimal` raises one for a text that is no number.
     except (KeyError, TypeError, ValueError, ArithmeticError) as fault:
         raise HapaxError(
-            f"{place}: its tables cannot be read ({fault!r}). Restore the files that `hapax dataset` wrote, or write "
-            "the dataset again."
+            f"{place}: its tables cannot be read ({fault!r}).",
+            Remedy("Restore the files that {} wrote, or write the dataset again.", Operation("write_dataset")),
         ) from fault
     for row in questions:
         checksum.take_question(row)
     if checksum.hexdigest() != metadata["checksum"]:
         raise HapaxError(
-            f"{place}: the statements or questions have changed since the dataset was written: their checksum is "
-            f"{checksum.hexdigest()[:12]}, not {metadata['checksum'][:12]}. Restore the files, or write the dataset "
-            "again under another --version."
+            f"{place}: the statements or questions have changed since the dataset was written: their "
+            f"checksum is {checksum.hexdigest()[:12]}, not {metadata['checksum'][:12]}.",
+            Remedy("Restore the files, or write the dataset again under another {}.", Setting("target.version")),
         )
     # The files are intact by now, so a difference comes from other templates, not from a change of the data.
     if questions != expected:
         raise HapaxError(
-            f"{place}: this version of Hapax words the questions about a statement differently. Use the version that "
-            "wrote the dataset, or write it again under another --version."
+            f"{place}: this version of Hapax words the questions about a statement differently.",
+            Remedy(
+                "Use the version that wrote the dataset, or write it again under another {}.", Setting("target.version")
+            ),
         )
     return FrozenDataset(
         place,
@@ -183,27 +192,30 @@ def _metadata(folder: Path) -> dict[str, Any]:
     try:
         metadata: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except OSError as fault:
-        raise HapaxError(f"{folder}: there is no dataset ({METADATA} is missing). Write one: hapax dataset.") from fault
+        raise HapaxError(
+            f"{folder}: there is no dataset ({METADATA} is missing).",
+            Remedy("Write one with {}.", Operation("write_dataset")),
+        ) from fault
     except ValueError as fault:
-        raise HapaxError(f"{path}: this is not JSON ({fault}). Write the dataset again: hapax dataset.") from fault
+        raise HapaxError(f"{path}: this is not JSON ({fault}).", _WRITE_AGAIN) from fault
     layout = metadata.get("layout", 1) if isinstance(metadata, dict) else None
     if layout == 1:
         raise HapaxError(
-            f"{folder}: an older version of Hapax wrote this dataset, without a checksum and with repeated texts. "
-            "Write it again from its knowledge base, with --force."
+            f"{folder}: an older version of Hapax wrote this dataset, without a checksum and with repeated texts.",
+            Remedy("Write it again from its knowledge base, with {}.", Setting("target.force")),
         )
     # The first datasets of this layout have no such field.
     stated = metadata.get(METADATA_CHECKSUM) if layout == LAYOUT else None
     if stated is not None and stated != metadata_checksum(metadata):
         raise HapaxError(
-            f"{path}: the metadata have changed since the dataset was written. Restore the file, or write the dataset "
-            "again under another --version."
+            f"{path}: the metadata have changed since the dataset was written.",
+            Remedy("Restore the file, or write the dataset again under another {}.", Setting("target.version")),
         )
     if layout != LAYOUT:
         raise HapaxError(f"{folder}: the dataset has layout {layout}; this version of Hapax reads {LAYOUT}. Update it.")
     missing = [name for name in ("name", "version", "checksum") if not isinstance(metadata.get(name), str)]
     if missing:
-        raise HapaxError(f"{path}: {missing[0]} is missing. Write the dataset again: hapax dataset.")
+        raise HapaxError(f"{path}: {missing[0]} is missing.", _WRITE_AGAIN)
     return metadata
 
 
@@ -238,7 +250,8 @@ def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
         shards += sorted(parts.glob(f"{distribution.value}-*.parquet"))
     if not shards:
         raise HapaxError(
-            f"{folder}: neither the format jsonl nor parquet is there. Write the dataset with --format jsonl or hf."
+            f"{folder}: neither the format jsonl nor parquet is there.",
+            Remedy("Write the dataset with {} jsonl or hf.", Setting("target.formats")),
         )
     objects = [column.name for column in table.columns if column.kind == "json"]
     for shard in shards:

@@ -11,6 +11,7 @@ from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.sinks import Sink
 from hapax.evaluation.link.lint import FLIPS_FILE
 from hapax.grammar.link_json import inexpressible_parts, to_link_json
+from hapax.grammar.remedies import Setting
 from hapax.grammar.words import counted
 from hapax.kb.csv_text import write_rows
 from hapax.kb.records import Distribution
@@ -74,8 +75,8 @@ class LintSink(Sink):
                 fitting.append(rule)
         if unfitting:
             self.notes.append(
-                f"lint/rules.json cannot hold {counted(len(unfitting), 'rule')}: {', '.join(unfitting)}. Read the "
-                "dataset with --rules rules.rules instead, which holds all of them."
+                f"lint/rules.json cannot hold {counted(len(unfitting), 'rule')}: {', '.join(unfitting)}. Read "
+                f"the dataset with {Setting('rules')} rules.rules instead, which holds all of them."
             )
         self.write("rules.json", to_link_json(replace(source.library, rules=tuple(fitting))))
         if self._flipped:

@@ -22,6 +22,7 @@ from hapax.evaluation.link.probing.forms import ConclusionForms
 from hapax.evaluation.link.probing.items import probe_item, rule_forms
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.attributes import Polarity, default_principle
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.verbalize import atom_text, literal_text
@@ -106,7 +107,11 @@ class DatasetSource:
             denied, did = self.selection.left_out["denied"], "left out, counted once per distribution"
         elif self.judged == "mark":
             did = "marked by the label `contradiction`"
-        return [f"{counted(denied, 'statement')} that people deny: {did} (--judged {self.judged})."] if denied else []
+        return (
+            [(f"{counted(denied, 'statement')} that people deny: {did} ({Setting('selection.judged')} {self.judged}).")]
+            if denied
+            else []
+        )
 
     @property
     def rankers(self) -> list[ModelIdentity]:

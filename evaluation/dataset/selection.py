@@ -18,6 +18,7 @@ from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.terms import Constant, Literal
 from hapax.kb.records import RULES, Distribution, StatementPlace, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -155,18 +156,20 @@ def _row_ids(texts: Iterable[SameText]) -> dict[str, str]:
 def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
     if left_out["denied"] == sum(left_out.values()):
         return (
-            f"{kb.place}: people deny all {left_out['denied']} statements. Use --judged mark or keep to have them, or "
-            "search for more."
+            f"{kb.place}: people deny all {left_out['denied']} statements. Use {Setting('selection.judged')} "
+            "mark or keep to have them, or search for more."
         )
     if left_out["not_fresh"]:
         return (
-            f"{kb.place}: the frozen dataset has all statements of its rules already. Search for more: `hapax search` "
-            "with another --seed, more --values or a wider --beam."
+            f"{kb.place}: the frozen dataset has all statements of its rules already. Search for more: "
+            f"{Operation('search')} with another {Setting('settings.seed')}, more "
+            f"{Setting('settings.values_per_call')} or a wider {Setting('settings.beam')}."
         )
     if left_out["shared"]:
         return (
-            f"{kb.place}: {left_out['shared']} of all {sum(left_out.values())} texts are in head and long tail, and "
-            "the others were left out, too. Use --in-both keep to have these, or search for more values."
+            f"{kb.place}: {left_out['shared']} of all {sum(left_out.values())} texts are in head and long "
+            f"tail, and the others were left out, too. Use {Setting('selection.shared')} keep to have these, "
+            "or search for more values."
         )
     return f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
 
@@ -205,7 +208,10 @@ def _latest(
     names = {*(rule.name for rule in kb.select(RULES)), *kb.derived_counts()}
     for name in options.rules:
         if name not in names:
-            raise HapaxError(f"{kb.place}: there is no rule {name!r}. Omit --rule to take the statements of all rules.")
+            raise HapaxError(
+                f"{kb.place}: there is no rule {name!r}.",
+                Remedy("Omit {} to take the statements of all rules.", Setting("selection.rules")),
+            )
     chosen_rules = options.rules
     if options.fresh_from is not None:
         chosen_rules = tuple(name for name in options.fresh_from.rules if not chosen_rules or name in chosen_rules)
@@ -225,8 +231,13 @@ def _latest(
     # What `derive` concluded is at neither end, and has a file of its own.
     if not any(latest.values()) and not any(kb.derived_counts().values()):
         raise HapaxError(
-            f"{kb.place} holds no statement for a dataset. Run `hapax search`, import LINT with `hapax evaluate lint`, "
-            "or name the run of an experiment with --run."
+            f"{kb.place} holds no statement for a dataset.",
+            Remedy(
+                "Run {}, import LINT with {}, or name the run of an experiment with {}.",
+                Operation("search"),
+                Operation("import_lint"),
+                Setting("selection.runs"),
+            ),
         )
     return latest
 

@@ -26,6 +26,7 @@ from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_fi
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 
 ATTESTED = 0.5
 """P(yes) from which on a model affirms a hypothesis alone."""
@@ -326,7 +327,7 @@ def _share(figure: Estimate) -> str:
 def write_audit(audits: Sequence[BiasAudit], folder: Path) -> list[Path]:
     """Write a figure for each scorer (PNG, SVG, CSV): the share affirmed under each condition, with its interval."""
     if not audits:
-        raise HapaxError("There is no audit to draw. Name a scorer with --scorer.")
+        raise HapaxError("There is no audit to draw.", Remedy("Name a scorer with {}.", Setting("options.scorers")))
     written: list[Path] = []
     for single_audit in audits:
         rows = []

@@ -146,28 +146,30 @@ class _GraphLine(NamedTuple):
     text: str
 
 
-def import_graphs(
-    kb: KnowledgeBase, names: Sequence[str | Path], options: GraphImportOptions | None = None
+@checked
+def import_entailment_graphs(
+    kb: KnowledgeBase, *paths: str | Path, options: GraphImportOptions | None = None
 ) -> GraphImport:
-    """Store the entailments of graph files, of the `.txt` files of folders, or of files that match patterns.
+    """Store the entailments of typed graphs, as entGraph, CNCE and EGT2 write them, as facts `entails(P, Q, Score)`.
 
-    Facts wait on disk until all files are read, so that memory stays bounded and a refused import stores nothing.
-    Raises HapaxError for a file without a graph, and FactsRejected with every faulty line.
+    A path is a file, a folder of `.txt` files, or a pattern such as `graphs/*_sim.txt`. Files are streamed, and facts
+    wait on disk until all are read, so that a refused import stores nothing. Raises HapaxError for a file without a
+    graph, and FactsRejected with every faulty line unless these are to be skipped.
     """
     chosen = options or GraphImportOptions()
-    paths: dict[Path, None] = {}
-    for name in names:
-        paths.update(dict.fromkeys(graph_paths(str(name))))
+    files: dict[Path, None] = {}
+    for name in paths:
+        files.update(dict.fromkeys(graph_paths(str(name))))
     intake = FactIntake(kb, "")
     counts = {"weak": 0, "trivial": 0}
-    for path in paths:
+    for path in files:
         intake.file = str(path)
         _read(path, intake, chosen, counts)
     report = intake.store(chosen.skip_faulty)
     kb.add(PREDICATES, [DECLARATION])
     StoredEdges(kb).prepare()
     known = report.known + report.promoted
-    return GraphImport(len(paths), report.added, known, counts["weak"], counts["trivial"], report.faults)
+    return GraphImport(len(files), report.added, known, counts["weak"], counts["trivial"], report.faults)
 
 
 def _read(path: Path, intake: FactIntake, options: GraphImportOptions, counts: dict[str, int]) -> None:

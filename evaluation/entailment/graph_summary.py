@@ -11,7 +11,10 @@ import numpy as np
 from scipy.sparse import coo_matrix  # type: ignore[import-untyped]  # ships no types
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # ships no types
 
+from hapax.engine.entailment import STRONG
 from hapax.engine.entailment.graph import Edge, stored_edge
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.terms import Atom
 from hapax.kb import rows
 from hapax.kb.loading import check_identity
@@ -52,8 +55,12 @@ class EntailmentSummary:
         return text
 
 
-def summarised(kb: KnowledgeBase, at_least: float) -> EntailmentSummary:
-    """Count the stored entailments and their components.
+@checked
+@extras_named()
+def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> EntailmentSummary:
+    """Count the stored entailments of at least this score, their strongly connected components, and paraphrases.
+
+    Linear in their number, so that it also fits graphs whose closure does not. Needs the extra `evaluation`.
 
     Each atom is a vertex, with its arguments in either order a vertex of its own where an entailment swaps them: A
     married to B and B married to A are two statements.

@@ -11,13 +11,14 @@ from typing import Any
 from hapax.engine.entailment.closure import Chain, EntailmentGraph
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
 from hapax.evaluation.shared.results import ResultTable
+from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import Atom
 
 
 def lines(graph: EntailmentGraph) -> Iterator[str]:
     """Lines of text: the strongest chain from each predicate to each one it entails, then the sets of paraphrases."""
     if not graph.edges:
-        yield "No stored entailment has this score. Store some with `hapax evaluate entailment facts`."
+        yield f"No stored entailment has this score. Store some with {Operation('store_entailments')}."
         return
     for atom, chains in graph.closure.items():
         yield from (f"{chain} ({chain.score:.2f})" for chain in chains)

@@ -13,12 +13,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hapax.engine.entailment.graph import Edge, store_edges
-from hapax.engine.entailment.lookup import StoredEdges
+from hapax.engine.entailment.graph import Edge
+from hapax.engine.entailment.lookup import StoredEdges, store_entailments
 from hapax.engine.expansion.propose import Proposal
 from hapax.engine.expansion.sheet import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
-from hapax.engine.inference.theory import Theory
-from hapax.engine.withdrawal import withdraw_facts
+from hapax.engine.withdrawal import retract
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import ExtraMissing, extras_named
@@ -97,40 +96,45 @@ class ProposedLink:
         return Proposal(identity, "", "", Library(), columns={**columns, "similarity": f"{self.similarity:.3f}"})
 
 
-def link_in_sheet(kb: KnowledgeBase, library: Library, path: Path, options: LinkOptions) -> PredicateLinks:
-    """Propose links in a sheet, beside those that it has, and store those that are accepted there.
+@checked
+@extras_named()
+def link_predicates(
+    kb: KnowledgeBase, rules: Library, sheet: str | Path, options: LinkOptions | None = None
+) -> PredicateLinks:
+    """Link predicates of the rules to those of stored entailments, by a sheet (CSV or JSONL) in which people decide.
 
-    Entailments that an earlier run stored and that are now rejected are withdrawn. Raises HapaxError for a sheet that
-    cannot be read, with the place of the faulty row.
+    Each call adds the links that the sheet lacks, stores the accepted ones as entailments both ways, and withdraws
+    those that were accepted before and are rejected now. Lemmas need the extra `english`, an encoder the extra `local`.
+    Raises HapaxError for a sheet that cannot be read, with the place of the faulty row.
     """
-    sheet = ReviewSheet(path)
+    path, options = Path(sheet), options or LinkOptions()
+    review = ReviewSheet(path)
     notes: list[str] = []
-    before = len(sheet.rows)
-    own = {signature.name: signature for signature in library.completed().signatures if _can_be_linked(signature)}
+    before = len(review.rows)
+    own = {signature.name: signature for signature in rules.completed().signatures if _can_be_linked(signature)}
     stored_names = StoredEdges(kb).names()
     # A name that rules and entailments share needs no link.
     for link in _proposed(own, sorted(stored_names - own.keys()), options, notes):
-        sheet.add(link.proposal, "linked", link.rules, "")
-    accepted = list(chain.from_iterable(_edges(row, path) for row in sheet.decided(ACCEPT)))
-    rejected = list(chain.from_iterable(_edges(row, path) for row in sheet.decided(REJECT)))
-    sheet.write()
+        review.add(link.proposal, "linked", link.rules, "")
+    accepted = list(chain.from_iterable(_edges(row, path) for row in review.decided(ACCEPT)))
+    rejected = list(chain.from_iterable(_edges(row, path) for row in review.decided(REJECT)))
+    review.write()
     decided = {edge.fact.id: edge for edge in (*rejected, *accepted)}
     stored = kb.facts_by_id(decided).keys()
     added = [edge for edge in accepted if edge.fact.id not in stored]
-    store_edges(kb, added)
-    StoredEdges(kb).prepare()
+    store_entailments(kb, added)
     # Two links can give the same edge; if one of them is accepted, it stays.
     gone = sorted(stored - {edge.fact.id for edge in accepted})
     if gone:
-        withdraw_facts(Theory(library, kb), gone, f"its link is rejected in {path.name}")
+        retract(gone, rules, kb, reason=f"its link is rejected in {path.name}")
     same = len(own.keys() & stored_names)
     if same:
         notes.append(f"entailments under their own names: {counted(same, 'predicate')} of the rules")
     return PredicateLinks(
-        len(sheet.rows) - before,
-        len(sheet.decided(WAITING)),
-        len(sheet.decided(ACCEPT)),
-        len(sheet.decided(REJECT)),
+        len(review.rows) - before,
+        len(review.decided(WAITING)),
+        len(review.decided(ACCEPT)),
+        len(review.decided(REJECT)),
         len(added),
         len(gone),
         tuple(notes),

@@ -14,6 +14,7 @@ from hapax.evaluation.entailment.groups import leaks
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.prompts import Direction
 from hapax.grammar.arguments import ArgumentRejected, checked
+from hapax.grammar.remedies import Operation, Setting
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -128,7 +129,10 @@ class ScorerSession:
             return scorers.RandomScorer(self._opening.seed)
         if name in ("frequency", "prior"):
             if not self.options.training:
-                raise ArgumentRejected(f"--scorer {name} counts training pairs: name their files with --train.")
+                raise ArgumentRejected(
+                    f"{Setting('options.scorers')} {name} counts training pairs: name their files with "
+                    f"{Setting('options.training')}."
+                )
             counting = scorers.FrequencyScorer if name == "frequency" else scorers.PriorScorer
             return counting.of(self.options.training_pairs)
         if kind == "scores" and argument:
@@ -175,7 +179,10 @@ class ScorerSession:
 
         kind, _, source = self.options.model.partition(":")
         if kind != "hf" or not source:
-            raise ArgumentRejected("--scorer encoder needs a Hugging Face encoder: -m hf:NAME_OR_PATH.")
+            raise ArgumentRejected(
+                f"{Setting('options.scorers')} encoder needs a Hugging Face encoder: {Setting('options.model')} "
+                "hf:NAME_OR_PATH."
+            )
         model = EncoderSimilarity.load(source, self._opening.device, self._opening.dtype)
         self._journal.prices[model.identity.name] = FREE  # it runs in this process
         # The journal keeps similarities like likelihoods: a number for each text.
@@ -196,6 +203,6 @@ def leak_warning(training: Sequence[EntailmentPair], measured: Sequence[Entailme
         return ""
     leaking = counted(crossing, "pair is", "pairs are")
     return (
-        f"Warning: {leaking} in both the training and the measured files, unchanged or as the converse. Split the "
-        "files again with `hapax evaluate entailment data ... --out FOLDER`."
+        f"Warning: {leaking} in both the training and the measured files, unchanged or as the converse. Split "
+        f"the files again with {Operation('split_entailments')}."
     )

@@ -8,12 +8,19 @@ from itertools import permutations
 from hapax.engine.entailment.graph import Edge
 from hapax.evaluation.entailment.prompts import sentences
 from hapax.evaluation.entailment.scorers import Measure, best_difference
+from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
 from hapax.grammar.terms import Atom, Variable
 from hapax.grammar.verbalize import atom_text
 
 Candidate = tuple[Atom, Atom]
 """Premise and hypothesis over the same variables."""
+
+
+@checked
+def count_entailment_candidates(rules: Library) -> int:
+    """Number of pairs of predicates that `judge_entailments` asks about, with up to 8 sentences each."""
+    return sum(1 for _ in candidates(rules))
 
 
 def candidates(library: Library) -> Iterator[Candidate]:

@@ -18,6 +18,7 @@ from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.prompts import Direction, filled
 from hapax.evaluation.entailment.scorers import PatternScorer
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, TuningSettings, draws
 
@@ -108,7 +109,9 @@ class TrainingFolder:
     def protocol(self) -> TrainingProtocol:
         """The protocol in the folder. Raises HapaxError if the folder contains no training."""
         if not self.is_begun:
-            raise HapaxError(f"{self.folder} contains no training. Start one with `hapax evaluate entailment train`.")
+            raise HapaxError(
+                f"{self.folder} contains no training.", Remedy("Start one with {}.", Operation("train_entailment"))
+            )
         stored = _read(self._protocol_file)
         return TrainingProtocol(
             stored["base"],
@@ -135,7 +138,8 @@ class TrainingFolder:
             changed = [name for name in current if name != "draws" and stored.get(name) != current[name]]
             if changed:
                 raise HapaxError(
-                    f"{self.folder} was started with a different {changed[0]}. Name another folder with --out."
+                    f"{self.folder} was started with a different {changed[0]}.",
+                    Remedy("Name another folder with {}.", Setting("folder")),
                 )
             if self._test_file.is_file() and stored["draws"] != current["draws"]:
                 raise HapaxError(
@@ -192,8 +196,8 @@ class TrainingFolder:
         missing = protocol.draws - len(self.results)
         if missing:
             raise HapaxError(
-                f"{self.folder}: {missing} of {protocol.draws} draws are missing, and the test comes after the last. "
-                "Run the same `hapax evaluate entailment train` again to continue."
+                f"{self.folder}: {missing} of {protocol.draws} draws are missing, and the test comes after the last.",
+                Remedy("Run the same {} again to continue.", Operation("train_entailment")),
             )
         visible = protocol.visible(pairs)
         scores = PatternScorer("", load(self.best_folder).probabilities, protocol.direction).scores(visible)

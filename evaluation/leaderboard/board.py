@@ -32,6 +32,7 @@ from hapax.evaluation.shared.estimates import (
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.circularity import is_circular
@@ -69,7 +70,9 @@ class LeaderboardOptions:
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise HapaxError("A leaderboard needs a model. Name one or more, by --model.")
+            raise HapaxError(
+                "A leaderboard needs a model.", Remedy("Name one or more, by {}.", Setting("options.models"))
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from hapax.evaluation.shared.domains import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, mean
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
@@ -201,8 +202,9 @@ def read_flips(path: Path, method: str) -> dict[str, dict[Distribution, frozense
     # OverflowError: Python reads Infinity in JSON, which is no row number.
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as fault:
         raise HapaxError(
-            f"{path}: not a file of flipped labels for {method} ({fault!r}). Expected, for example, "
-            f'{{"{method}": {{"rule2": {{"head": [0], "longtail": []}}}}}}. Name another file or --method.'
+            f'{path}: not a file of flipped labels for {method} ({fault!r}). Expected, for example, {{"'
+            f'{method}": {{"rule2": {{"head": [0], "longtail": []}}}}}}.',
+            Remedy("Name another file or {}.", Setting("labels.method")),
         ) from None
     return flips
 

@@ -31,6 +31,7 @@ from hapax.evaluation.shared.estimates import (
 )
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledLikelihood
@@ -207,7 +208,9 @@ def study(
     and for fewer than two models, because a ranker cannot be its own judge.
     """
     if len(models) < 2:
-        raise HapaxError("A split needs a judge that did not rank it. Name two models or more, by --judge.")
+        raise HapaxError(
+            "A split needs a judge that did not rank it.", Remedy("Name two models or more, by {}.", Setting("judges"))
+        )
     pools = _pools(kb, rules)
     names = _distinct_names([model.identity for model in models])
     scorers = [_scorer(model, name, pools, journal or Journal(kb)) for model, name in zip(models, names, strict=True)]
@@ -297,7 +300,9 @@ def _distinct_names(identities: Sequence[ModelIdentity]) -> list[str]:
     """
     twice = next((identity.name for identity, count in Counter(identities).items() if count > 1), None)
     if twice is not None:
-        raise HapaxError(f"{twice} is named twice, in two ways. Name another judge, by --judge.")
+        raise HapaxError(
+            f"{twice} is named twice, in two ways.", Remedy("Name another judge, by {}.", Setting("judges"))
+        )
     counts = Counter(identity.name for identity in identities)
     names = []
     for identity in identities:

@@ -43,6 +43,7 @@ from hapax.evaluation.votes.next_items import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.kb import system
 from hapax.kb.derived_statements import current_counts, derived_statements
@@ -197,7 +198,8 @@ class _PageBuilder:
         unknown = [name for name in self.options.rules if name not in known]
         if unknown:
             raise HapaxError(
-                f"Run {self.run.id} has no rule {', '.join(unknown)}. Omit --rule to report all {len(known)} rules."
+                f"Run {self.run.id} has no rule {', '.join(unknown)}.",
+                Remedy("Omit {} to report all {} rules.", Setting("options.rules"), len(known)),
             )
         chosen = [name for name in names if not self.options.rules or name in self.options.rules]
         # A number that the user gave is kept, however large the page becomes.
@@ -311,7 +313,7 @@ def _derived_section(kb: KnowledgeBase, rules: Sequence[str], most: int) -> Iter
         if rules and name not in rules:
             continue
         if name not in current:
-            rows.append((name, count, "Facts have changed since: run `hapax derive`.", ""))
+            rows.append((name, count, f"Facts have changed since: run {Operation('derive')}.", ""))
             continue
         listed = list(derived_statements(kb, rule=name, most=most))
         rows += [(name, count, statement.text, statement.id) for statement in listed]

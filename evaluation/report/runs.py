@@ -12,6 +12,7 @@ from hapax.engine.search.account import StepAccount, equal_scores, shortage
 from hapax.engine.search.progress import duration
 from hapax.evaluation.report.reading import streamed
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Operation, Remedy
 from hapax.kb.records import RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics
@@ -23,10 +24,12 @@ OVER = ("done", "budget")
 
 _STATES = {
     "done": "",
-    "budget": "This search reached its budget before its end. Run the same command with a higher one to continue.",
-    "interrupted": "This search was interrupted before its end. Run the same command again to continue.",
-    "failed": "This search ended with an error. Run the same command again to continue.",
-    "running": "This search is still running, or it was killed. Run the same command again to continue.",
+    "budget": Remedy(
+        "This search reached its budget before its end. Run the same {} with a higher one to continue.", CALL
+    ),
+    "interrupted": Remedy("This search was interrupted before its end. Run the same {} again to continue.", CALL),
+    "failed": Remedy("This search ended with an error. Run the same {} again to continue.", CALL),
+    "running": Remedy("This search is still running, or it was killed. Run the same {} again to continue.", CALL),
 }
 _NOT_SETTINGS = ("models", "rules", "taught_by")
 """Settings that the page shows elsewhere."""
@@ -101,7 +104,7 @@ def chosen_run(kb: KnowledgeBase, run_id: str | None) -> RunRecord:
     """
     runs = kb.runs()
     if not runs:
-        raise HapaxError(f"{kb.place} holds no run to report. Start one with `hapax search`.")
+        raise HapaxError(f"{kb.place} holds no run to report.", Remedy("Start one with {}.", Operation("search")))
     if run_id is None:
         # A run that is still going would show a part of its statements.
         over = [run for run in runs if run.status in OVER]
@@ -130,7 +133,7 @@ def run_heading(run: RunRecord) -> RunHeading:
         moment(run.started),
         _took(run),
         # Another program, or a later version, may know other states.
-        _STATES.get(run.status, f"The state of this run is {run.status}."),
+        str(_STATES.get(run.status, f"The state of this run is {run.status}.")),
         tuple(models_of(run).items()),
         tuple(settings),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hapax.evaluation.shared.experiments import skipped_runs
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_rule
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
 from hapax.kb.records import PREDICATES, RULES, Distribution, StatementRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -20,9 +21,16 @@ def latest_statements(
     latest = chosen_statements(kb, rules, runs)
     if not any(latest.values()):
         raise HapaxError(
-            f"{kb.place} holds no statement to ask about. Search for some (`hapax search`) or import LINT's "
-            "(`hapax evaluate lint`); use --run to take the statements of an experiment. `votes export "
-            "--derived` takes what `hapax derive` concluded."
+            f"{kb.place} holds no statement to ask about.",
+            Remedy(
+                "Search for some ({}) or import LINT's ({}); use {} to take the statements of an "
+                "experiment. {} takes what {} concluded.",
+                Operation("search"),
+                Operation("import_lint"),
+                Setting("options.runs"),
+                Operation("export_sheets", derived=True),
+                Operation("derive"),
+            ),
         )
     return latest
 
@@ -38,7 +46,10 @@ def chosen_statements(
     names = {rule.name for rule in kb.select(RULES)}
     for name in rules:
         if name not in names:
-            raise HapaxError(f"{kb.place}: no rule {name!r}. Without --rule, all rules that it holds are used.")
+            raise HapaxError(
+                f"{kb.place}: no rule {name!r}.",
+                Remedy("Without {}, all rules that it holds are used.", Setting("options.rules")),
+            )
     skipped = skipped_runs(kb, runs)
     latest: dict[Distribution, dict[str, StatementRecord]] = {distribution: {} for distribution in Distribution}
     for statement in kb.statements():

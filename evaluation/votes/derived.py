@@ -11,6 +11,7 @@ from hapax.engine.logic.derive import current_rules, read_statements, statement_
 from hapax.engine.search.certified_statements import StatementScores
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library
 from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.records import StatementRecord
@@ -45,8 +46,11 @@ def draw_derived(
     ids = DerivedIds(kb)
     if not ids.prepare():
         raise HapaxError(
-            f"{kb.place}: its derived statements cannot be indexed now. Run `hapax derive` on a file that may be "
-            "written, and try again when no other command writes to it."
+            f"{kb.place}: its derived statements cannot be indexed now.",
+            Remedy(
+                "Run {} on a file that may be written, and try again when no other command writes to it.",
+                Operation("derive"),
+            ),
         )
     chosen: dict[str, StatementRecord] = {}
     for identity in sorted(ids.all(rules), key=lambda identity: draw_order_key(seed, identity)):
@@ -80,7 +84,9 @@ def derived_scores(scores: StatementScores) -> dict[str, float]:
 
 
 def _none_current(kb: KnowledgeBase) -> HapaxError:
-    return HapaxError(f"{kb.place} holds no derived statement that is up to date. Run `hapax derive` first.")
+    return HapaxError(
+        f"{kb.place} holds no derived statement that is up to date.", Remedy("Run {} first.", Operation("derive"))
+    )
 
 
 @dataclass(frozen=True, slots=True)

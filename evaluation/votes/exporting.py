@@ -13,6 +13,7 @@ from hapax.evaluation.votes.questions import SheetKind
 from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, sheets
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
@@ -93,8 +94,8 @@ def export_sheets(
     drawn = ItemSource(kb, options.kind, options.templates, derived_by).draw(options.sample)
     if not drawn.items:
         raise HapaxError(
-            f"{kb.place}: there is nothing to ask on a sheet of {options.kind.value}. Draw more, omit --new, or name "
-            "rules with such statements."
+            f"{kb.place}: there is nothing to ask on a sheet of {options.kind.value}.",
+            Remedy("Draw more, omit {}, or name rules with such statements.", Setting("options.sample.unjudged")),
         )
     drawn_sheets = sheets(options.kind, drawn.items, options.voters, options.sample.seed, options.per_sheet)
     return SheetExportReport(tuple(write_sheets(drawn_sheets, options.forms, folder)), drawn, len(drawn_sheets))
@@ -124,8 +125,8 @@ def export_next(
     items = [by_id[prefix + identity] for identity in found.ids if prefix + identity in by_id]
     if not items:
         raise HapaxError(
-            f"{kb.place}: none of the {len(found.ids)} items to judge next can be read. Check the file by "
-            "`hapax verify`."
+            f"{kb.place}: none of the {len(found.ids)} items to judge next can be read.",
+            Remedy("Check the file by {}.", Operation("verify")),
         )
     return found, write_sheets(sheets(kind, items, voters, 0, None), forms, folder)
 
@@ -153,4 +154,6 @@ def check_voter_names(voters: tuple[str, ...]) -> None:
             )
     # Without case, because file systems may ignore it in the names of the sheets.
     if len({voter.casefold() for voter in voters}) < len(voters):
-        raise HapaxError("Two voters have the same name. Give each --voter a different name.")
+        raise HapaxError(
+            "Two voters have the same name.", Remedy("Give each {} a different name.", Setting("options.voters"))
+        )

@@ -11,6 +11,7 @@ from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem
 from hapax.evaluation.votes.reading import FilledRow, known_kind, read_sheet
+from hapax.grammar.remedies import Operation
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.intake import FactFault, FactsRejected
@@ -88,8 +89,8 @@ class _VoteCheck:
         item = None if kind is None else self.items[kind].get(row.item)
         if item is None and kind is SheetKind.SCHEMAS:
             return (
-                f"{row.item} is not one of the given schemas; import the sheet with `hapax evaluate winograd import` "
-                "and the schemas' file"
+                f"{row.item} is not one of the given schemas; import the sheet with "
+                f"{Operation('import_schema_sheets')} and the schemas' file"
             )
         if item is None:
             return (

@@ -22,6 +22,7 @@ from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.derived import derived_scores
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb import system
@@ -151,8 +152,12 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind, derived_by: Library | None =
         return JudgingPool(",".join(critics), derived_scores(scores), truths)
     if not critics:
         raise HapaxError(
-            f"{kb.place}: no search has stored anything to judge. Run `hapax search` first, or draw from what `hapax "
-            "derive` concluded: `hapax votes next 50 statements --derived`."
+            f"{kb.place}: no search has stored anything to judge.",
+            Remedy(
+                "Run {} first, or draw from what {} concluded: `hapax votes next 50 statements --derived`.",
+                Operation("search"),
+                Operation("derive"),
+            ),
         )
     library = stored_library(kb)
     if kind == "predicates":

@@ -22,6 +22,7 @@ from hapax.evaluation.votes.questions import SOUNDNESS_TEXT, SheetKind, visible
 from hapax.evaluation.votes.soundness import share_lines
 from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import RULES, Distribution, StatementRecord
@@ -44,8 +45,12 @@ def votes_result(kb: KnowledgeBase, failures: int | None = None, derived_by: Lib
     votes, found = kb.votes(), Judgements.stored(kb)
     if not votes:
         raise HapaxError(
-            f"{kb.place} holds no votes. Export sheets with `hapax votes export`, have them filled in, and import them "
-            "with `hapax votes import`."
+            f"{kb.place} holds no votes.",
+            Remedy(
+                "Export sheets with {}, have them filled in, and import them with {}.",
+                Operation("export_sheets"),
+                Operation("import_sheets"),
+            ),
         )
     statements = kb.statements()
     count = count_votes(kb, statements, found)
@@ -285,7 +290,7 @@ def _notes(count: VoteCount, effect: _ProbingEffect) -> Iterator[str]:
     )
     numbers = [f"{number} {DISTRIBUTION_NAMES[distribution]}" for distribution, number in effect.remaining.items()]
     yield (
-        f"for `hapax evaluate probe`: {counted(effect.flipped, 'label is', 'labels are')} flipped, "
+        f"for {Operation('evaluate_probe')}: {counted(effect.flipped, 'label is', 'labels are')} flipped, "
         f"{counted(effect.wrong_type, 'statement has', 'statements have')} a value of a wrong type and "
         f"{'is' if effect.wrong_type == 1 else 'are'} left out; {' and '.join(numbers)} statements remain"
     )

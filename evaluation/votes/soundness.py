@@ -40,6 +40,7 @@ from hapax.evaluation.shared.stored_statements import DistinctTexts, chosen_stat
 from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.arguments import checked
+from hapax.grammar.remedies import Operation
 from hapax.grammar.words import counted
 from hapax.kb.records import VOTES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
@@ -274,9 +275,9 @@ def share_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str
     models = [voter.removeprefix(MODEL_VOTER) for voter in result.voters if voter.startswith(MODEL_VOTER)]
     judges = f", judged also by {', '.join(models)}" if models else ""
     return [
-        f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % are true, "
-        f"and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over rules "
-        f"(`hapax evaluate soundness`{judges})."
+        f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % "
+        f"are true, and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over "
+        f"rules ({Operation('evaluate_soundness')}{judges})."
     ]
 
 

@@ -16,6 +16,7 @@ from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.prompts import SCORED, PromptMethod
 from hapax.evaluation.winograd.runs import WITHOUT_VARIANT, StoredRun, stored_runs
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -122,8 +123,8 @@ def stored_cases(
             by_run.setdefault((name, source), []).extend(cases(kb, pairs, first, second))
     if not any(by_run.values()):
         raise HapaxError(
-            f"{kb.place}: no pairs of these files were asked by both {methods[0]} and {methods[1]}. "
-            "Ask first, with: hapax evaluate winograd ask."
+            f"{kb.place}: no pairs of these files were asked by both {methods[0]} and {methods[1]}.",
+            Remedy("Ask first, with {}.", Operation("ask_schemas")),
         )
     return by_run
 

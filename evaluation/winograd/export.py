@@ -17,6 +17,8 @@ from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.unfinished import replace_file
 
 VERSION = 1.0
@@ -62,24 +64,32 @@ class SchemaExportOptions:
         return cls(**{**options, "variant": PromptWording(options["variant"])})
 
 
-def export(paths: Sequence[Path], options: SchemaExportOptions, folder: Path) -> list[Path]:
-    """Write the tasks; returns their paths. Raises HapaxError if there are no pairs.
+@checked
+@extras_named()
+def export_schemas(
+    paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
+) -> list[Path]:
+    """Write the pairs of files as tasks for lm-evaluation-harness and Inspect, and return the paths of the tasks.
 
-    The same files and options give the same bytes.
+    The same files and options give the same bytes. Raises HapaxError if there are no pairs.
     """
+    folder, options = Path(folder), options or SchemaExportOptions()
     if not re.fullmatch(r"[a-z][a-z0-9_]*", options.name):
         raise HapaxError(f"{options.name!r} is not a valid task name. Use lower-case letters, digits and underscores.")
     by_slug: dict[str, list[Pair]] = {}
     pairs: list[Pair] = []
     for path in paths:
-        pairs += pairs_of(read_file(path, skip_faulty=options.skip_faulty).items)
+        pairs += pairs_of(read_file(Path(path), skip_faulty=options.skip_faulty).items)
     for pair in without_leaks(pairs) if options.skip_leaked else pairs:
         if not options.sources or pair[0].source in options.sources:
             # The harness takes lower-case letters, digits and underscores in the names of tasks.
             slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
             by_slug.setdefault(slug, []).append(pair)
     if not by_slug:
-        raise HapaxError(f"{', '.join(map(str, paths))}: no pairs to export. Name another file, or another --source.")
+        raise HapaxError(
+            f"{', '.join(map(str, paths))}: no pairs to export.",
+            Remedy("Name another file, or another {}.", Setting("options.sources")),
+        )
     written = []
     if "lm-eval" in options.formats:
         written += _write(folder / "lm_eval", _harness_files(by_slug, options))

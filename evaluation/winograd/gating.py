@@ -20,6 +20,7 @@ from hapax.evaluation.winograd.asking import ROLE, Ask
 from hapax.evaluation.winograd.data import HUMAN, Pair, WinogradItem, clause_with, pairs_of
 from hapax.evaluation.winograd.files import read_items
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Setting
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
@@ -130,7 +131,7 @@ def association_result(split: AssociationSplit) -> ExperimentResult:
     )
     columns = ("model", "threshold, nats", "reversed pairs passing", "sources passing", "AUC")
     if split.separates:
-        verdict = f"This model can gate new schemas: use --threshold {split.threshold:.2f}."
+        verdict = f"This model can gate new schemas: use {Setting('options.threshold')} {split.threshold:.2f}."
     else:
         verdict = (
             "This model cannot gate new schemas by association: with the reversed pairs, "

@@ -21,6 +21,7 @@ from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import DECISIONS, RUNS, Decision, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -218,7 +219,10 @@ class GenerateSession:
         source = self._options.source or pairs[0][0].source if pairs else ""
         chosen = [pair for pair in pairs if pair[0].source == source][: self._options.limit]
         if not chosen:
-            raise HapaxError(f"{path}: no pairs of {source or 'any source'} to start from. Name another --source.")
+            raise HapaxError(
+                f"{path}: no pairs of {source or 'any source'} to start from.",
+                Remedy("Name another {}.", Setting("options.source")),
+            )
         return chosen
 
     def _proposed(self, pairs: Sequence[Pair]) -> list[EntityProposal]:

@@ -23,6 +23,8 @@ from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 
@@ -163,23 +165,41 @@ class SchemaSheetOptions:
     seed: int = 0
 
 
-def export_sheets(kb: KnowledgeBase, path: Path, options: SchemaSheetOptions, folder: Path) -> list[Path]:
-    """Write a sheet for each annotator; return their paths. The same file and options give the same bytes."""
+@checked
+@extras_named()
+def export_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
+) -> list[Path]:
+    """Write a sheet about the schemas of a file for each annotator, and return the paths of the sheets.
+
+    The same file and options give the same bytes.
+    """
+    path = Path(path)
     check_voter_names(options.annotators)
     pairs = list(schemas_of(path).values())
     # Adjudication: further annotators see only what the first ones differ on.
     if options.disputed:
         pairs = [schema.pair for schema in annotated(kb, path).judged if schema.disputed]
     if not pairs:
-        raise HapaxError(f"{path}: annotators agree on all schemas. Omit --disputed to have every schema judged.")
+        raise HapaxError(
+            f"{path}: annotators agree on all schemas.",
+            Remedy("Omit {} to have every schema judged.", Setting("options.disputed")),
+        )
     items = [item_of(pair) for pair in pairs]
     schema_sheets = sheets(SheetKind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
-    return write_sheets(schema_sheets, options.forms, folder)
+    return write_sheets(schema_sheets, options.forms, Path(folder))
 
 
-def import_votes(kb: KnowledgeBase, path: Path, files: Sequence[Path], skip_faulty: bool = False) -> VotesReport:
-    """Store the votes of filled-in sheets about the schemas of this file."""
-    return import_sheets(kb, files, skip_faulty=skip_faulty, schemas=schema_items(path))
+@checked
+@extras_named()
+def import_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
+) -> VotesReport:
+    """Store the votes of filled-in sheets about the schemas of a file.
+
+    Raises FactsRejected with every fault unless `skip_faulty`.
+    """
+    return import_sheets(kb, list(map(Path, files)), skip_faulty=skip_faulty, schemas=schema_items(Path(path)))
 
 
 def annotated(kb: KnowledgeBase, path: Path) -> Annotated:

@@ -19,6 +19,7 @@ from hapax.evaluation.winograd.prompts import PROMPTED, SCORED, PromptMethod, Pr
 from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import PREDICATES, RUNS, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -63,12 +64,17 @@ class SchemaAskOptions:
         for name in options["methods"]:
             methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
         if consistent and not set(methods) & set(SCORED):
-            raise HapaxError(f"--pair-consistent is for methods that score: {', '.join(SCORED)}. Name one by --method.")
+            raise HapaxError(
+                f"{Setting('settings.consistent')} is for methods that score: {', '.join(SCORED)}. Name one "
+                f"by {Setting('settings.method')}."
+            )
         settings = [replace(base, method=method, consistent=consistent and method in SCORED) for method in methods]
         for option in options["prompts"]:
             name, equals, path = option.partition("=")
             if not equals or not name.strip() or not path:
-                raise HapaxError(f"--prompt {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt.")
+                raise HapaxError(
+                    f"{Setting('settings.own')} {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt."
+                )
             settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
         names = ("model", "sources", "published", "limit", "skip_leaked", "skip_faulty")
         return cls(settings=tuple(settings), **{name: options[name] for name in names})
@@ -187,7 +193,8 @@ class AskSession:
                 by_source.setdefault(pair[0].source, []).append(pair)
         if not by_source:
             raise HapaxError(
-                f"{', '.join(map(str, paths))}: no pairs to ask about. Name another file, or another --source."
+                f"{', '.join(map(str, paths))}: no pairs to ask about.",
+                Remedy("Name another file, or another {}.", Setting("options.sources")),
             )
         return {source: chosen[: self._options.limit] for source, chosen in by_source.items()}
 

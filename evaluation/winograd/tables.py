@@ -15,6 +15,7 @@ from hapax.evaluation.winograd.data import HUMAN, MACHINE, WSC273
 from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.evaluation.winograd.runs import StoredRun
 from hapax.evaluation.winograd.scores import Scores, mcnemar
+from hapax.grammar.remedies import Operation, Remedy, Setting
 
 NAMES = {
     PromptMethod.ZERO_SHOT: "Zero-shot",
@@ -33,7 +34,9 @@ NAMES = {
 
 SHORT = {PromptMethod.ZERO_SHOT: "0-s", PromptMethod.ONE_SHOT: "1-s"}
 ABSENT = "-"
-UNAVAILABLE = "no prompt: neither paper nor release has it; supply one with --prompt {name}=FILE"
+UNAVAILABLE = Remedy(
+    "no prompt: neither paper nor release has it; supply one with {}", Setting("settings.own", "NAME=FILE")
+)
 
 ScoresOf = Callable[[StoredRun], Scores]
 RunsByMethod = dict[str, dict[str, StoredRun]]
@@ -73,10 +76,10 @@ def _notes(runs: Sequence[StoredRun]) -> Iterator[str]:
         if run.status != "done":
             yield (
                 f"{run.method} on {run.source} by {run.name} has {len(run.answers) // 2} of {run.pairs} pairs and is "
-                "left out of the tables; run the same command again to finish it"
+                "left out of the tables; run the same {CALL} again to finish it"
             )
     if not runs:
-        yield "Nothing was asked yet. Ask with: hapax evaluate winograd ask FILE -m MODEL"
+        yield f"Nothing was asked yet. Ask with {Operation('ask_schemas', 'FILE', knowledge='MODEL')}."
     for printed in paper.impossible():
         yield f"printed, but not possible: {printed}"
 
@@ -144,7 +147,7 @@ def _table_5(runs: Sequence[StoredRun], scores_of: ScoresOf, reading: str) -> Re
             continue
         for name, method in methods.items():
             by_source = by_method.get(method, {})
-            remark = UNAVAILABLE.format(name=name) if not by_source and name != "AoT1" else ""
+            remark = str(UNAVAILABLE) if not by_source and name != "AoT1" else ""
             rows.append((name, f"{model}{suffix}", *_cells(by_source, sources, scores_of), remark))
     return ResultTable(f"Table 5 ({reading})", ("", "model", *_columns(sources), ""), rows)
 

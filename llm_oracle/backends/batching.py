@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -49,8 +50,12 @@ def in_batches(
                 raise
             if len(batch) == 1:
                 raise HapaxError(
-                    "There is not enough memory for a single request. Choose a smaller model, --dtype bfloat16 if it "
-                    "runs in float32, or --device cpu if it runs on a GPU."
+                    "There is not enough memory for a single request.",
+                    Remedy(
+                        "Choose a smaller model, {} bfloat16 if it runs in float32, or {} cpu if it runs on a GPU.",
+                        Setting("dtype"),
+                        Setting("device"),
+                    ),
                 ) from fault
             done = None
         if done is None:  # outside the except block, so that the failed batch's tensors are free by now

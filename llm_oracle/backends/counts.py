@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.unfinished import exchange, unfinished
@@ -75,8 +76,8 @@ class NameCounts:
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         """Raises HapaxError: a text has no likelihood here, only the names in it have counts."""
         raise HapaxError(
-            f"{self.identity.name} counts names and gives no likelihood of {counted(len(texts), 'text')}. Use it as a "
-            "judge of `hapax evaluate long-tail`; here choose another likelihood model."
+            f"{self.identity.name} counts names and gives no likelihood of {counted(len(texts), 'text')}.",
+            Remedy("Use it as a judge of {}; here choose another likelihood model.", Operation("evaluate_long_tail")),
         )
 
     def _count(self, names: tuple[str, ...]) -> int:

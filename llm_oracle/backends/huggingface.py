@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import FirstToken, first_items, render_values, without_values
 from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
@@ -64,8 +65,8 @@ class HuggingFaceGenerator:
     def __init__(self, loaded: LoadedModel, batch_size: int = 16) -> None:
         if loaded.is_seq2seq:
             raise HapaxError(
-                f"{loaded.identity.name} is a sequence-to-sequence model; the knowledge role needs a causal one. "
-                "Use it as --critic and choose another --knowledge."
+                f"{loaded.identity.name} is a sequence-to-sequence model; the knowledge role needs a causal one.",
+                Remedy("Use it as {} and choose another {}.", Setting("critic"), Setting("knowledge")),
             )
         self.identity = loaded.identity
         self._loaded = loaded
@@ -262,8 +263,10 @@ class HuggingFaceLikelihood:
     def __init__(self, loaded: LoadedModel, room: int = ROOM) -> None:
         if loaded.is_seq2seq:
             raise HapaxError(
-                f"{loaded.identity.name} is a sequence-to-sequence model and gives no likelihood of a text. "
-                "Choose a causal model or `frequency` for --likelihood and --evaluator."
+                f"{loaded.identity.name} is a sequence-to-sequence model and gives no likelihood of a text.",
+                Remedy(
+                    "Choose a causal model or `frequency` for {} and {}.", Setting("likelihood"), Setting("evaluator")
+                ),
             )
         self.identity = loaded.identity
         self._loaded = loaded
@@ -337,8 +340,8 @@ def answer_tokens(loaded: LoadedModel) -> tuple[list[int], list[int]]:
     if pairs:
         return list(dict.fromkeys(yes for yes, _ in pairs)), list(dict.fromkeys(no for _, no in pairs))
     raise HapaxError(
-        f"{loaded.identity.name} cannot be a critic: its tokenizer begins yes and no with the same token. "
-        "Choose another --critic."
+        f"{loaded.identity.name} cannot be a critic: its tokenizer begins yes and no with the same token.",
+        Remedy("Choose another {}.", Setting("critic")),
     )
 
 

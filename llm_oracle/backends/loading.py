@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 from transformers.utils import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.llm_oracle.backends.identities import checkpoint_identity, content_revision
 from hapax.llm_oracle.backends.processor import processor_speed
 from hapax.llm_oracle.backends.weight_hashes import check_sums
@@ -126,7 +127,7 @@ def load_model(
     quiet_transformers()
     place = device_of(device)
     if dtype not in DTYPES:
-        raise HapaxError(f"Unknown dtype {dtype!r}. Use --dtype auto, float32 or bfloat16.")
+        raise HapaxError(f"Unknown dtype {dtype!r}.", Remedy("Use {} auto, float32 or bfloat16.", Setting("dtype")))
     check_sums(Path(source))
     here = is_offline()
     if not here and not Path(source).exists():
@@ -170,7 +171,10 @@ def device_of(device: str) -> torch.device:
         # Allocating is the test: a name may be known and its device absent.
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as fault:
-        raise HapaxError(f"There is no device {device} on this machine. Use --device auto or --device cpu.") from fault
+        raise HapaxError(
+            f"There is no device {device} on this machine.",
+            Remedy("Use {} auto or cpu.", Setting("device")),
+        ) from fault
 
 
 def _fastest(place: torch.device, config: Any, headless: bool) -> torch.dtype:

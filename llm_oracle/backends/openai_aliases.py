@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.yaml_files import read_yaml
 from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
 from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
@@ -97,7 +98,7 @@ def served_model(
     """
     served = _find(argument, aliases, environment)
     if proxy and not served.server.proxy and not is_this_machine(served.server.base_url):
-        url = named_proxy(proxy, environment, "--proxy")
+        url = named_proxy(proxy, environment, str(Setting("proxy")))
         served = replace(served, server=replace(served.server, proxy=url))
     server = served.server
     is_unsent = forecast or (queued and served.logprobs is not None)
@@ -131,9 +132,9 @@ def _refuse_address(argument: str) -> None:
     is_version = bool(_VERSION.fullmatch(place))  # claude-3@20240229 is the name of a model
     if (model and at and not is_version) or "://" in argument or _HOST.fullmatch(argument):
         raise HapaxError(
-            f"openai:{argument} is not MODEL@URL: the address has to be a URL, and the name of a model comes before "
-            "it. Write it like openai:my-model@http://localhost:8000/v1. For a model whose own name contains such "
-            "an @, write an alias (--aliases)."
+            f"openai:{argument} is not MODEL@URL: the address has to be a URL, and the name of a model "
+            "comes before it. Write it like openai:my-model@http://localhost:8000/v1.",
+            Remedy("For a model whose own name contains such an @, write an alias ({}).", Setting("aliases")),
         )
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb import own_files
 from hapax.kb.records import Outcome, content_id
@@ -53,8 +54,8 @@ class Queued(Deferred):
 
     def __init__(self, path: Path, answers: Sequence[Answer | Refused | None]) -> None:
         super().__init__(
-            f"The missing requests are in {path}. Have them answered as a batch, then run the same command with the "
-            "results (--results FILE). This may take several rounds."
+            f"The missing requests are in {path}. Have them answered as a batch, then run the same {CALL} "
+            f"with the results ({Setting('results', 'FILE')}). This may take several rounds."
         )
         self.answers = tuple(answers)
 
@@ -181,12 +182,19 @@ class BatchQueue:
         """Raise HapaxError unless the path can be written and holds nothing but an earlier queue."""
         if _beginning(path) not in (b"", BEGINS) or path.resolve() in self._inputs:
             raise HapaxError(
-                f"{path} would be overwritten, but it is not a queue of Hapax. Name another file for --queue."
+                f"{path} would be overwritten, but it is not a queue of Hapax.",
+                Remedy("Name another file for {}.", Setting("queue")),
             )
         if not path.parent.is_dir():
-            raise HapaxError(f"{path}: no such folder {path.parent}. Create it, or name another file for --queue.")
+            raise HapaxError(
+                f"{path}: no such folder {path.parent}.",
+                Remedy("Create it, or name another file for {}.", Setting("queue")),
+            )
         if not os.access(path if path.exists() else path.parent, os.W_OK) or not os.access(path.parent, os.W_OK):
-            raise HapaxError(f"{path}: no permission to write the queue. Grant it, or name another file for --queue.")
+            raise HapaxError(
+                f"{path}: no permission to write the queue.",
+                Remedy("Grant it, or name another file for {}.", Setting("queue")),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +281,9 @@ def _beginning(path: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as fault:
-        raise HapaxError(f"{path}: the queue cannot be read: {fault}. Name another file for --queue.") from fault
+        raise HapaxError(
+            f"{path}: the queue cannot be read: {fault}.", Remedy("Name another file for {}.", Setting("queue"))
+        ) from fault
 
 
 def _results(path: Path) -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import LEAST_MASS_OF_PROBE, FirstToken, parse_yes_no
 from hapax.llm_oracle.backends.openai_aliases import ServedModel
@@ -203,8 +204,8 @@ def stated_likelihood_method(served: ServedModel) -> LikelihoodMethod:
         return LikelihoodMethod(ECHO)
     if served.logprobs not in _STATED_LIKELIHOODS:
         raise HapaxError(
-            f"{served.name} cannot score texts: its alias says `logprobs: {served.logprobs}`. "
-            "Choose --likelihood frequency, or a server that echoes texts."
+            f"{served.name} cannot score texts: its alias says `logprobs: {served.logprobs}`.",
+            Remedy("Choose {} frequency, or a server that echoes texts.", Setting("likelihood")),
         )
     return LikelihoodMethod(_STATED_LIKELIHOODS[served.logprobs])
 
@@ -284,8 +285,9 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
         if any(parse_yes_no(text) is not None for text in samples):
             return CriticMethod(VOTE, takes_n=takes_n)
     raise HapaxError(
-        f"{served.name} cannot be a critic: it gives no log-probabilities, and when asked whether a statement is "
-        "correct, it says neither yes nor no. Choose another --critic."
+        f"{served.name} cannot be a critic: it gives no log-probabilities, and when asked whether a "
+        "statement is correct, it says neither yes nor no.",
+        Remedy("Choose another {}.", Setting("critic")),
     )
 
 
@@ -323,8 +325,9 @@ def probe_likelihood_method(transport: Transport, served: ServedModel) -> Likeli
         if likely and unlikely and likely.token_count > 1 and likely.total > unlikely.total:
             return replace(method, reported=reported)
     raise HapaxError(
-        f"{served.name} cannot score texts: its completions neither echo a text with log-probabilities nor support "
-        "prompt_logprobs. Choose --likelihood frequency, or a server that does, such as vLLM or llama-cpp-python."
+        f"{served.name} cannot score texts: its completions neither echo a text with log-probabilities "
+        "nor support prompt_logprobs.",
+        Remedy("Choose {} frequency, or a server that does, such as vLLM or llama-cpp-python.", Setting("likelihood")),
     )
 
 
@@ -520,9 +523,13 @@ class SameVersionTransport:
             version = model_reported(reply)
             if version and version != self.version:
                 raise VersionChanged(
-                    f"{self.place} now answers with {version}, but {self.version} answered when it was probed. "
-                    "Run the command with --probe-again, which asks the new version everything anew, or set "
-                    "`revision` in the model's alias to say that both are the same model."
+                    f"{self.place} now answers with {version}, but {self.version} answered when it was probed.",
+                    Remedy(
+                        "Run the {} with {}, which asks the new version everything anew, or set "
+                        "`revision` in the model's alias to say that both are the same model.",
+                        CALL,
+                        Setting("probe_again"),
+                    ),
                 )
             return answer
 

@@ -31,6 +31,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 from tenacity.wait import wait_random_exponential
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb import system
 from hapax.kb.records import NO_USABLE_REPLY, Outcome
 from hapax.llm_oracle.backends.openai_wire import (
@@ -151,8 +152,9 @@ class Limits:
         """
         if sharers > self.max_concurrency:
             raise HapaxError(
-                f"{sharers} workers cannot share a max_concurrency of {self.max_concurrency}: each needs one request "
-                "at a time. Use fewer --workers, or raise max_concurrency in the model's alias."
+                f"{sharers} workers cannot share a max_concurrency of {self.max_concurrency}: each needs "
+                "one request at a time.",
+                Remedy("Use fewer {}, or raise max_concurrency in the model's alias.", Setting("workers")),
             )
         rpm = None if self.rpm is None else self.rpm / sharers
         tpm = None if self.tpm is None else self.tpm / sharers
@@ -626,7 +628,7 @@ class HttpTransport:
         """
         message = (
             f"{self.server.place} gave no usable reply to {request.path}: {fault.reason}. "
-            "Check the server, then run the same command: nothing that was answered is lost."
+            f"Check the server, then run the same {CALL}: nothing that was answered is lost."
         )
         has_replied = fault.status == HTTPStatus.OK
         # A server that wants a pause wants it from all requests, and takes none meanwhile.
@@ -635,7 +637,11 @@ class HttpTransport:
             raise RetriesExhausted(message, fault.status) from None
         # A server that replies, and answers others, works: this request alone is at fault.
         if not (has_replied and works):
-            remedy = "Requests without a usable reply are asked again with --retry-unusable." if has_replied else ""
+            remedy = (
+                f"Requests without a usable reply are asked again with {Setting('retry_unusable')}."
+                if has_replied
+                else ""
+            )
             self._health.failed(request, RetriesExhausted(f"{message} {remedy}".strip(), fault.status))
         reason = f"{NO_USABLE_REPLY}{one_line(fault.reason)}"
         return Refused(message, fault.status, reason, of_this_request=True, usage=spent)

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from itertools import accumulate, pairwise
 from typing import Any
 
+from hapax.grammar.remedies import Setting
 from hapax.llm_oracle.answers import FirstToken, yes_probability
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Usage
@@ -124,8 +125,8 @@ def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
         spent = _count(_at(reply, "usage", "completion_tokens")) or _reasoning_tokens(reply)
         tokens = f"its {spent} tokens" if spent else "its tokens"
         raise TransientFault(
-            f"no text: the model spent {tokens} on reasoning. Switch reasoning off, or allow more tokens for an answer "
-            "with --answer-tokens"
+            f"no text: the model spent {tokens} on reasoning. Switch reasoning off, or allow more tokens for "
+            f"an answer with {Setting('settings.answer_tokens')}"
         )
     if message.get("content") is None:
         raise TransientFault(f"a message without text (finish_reason {choice.get('finish_reason')})")

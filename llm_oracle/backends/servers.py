@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.egress import permit
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 ALIASES_NAME = "HAPAX_ALIASES"
 """Environment variable with the file of aliases, unless `--aliases` names one."""
 
-_HOW_TO_SEND_NOTHING = (
-    "With --queue only probes are sent. To send none, state `logprobs` in an alias of the model (--aliases)."
+_HOW_TO_SEND_NOTHING = Remedy(
+    "With {} only probes are sent. To send none, state `logprobs` in an alias of the model ({}).",
+    Setting("queue"),
+    Setting("aliases"),
 )
 
 

@@ -28,6 +28,7 @@ from pydantic import (
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.ablation import VARIANTS, AblationVariant
+from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.yaml_files import read_yaml
@@ -209,8 +210,13 @@ class GridConfig(_Part):
         return frozenset(names - {AUTO})
 
 
-def read_config(path: Path) -> GridConfig:
-    """Read the grid of a YAML file. Raises ConfigRejected with all faults of the file."""
+@checked
+def read_grid(path: str | Path) -> GridConfig:
+    """Read the YAML file of a grid. `load_rules(*grid.files)` reads the rules that it names.
+
+    Raises ConfigRejected with all faults of the file.
+    """
+    path = Path(path)
     try:
         text = path.read_text("utf-8")
         # Composed as well as loaded, because only nodes know their lines.

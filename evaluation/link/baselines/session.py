@@ -21,6 +21,7 @@ from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
 from hapax.evaluation.shared.results import ExperimentResult
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Rule
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
@@ -141,7 +142,9 @@ def run_instruct(
     """Instruct a model by each wording and judge its statements. The journal is that of `opening`."""
     library, journal = opening.library, opening.journal or Journal(kb)
     if library is None or not rules:
-        raise HapaxError("No rule to write statements of. Name a rule file, or a rule with --rule.")
+        raise HapaxError(
+            "No rule to write statements of.", Remedy("Name a rule file, or a rule with {}.", Setting("only"))
+        )
     opened = OpenedModels(opening)
     knowledge = open_shared(opened, options.model, KNOWLEDGE)
     evaluator = open_shared(opened, options.evaluator, EVALUATOR)

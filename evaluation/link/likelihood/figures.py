@@ -25,6 +25,7 @@ from hapax.evaluation.shared.drawing import COLOURS, write_figure
 from hapax.evaluation.shared.histograms import bin_counts, bin_edges
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.kb.records import Distribution
 
 if TYPE_CHECKING:
@@ -232,8 +233,12 @@ def _temperatures(report: LikelihoodReport, number: int, rules: Sequence[str]) -
     methods = _varied(report, ("temperature",))
     if len(methods) < 2:
         raise FigureUnavailable(
-            f"Figure {number} needs searches that differ only in temperature. Run `hapax search --temperature 0.5` "
-            f"with the same other options and --db."
+            f"Figure {number} needs searches that differ only in temperature.",
+            Remedy(
+                "Run {} with the same other settings and {}.",
+                Operation("search", **{"settings.temperature": 0.5}),
+                Setting("kb"),
+            ),
         )
     methods = sorted(methods, key=lambda method: float(method.traits["temperature"]))
     return _panels(number, f"Temperatures, by {report.short_name(report.evaluators[0])}", _rows(report, methods), rules)
@@ -243,12 +248,17 @@ def _ungated(report: LikelihoodReport, number: int) -> list[SearchMethod]:
     methods = _varied(report, ("likelihood",))
     # A search with the gate stands first, if there is one (`ordered_methods`).
     if not methods or methods[0].traits["likelihood"] != "model" or len(methods) < 2:
-        alternative = "`hapax evaluate instruct` for statements by instruction only"
+        alternative = Remedy("{} for statements by instruction only", Operation("evaluate_instruction"))
         if number == 6:
-            alternative = "`hapax evaluate ablation --out figures`"
+            alternative = Remedy("{}", Operation("evaluate_ablation", out="figures"))
         raise FigureUnavailable(
-            f"Figure {number} needs a search without the likelihood gate besides the one with it. Run "
-            f"`hapax search --no-likelihood` with the same other options and --db, or {alternative}."
+            f"Figure {number} needs a search without the likelihood gate besides the one with it.",
+            Remedy(
+                "Run {} with the same other settings and {}, or {}.",
+                Operation("search", **{"settings.likelihood": True}),
+                Setting("kb"),
+                alternative,
+            ),
         )
     return methods
 
@@ -281,8 +291,8 @@ def _knowledge_models(report: LikelihoodReport, number: int, rules: Sequence[str
     methods = _varied(report, (KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL))
     if len({method.traits[KNOWLEDGE_MODEL] for method in methods}) < 2:
         raise FigureUnavailable(
-            f"Figure {number} needs searches with two knowledge models. Run `hapax search --knowledge` with another "
-            f"model and the same other options and --db."
+            f"Figure {number} needs searches with two knowledge models.",
+            Remedy("Run {} with another {}.", Operation("search"), Setting("knowledge")),
         )
     return _panels(
         number, f"Knowledge models, by {report.short_name(report.evaluators[0])}", _rows(report, methods), rules
@@ -294,8 +304,9 @@ def _evaluators(report: LikelihoodReport, number: int, rules: Sequence[str]) -> 
     place = number - 9
     if place >= len(report.evaluators):
         raise FigureUnavailable(
-            f"Figure {number} needs {place + 1} evaluators, but there {'is' if place == 1 else 'are'} only "
-            f"{len(report.evaluators)}. Name all of them, such as `--evaluator frequency --evaluator embedded`."
+            f"Figure {number} needs {place + 1} evaluators, but there {'is' if place == 1 else 'are'} "
+            f"only {len(report.evaluators)}.",
+            Remedy("Name all of them by {}.", Setting("options.evaluators")),
         )
     rows = []
     for evaluator in (report.evaluators[0], report.evaluators[place]):
@@ -313,8 +324,12 @@ def _instructions(report: LikelihoodReport, number: int, rules: Sequence[str]) -
     wordings = max(groups.values(), key=len, default=[])
     if len(wordings) < 2:
         raise FigureUnavailable(
-            f"Figure {number} needs statements of one model by several wordings of the instruction. Run "
-            "`hapax evaluate instruct --wording all` with the same --db."
+            f"Figure {number} needs statements of one model by several wordings of the instruction.",
+            Remedy(
+                "Run {} with the same {}.",
+                Operation("evaluate_instruction", **{"options.wordings": "all"}),
+                Setting("kb"),
+            ),
         )
     searches = [method for method in report.methods if method.is_search]
     return _lines(report, number, [*searches[:1], *wordings])
@@ -333,7 +348,7 @@ _FIGURES: Mapping[int, Callable[[LikelihoodReport, int, Sequence[str]], Plot]] =
     12: _evaluators,
     13: _instructions,
 }
-NUMBERS = tuple(_FIGURES)
+NUMBERS: tuple[int, ...] = tuple(_FIGURES)
 
 
 def _varied(report: LikelihoodReport, traits: Sequence[str]) -> list[SearchMethod]:

@@ -36,6 +36,7 @@ from hapax.evaluation.shared.estimates import (
     spearman,
 )
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb.records import RULES, Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.circularity import is_circular
@@ -202,9 +203,11 @@ def _statements(kb: KnowledgeBase, rules: Sequence[str]) -> list[StatementRecord
         statements = list(kb.statements())
     missing = sorted(set(rules) - {statement.rule for statement in statements})
     if missing:
-        raise HapaxError(f"{kb.place} has no statement of {', '.join(missing)}. Run `hapax search` for it first.")
+        raise HapaxError(
+            f"{kb.place} has no statement of {', '.join(missing)}.", Remedy("Run {} for it first.", Operation("search"))
+        )
     if not statements:
-        raise HapaxError(f"{kb.place} has no statements. Run `hapax search` first.")
+        raise HapaxError(f"{kb.place} has no statements.", Remedy("Run {} first.", Operation("search")))
     return statements
 
 

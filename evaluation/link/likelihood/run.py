@@ -12,6 +12,7 @@ from hapax.evaluation.link.likelihood.measures import Delta, LikelihoodReport, m
 from hapax.evaluation.shared.estimates import NOTHING
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
+from hapax.grammar.remedies import Setting
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.journal import Journal
@@ -85,7 +86,10 @@ class LikelihoodResult:
                 "a long tail."
             )
         if self.report.mean_deltas and all(mean.circular for mean in self.report.mean_deltas):
-            yield "No evaluator is independent of the ranker. Name one by --evaluator, such as smollm2."
+            yield (
+                f"No evaluator is independent of the ranker. Name one by {Setting('options.evaluators')}, such as "
+                "smollm2."
+            )
         if any(method.is_instruction for method in self.report.methods):
             yield PAPER_DELTAS
         yield from self.unavailable.values()

@@ -11,6 +11,7 @@ from hapax.engine.search.oracle import model_name
 from hapax.engine.search.ranking import KEEP_SHARE, keep_count
 from hapax.engine.search.report import SearchReport
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import ASSESSMENTS, Assessment, Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import DeferralCollector
@@ -177,8 +178,11 @@ def stored_scores(kb: KnowledgeBase, runs: Sequence[RunRecord], texts: Sequence[
             scores[name] = _scores_by_text(stored.values())
     if not scores:
         raise HapaxError(
-            f"{kb.place}: no evaluator has scored all {len(texts)} statements. Name one with --evaluator, such as "
-            "`--evaluator frequency`; missing scores are then asked for and stored."
+            f"{kb.place}: no evaluator has scored all {len(texts)} statements.",
+            Remedy(
+                "Name one with {}, such as frequency; missing scores are then asked for and stored.",
+                Setting("options.evaluators"),
+            ),
         )
     return scores
 

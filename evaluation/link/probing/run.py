@@ -31,6 +31,7 @@ from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -65,11 +66,20 @@ class ProbeOptions:
 
     def __post_init__(self) -> None:
         if self.compat is None and self.variants:
-            raise HapaxError(f"{self.variants[0]} is a switch of LINK's released code. Add --compat released.")
+            raise HapaxError(
+                f"{self.variants[0]} is a switch of LINK's released code.",
+                Remedy("Add {} released.", Setting("options.compat")),
+            )
         if self.compat is not None and self.way is ProbeMethod.CRITIC:
-            raise HapaxError("LINK's released code probes no critic. Choose --ask text or --ask cot.")
+            raise HapaxError(
+                "LINK's released code probes no critic.",
+                Remedy("Choose {} text or cot.", Setting("options.way")),
+            )
         if self.compat is not None and self.temperature not in (0.0, TEMPERATURE):
-            raise HapaxError(f"LINK's released code has the temperature {TEMPERATURE:g}. Leave out --temperature.")
+            raise HapaxError(
+                f"LINK's released code has the temperature {TEMPERATURE:g}.",
+                Remedy("Leave out {}.", Setting("options.temperature")),
+            )
 
     @classmethod
     def of(cls, rules: tuple[str, ...], options: Mapping[str, Any]) -> ProbeOptions:
@@ -150,9 +160,10 @@ class ProbeResult:
         if wrong_form:
             rules = ", ".join(dict.fromkeys(wrong_form))
             yield (
-                f"{counted(len(wrong_form), 'statement')} of {rules} with a positive conclusion was asked about in the "
-                "form for negative ones, as the released code does by mistake: the right answer to question 7 "
-                f"is taken to be No. --variant {ReleasedVariant.POSITIVE_FORM} asks as the code intends"
+                f"{counted(len(wrong_form), 'statement')} of {rules} with a positive conclusion was asked "
+                "about in the form for negative ones, as the released code does by mistake: the right answer "
+                f"to question 7 is taken to be No. {Setting('options.variants')} "
+                f"{ReleasedVariant.POSITIVE_FORM} asks as the code intends"
             )
 
 

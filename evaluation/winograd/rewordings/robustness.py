@@ -11,6 +11,7 @@ from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.runs import StoredRun
 from hapax.evaluation.winograd.scores import McNemar, SentenceAnswer, mcnemar
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Operation, Remedy
 
 ORIGINAL = "original"
 Answers = Mapping[str, int | None]
@@ -39,7 +40,9 @@ class RobustnessRow:
 def require_rewordings(items: Iterable[WinogradItem]) -> None:
     """Raise HapaxError if no item is a rewording."""
     if not any(item.rewording for item in items):
-        raise HapaxError("None of the sentences is a rewording. Make some with: hapax evaluate winograd reword FILE")
+        raise HapaxError(
+            "None of the sentences is a rewording.", Remedy("Make some with {}.", Operation("reword_schemas", "FILE"))
+        )
 
 
 def robustness(items: Sequence[WinogradItem], answers: Mapping[str, Answers]) -> list[RobustnessRow]:

@@ -8,9 +8,10 @@ import random
 
 import pytest
 
-from hapax.engine.probability.answers import Evaluator, ProbabilityOptions
+from hapax.engine.probability.answers import Evaluator
 from hapax.engine.probability.exact import TooLarge, exact
 from hapax.engine.probability.ground import GroundProgram
+from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.probability.proofs import best_proof, best_proofs, bounds, supports, upper_bounds
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hapax.engine.inference.landlock import interface_version
-from hapax.engine.inference.session import PrologSession, QueryLimits
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.session import PrologSession
 
 VERSION = interface_version()
 ROOT = Path(__file__).resolve().parents[3]

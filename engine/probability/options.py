@@ -1,0 +1,58 @@
+"""The options of probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias, get_args
+from typing import Literal as OneOf
+
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
+
+Method: TypeAlias = OneOf["auto", "exact", "bounds", "best"]
+Together: TypeAlias = OneOf["", "reply", "run"]
+
+MOST_NODES = 50_000
+"""Nodes of the diagrams of a node's formulas together, beyond which the exact probability is given up."""
+
+
+@checked
+@dataclass(frozen=True)
+class ProbabilityOptions:
+    """The way in which probabilities are computed, from those of the facts over all proofs.
+
+    `method`: `bounds` are two numbers between which the exact probability lies. `together`: empty: each fact is a
+    random event of its own.
+    """
+
+    method: Annotated[
+        Method,
+        Option(
+            "exact: all proofs; bounds: two numbers around it; best: the best proof; auto: exact, or else bounds.",
+        ),
+    ] = "auto"
+    proofs: Annotated[int, Option("Best proofs that bounds count, and that `why` lists.", least=1)] = 20
+    nodes: Annotated[
+        int, Option("Size of a decision diagram up to which a probability is computed exactly.", least=1)
+    ] = MOST_NODES
+    together: Annotated[
+        Together,
+        Option(
+            "Treat facts from one reply of a model, or from one run, as one random event. [default: each fact is one]"
+        ),
+    ] = ""
+    at_least: Annotated[
+        float,
+        Option("Leave out what is less probable, by the lower bound.", metavariable="P", least=0, most=1),
+    ] = 0.0
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise HapaxError(f"There is no method {self.method!r}. Choose {', '.join(get_args(Method))}.")
+        if self.together not in get_args(Together):
+            raise HapaxError(f"Facts cannot be taken together by {self.together!r}. Choose reply or run.")
+        if not 0 <= self.at_least <= 1:
+            raise HapaxError(f"at_least is {self.at_least}. Write a probability from 0 to 1.")
+        if self.proofs < 1 or self.nodes < 1:
+            raise HapaxError("proofs and nodes must be at least 1.")
