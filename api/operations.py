@@ -506,6 +506,7 @@ def plan(
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
     from hapax.engine.search.estimate import estimate_run
+    from hapax.engine.search.job import SearchJob
     from hapax.engine.search.profile_choice import ProfileChooser, settled
     from hapax.engine.search.settings import SearchSettings
     from hapax.llm_oracle.journal import Journal
@@ -517,16 +518,8 @@ def plan(
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)
     chosen = chosen_rules(rules, only)
     retry = isinstance(models, BudgetedModels) and models.retry_unusable
-    return estimate_run(
-        rules,
-        chosen,
-        kb,
-        models,
-        settled(settings, choice),
-        prices=price_table(models),
-        retry_unusable=retry,
-        probes=choice.probes,
-    )
+    job = SearchJob(rules, chosen, kb, models, settled(settings, choice))
+    return estimate_run(job, prices=price_table(models), retry_unusable=retry, probes=choice.probes)
 
 
 @checked

@@ -78,7 +78,7 @@ def compared(bench: ForecastBenchmark) -> dict[str, Any]:
         models = Models(model, model, *((frequency, model) if bench.by_names else (model, frequency)))
         settings = SearchSettings(beam=bench.beam)
         with KnowledgeBase() as kb:
-            estimate = estimate_run(library, rules, kb, models, settings)
+            estimate = estimate_run(SearchJob(library, rules, kb, models, settings))
             spent = search(SearchJob(library, rules, kb, models, settings)).statistics
         roles = {}
         for role in ROLES:

@@ -211,6 +211,7 @@ def estimated(
 ) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
     """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
     from hapax.engine.search.estimate import estimate_orders, estimate_run
+    from hapax.engine.search.job import SearchJob
     from hapax.engine.search.profile_choice import settled
     from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
     from hapax.llm_oracle.registry import price_table
@@ -227,11 +228,7 @@ def estimated(
         choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
         settings = settled(settings, choice)
         estimate = estimate_run(
-            library,
-            rules,
-            kb,
-            models,
-            settings,
+            SearchJob(library, rules, kb, models, settings),
             prices=price_table(models),
             retry_unusable=options["retry_unusable"],
             probes=choice.probes,

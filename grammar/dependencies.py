@@ -47,7 +47,7 @@ LARGE_RULE = 12
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """What a question takes and gives: its calls, the values that a model proposes, and those that are accepted."""
+    """The cost and yield of a question: its calls, the values that a model proposes, and those that are accepted."""
 
     calls: float
     proposed: float

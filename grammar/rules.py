@@ -453,7 +453,7 @@ class Library:
 
     @cached_property
     def sound_parts(self) -> dict[str, Library]:
-        """What `sound_part` found of this library, by the file that it trusts."""
+        """The sound parts of this library, as `sound_part` found them, by the file that it trusts."""
         return {}
 
     @cached_property

@@ -207,13 +207,13 @@ class ExactArithmetic:
             values.append(value)
         values += numbers
         for sign, left, right in steps:
-            one, other = values[left], values[right]
+            first, second = values[left], values[right]
             if sign == "/":
-                if not other:
+                if not second:
                     return None
-                values.append(Fraction(one) / other)
+                values.append(Fraction(first) / second)
             else:
-                values.append(_OPERATORS[sign](one, other))
+                values.append(_OPERATORS[sign](first, second))
             if not isinstance(values[-1], bool):
                 self._refuse(values[-1], _MOST_BITS)
         return values[-1]
@@ -276,17 +276,17 @@ def _plain(operand: Operand) -> str | None:
 
 def _whole_result(operand: Calculated) -> tuple[str, str] | None:
     """SQL of a condition under which SQLite may calculate with whole numbers, and of the tag; None if it never may."""
-    one, other = _plain(operand.left), _plain(operand.right)
-    if one is None or other is None or operand.operator not in "+-*":
+    first, second = _plain(operand.left), _plain(operand.right)
+    if first is None or second is None or operand.operator not in "+-*":
         return None
     odd = " & ".join(side.sql for side in (operand.left, operand.right) if isinstance(side, Cell))
     if not odd:
         return None
     # The tag of n is 2n + 1.
     if operand.operator == "*":
-        small = f"abs({one}) < {1 << 30} AND abs({other}) < {1 << 30}"
-        return f"{odd} & 1 = 1 AND {small}", f"2 * ({one} >> 1) * ({other} >> 1) + 1"
-    tag = f"{one} + {other} - 1" if operand.operator == "+" else f"{one} - {other} + 1"
+        small = f"abs({first}) < {1 << 30} AND abs({second}) < {1 << 30}"
+        return f"{odd} & 1 = 1 AND {small}", f"2 * ({first} >> 1) * ({second} >> 1) + 1"
+    tag = f"{first} + {second} - 1" if operand.operator == "+" else f"{first} - {second} + 1"
     return f"{odd} & 1 = 1 AND abs({tag} - 1) < {_TAGS_END}", tag
 
 

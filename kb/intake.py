@@ -156,7 +156,7 @@ class RulesForFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _FactKind:
     """Facts of one predicate with the same types. `beginning`: what their identities are hashed from first.
 
     `numeric`: places, from 0, of the arguments that the rules have as numbers.
@@ -196,7 +196,7 @@ class FactIntake:
             if signature.kind is PredicateKind.FUNCTIONAL:
                 self._functional[signature.indicator] = signature.tolerance
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
-        self._kinds: dict[tuple[str, int, tuple[str, ...] | None], _Kind | FactRefused] = {}
+        self._kinds: dict[tuple[str, int, tuple[str, ...] | None], _FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
         self._staged = _StagedFacts(kb)
         self._renaming = _Renaming(self._rules.names)
@@ -245,7 +245,7 @@ class FactIntake:
     def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
         self.faults.append(FactFault(self.file, line, message, kind))
 
-    def kind(self, predicate: str, arity: int, types: Sequence[str] | None = None) -> _Kind:
+    def kind(self, predicate: str, arity: int, types: Sequence[str] | None = None) -> _FactKind:
         """The kind of such facts. Raises FactRefused for a predicate that does not fit the rules."""
         key = predicate, arity, None if types is None else tuple(types)
         found = self._kinds.get(key)
@@ -255,7 +255,7 @@ class FactIntake:
             raise found.with_traceback(None)
         return found
 
-    def _new_kind(self, predicate: str, arity: int, types: tuple[str, ...] | None) -> _Kind | FactRefused:
+    def _new_kind(self, predicate: str, arity: int, types: tuple[str, ...] | None) -> _FactKind | FactRefused:
         arities = self._arities.get(predicate)
         if arities is not None and arity not in arities:
             wanted = " or ".join(map(str, sorted(arities)))
@@ -278,7 +278,7 @@ class FactIntake:
         if types is None:
             types = self._declared.get(indicator) or declared
         number = self._staged.add_kind(indicator, types)
-        return _Kind(number, indicator, types, f'["fact",{values.encode_value(predicate)},', tuple(numeric))
+        return _FactKind(number, indicator, types, f'["fact",{values.encode_value(predicate)},', tuple(numeric))
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one, and forget the facts otherwise. Nothing is stored."""

@@ -42,7 +42,7 @@ Tables = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CompileContext:
-    """What a compilation needs to know: tables, tags of constants, and the table of a predicate's denials."""
+    """The context of a compilation: tables, tags of constants, and the table of a predicate's denials."""
 
     library: Library
     tables: Tables
@@ -331,11 +331,11 @@ class _PremiseCompiler:
             operator = "=" if sign == "=" else "<>"
             self.conditions.append(f"{self._same(left)} {operator} {self._same(right)}")
         else:
-            one, other = self._operand(left), self._operand(right)
-            if one is None or other is None:  # a text has no order
+            lower, upper = self._operand(left), self._operand(right)
+            if lower is None or upper is None:  # a text has no order
                 self.conditions.append("0")
             else:
-                self.conditions.append(self.context.arithmetic.comparison(sign, one, other))
+                self.conditions.append(self.context.arithmetic.comparison(sign, lower, upper))
 
     def _assign(self, target: str, source: Expression, numeric: bool) -> None:
         arithmetic = self.context.arithmetic

@@ -127,7 +127,7 @@ class _Deadline:
     seconds: float | None
     began: float = field(default_factory=system.monotonic)
     subject: str = "the facts"
-    """What is being derived."""
+    """The rule or predicates that are being derived."""
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 < self.seconds < math.inf:

@@ -71,7 +71,7 @@ def sql_text(library: Library, rules: Sequence[Rule], dialect: str) -> str:
     """
     library = library.with_closure()
     strata(library)  # raises for negation in a cycle
-    writer = _Writer(library, dialect)
+    writer = _ScriptWriter(library, dialect)
     writer.write(rules)
     if writer.refused:
         raise HapaxError(
@@ -179,7 +179,7 @@ def _is_transitive(rule: Rule) -> bool:
     )
 
 
-class _Writer:
+class _ScriptWriter:
     """Writes statements in an order in which a database can run them; collects what it cannot run, with the reasons."""
 
     def __init__(self, library: Library, dialect: str) -> None:
@@ -460,7 +460,7 @@ class _Writer:
 class _Premise:
     """A premise as the parts of a SELECT."""
 
-    writer: _Writer
+    writer: _ScriptWriter
     library: Library
     tables: Mapping[str, str]
     sources: list[exp.Expr] = field(default_factory=list)

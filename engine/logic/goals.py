@@ -54,12 +54,14 @@ def with_rules(library: Library, rules: Iterable[Rule]) -> Library:
     return replace(library, rules=(*library.rules, *rules), signatures=(*library.signatures, *new))
 
 
-def goal_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
+def goal_rules(goal: Goal, library: Library, *, by_failure: bool = False) -> tuple[Rule, ...]:
     """Rules that conclude the answers of a goal as atoms of GOAL, with an argument for each of its variables.
+
+    `by_failure`: a negation holds of what does not follow, also where nobody knows that it is false.
 
     Raises NotRules for a part that only Prolog can answer, such as a list of all answers.
     """
-    reader = _GoalReader(library, _bound(goal.term))
+    reader = _GoalReader(library, _bound(goal.term), by_failure)
     reader.note_types(goal.term)
     head = Atom(GOAL, tuple(map(reader.variable, goal.variables)))
     reader.conclude(head, goal.term)
@@ -72,6 +74,7 @@ class _GoalReader:
 
     library: Library
     bound: frozenset[str]
+    by_failure: bool
     rules: list[Rule] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=lambda: count(1))
@@ -129,7 +132,13 @@ class _GoalReader:
         # Any other variable is the negation's own: `\+ fell_in(C, N)` says that C fell in no year.
         outer, names = self.bound, list(dict.fromkeys(_names(inner)))
         shared = [name for name in names if name in outer]
-        if isinstance(inner, Compound) and self.library.knows(inner.indicator) and shared == names:
+        # The atoms of a new predicate are those that follow, and no others.
+        if (
+            isinstance(inner, Compound)
+            and self.library.knows(inner.indicator)
+            and shared == names
+            and not (self.by_failure and self.library.is_open(inner.indicator))
+        ):
             return Literal(self.atom(inner), negated=True)
         head = Atom(f"{GOAL}, negation {next(self._numbers)}", tuple(map(self.variable, shared)))
         self.bound = outer | _bound(inner)

@@ -38,7 +38,7 @@ def answer(
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
         part, stored = whole.without_stored(goal)
         try:
-            rules = goal_rules(goal, theory.library)
+            rules = goal_rules(goal, theory.library, by_failure=True)
         except NotRules:
             return _by_prolog(Demand(part.source(), part.library, stored), goal, limits, session)
         head = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)

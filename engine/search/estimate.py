@@ -172,23 +172,16 @@ class RunEstimate:
 
 
 def estimate_run(
-    library: Library,
-    rules: Sequence[Rule],
-    kb: KnowledgeBase,
-    models: Models,
-    settings: SearchSettings | None = None,
-    *,
-    prices: Mapping[str, Price] | None = None,
-    retry_unusable: bool = False,
-    probes: int = 0,
+    job: SearchJob, *, prices: Mapping[str, Price] | None = None, retry_unusable: bool = False, probes: int = 0
 ) -> RunEstimate:
-    """Estimate a search of these rules, given the answers in `kb`. `prices` by model name, per million tokens.
+    """Estimate a search, given the answers in its knowledge base. `prices` by model name, per million tokens.
 
     `retry_unusable`: what had no usable reply is asked again. `probes`: requests by which the search first chooses its
     prompt profile. Raises HapaxError where the search would: if its critic is not calibrated, or if nothing can be
     promised.
     """
-    job = SearchJob(library, rules, kb, models, settled_measure(settings or SearchSettings(), models))
+    library, rules, models, kb = job.library, job.rules, job.models, job.kb
+    job = replace(job, settings=settled_measure(job.settings, models))
     reasons = {rule.name: unanswerable(rule, library, models, job.settings.order) for rule in rules}
     plans = [plan(rule, library, job.settings.order) for rule in rules if reasons[rule.name] is None]
     searched, prompts = _estimates(job, plans, retry_unusable)

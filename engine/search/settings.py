@@ -215,7 +215,7 @@ class SearchSettings:
         return self.compat == "released"
 
     def yields(self, usual: Yields) -> Yields:
-        """What questions are expected to take and give within these limits, where no answer is known."""
+        """The costs and yields to expect of questions within these limits, where no answer is known."""
         limits = self.calls_per_question, self.values_per_call
         return Yields(usual.open.within(*limits), usual.keyed.within(*limits), usual.functional, PASSING)
 

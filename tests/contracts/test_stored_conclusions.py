@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke, run
+from cli_fixture import run
 
 import hapax
 
@@ -79,7 +79,6 @@ def test_conclusions_are_proved_again_where_facts_have_changed(tmp_path: Path, r
     """After an import and after a withdrawal the answers are those of the facts as they are, before and after derive."""
     run("import", write(tmp_path, "predicate,a1,a2\nn,new,5\n", "more.csv"), "--db", database)
 
-    assert invoke("query", "sevens(X, Y)", "--db", database, *FEW).exit_code != 0
     assert answers("sevens(new, Y)", database) == [{"Y": "t2"}]
     run("derive", rules, "--db", database)
     assert answers("sevens(new, Y)", database, *FEW) == [{"Y": "t2"}]

@@ -70,7 +70,7 @@ def test_no_search_goes_beyond_the_upper_bound(text, seed, wanted, before):
             search(
                 SearchJob(library, rules, kb, models, SearchSettings(beam=2, calls_per_question=1, values_per_call=3))
             )
-        estimate = estimate_run(library, rules, kb, models, wanted)
+        estimate = estimate_run(SearchJob(library, rules, kb, models, wanted))
         report = search(SearchJob(library, rules, kb, models, wanted))
 
     for role, spent in report.statistics.items():
@@ -106,7 +106,7 @@ def test_the_expected_figures_are_near_what_a_search_takes(beam):
     models = Models(served, served, model, model)
     wanted = SearchSettings(beam=beam)
     with KnowledgeBase() as kb:
-        estimate = estimate_run(library, rules, kb, models, wanted)
+        estimate = estimate_run(SearchJob(library, rules, kb, models, wanted))
         spent = search(SearchJob(library, rules, kb, models, wanted)).statistics
 
     for role, estimated in estimate.roles.items():
@@ -121,7 +121,9 @@ def test_a_comparison_lets_half_of_the_expected_beams_pass():
     free = OLDER.replace(" & W < V", "").replace("older_tool", "any_tool")
     library, _, models = prepared(OLDER, free)
     with KnowledgeBase() as kb:
-        estimate = estimate_run(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="none"))
+        estimate = estimate_run(
+            SearchJob(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="none"))
+        )
     compared, uncompared = (rule.statements.expected for rule in estimate.rules)
 
     assert compared == pytest.approx(uncompared / 2, rel=0.01)
@@ -132,8 +134,8 @@ def test_money_needs_every_price():
     library, model, models = prepared(ALLERGY)
     name = model.identity.name
     with KnowledgeBase() as kb:
-        priced = estimate_run(library, library.rules, kb, models, SETTINGS, prices={name: Price(1.0, 2.0)})
-        unpriced = estimate_run(library, library.rules, kb, models, SETTINGS)
+        priced = estimate_run(SearchJob(library, library.rules, kb, models, SETTINGS), prices={name: Price(1.0, 2.0)})
+        unpriced = estimate_run(SearchJob(library, library.rules, kb, models, SETTINGS))
 
     assert priced.cost is not None
     assert 0 < priced.cost[0] <= priced.cost[1]
@@ -145,14 +147,14 @@ def test_repeated_requests_are_expected_again(fresh_kb: KnowledgeBase) -> None:
     library, model, models = prepared(ALLERGY)
     name = model.identity.name
     prices = {name: Price(1e6, 0.0)}
-    before = estimate_run(library, library.rules, fresh_kb, models, SETTINGS, prices=prices).roles
+    before = estimate_run(SearchJob(library, library.rules, fresh_kb, models, SETTINGS), prices=prices).roles
     for outcome, count in ((Outcome.ANSWERED, 40), (Outcome.UNUSABLE, 10), (Outcome.QUEUED, 7), (Outcome.UNSENT, 3)):
         attempts = (
             AttemptRecord(f"{outcome}{number}", "critic", name, "x", "2026", "2026", outcome, 30, 2, 0.1)
             for number in range(count)
         )
         fresh_kb.add(ATTEMPTS, attempts)
-    after = estimate_run(library, library.rules, fresh_kb, models, SETTINGS, prices=prices).roles
+    after = estimate_run(SearchJob(library, library.rules, fresh_kb, models, SETTINGS), prices=prices).roles
     calls = ceil(before["critic"].calls.expected * 50 / 40)
 
     assert after["critic"].calls.expected == calls
