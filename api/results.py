@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from hapax.api.tabular import Tabular
-from hapax.engine.explain import Story, story_text
 from hapax.engine.inference.proof import Proof, proof_from_json, proof_text
 from hapax.engine.inference.session import PrologTerm
+from hapax.engine.stories import Story, story_text
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution

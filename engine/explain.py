@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
-from typing import Any
 
 from hapax.engine.entailment.graph import entailment_scores
 from hapax.engine.inference.derive import (
@@ -36,6 +35,7 @@ from hapax.engine.search.certifying import certificates_of, certificates_of_stat
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
+from hapax.engine.stories import Story
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
@@ -80,34 +80,6 @@ PROMPT_CHARACTERS = 600
 
 EXAMPLES = 3
 """The number of substitutions shown for the longest part of a premise that holds."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Story:
-    """A line of an explanation with the lines that support it. `kind` is for programs: goal, call, gate ..."""
-
-    text: str
-    kind: str
-    children: tuple[Story, ...] = ()
-
-    def lines(self) -> Iterator[tuple[int, Story]]:
-        """Every line with its depth, from the top."""
-        # Not recursive: a proof may be deeper than Python's stack.
-        waiting = [(0, self)]
-        while waiting:
-            depth, part = waiting.pop()
-            yield depth, part
-            # Reversed, because the last one that is pushed is the first one that is shown.
-            waiting.extend((depth + 1, child) for child in reversed(part.children))
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """A flat list of the lines with their depths, which can be read without recursion."""
-        return [{"depth": depth, "kind": part.kind, "text": part.text} for depth, part in self.lines()]
-
-
-def story_text(story: Story) -> str:
-    """The story as indented lines."""
-    return "\n".join("  " * depth + part.text for depth, part in story.lines())
 
 
 # --- why --------------------------------------------------------------------------------------------------------------

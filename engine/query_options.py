@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.probability.options import ProbabilityOptions
-from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arguments import checked
+
+if TYPE_CHECKING:
+    from hapax.engine.search.settings import SearchSettings
 
 
 @checked

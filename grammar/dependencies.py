@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
@@ -667,6 +668,15 @@ def strata(library: Library) -> tuple[frozenset[str], ...]:
 
 def evaluation_layers(library: Library) -> tuple[frozenset[str], ...]:
     """Indicators in an order of evaluation; predicates that depend on each other share a layer."""
+    below: dict[str, dict[str, None]] = {}
+    for rule in library.rules:
+        conclusion = rule.conclusion.atom.indicator
+        names = (literal.atom.indicator for literal in rule.literals)
+        below.setdefault(conclusion, {}).update(dict.fromkeys(name for name in names if name != conclusion))
+    try:
+        return tuple(frozenset([indicator]) for indicator in TopologicalSorter(below).static_order())
+    except CycleError:
+        pass  # only networkx, which takes long to import, finds the predicates of a cycle
     import networkx as nx
 
     condensed = nx.condensation(predicate_graph(library))

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from hapax.engine.explain import Story, why_statement
+from hapax.engine.explain import why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import stored_rule
+from hapax.engine.stories import Story
 from hapax.evaluation.report.drawing import Graph, Histogram, graph, histogram
 from hapax.evaluation.report.reading import proved
 from hapax.evaluation.report.runs import RuleSummary

@@ -137,11 +137,11 @@ def test_statements_belong_to_the_rules_that_derived_them(kb: hapax.KnowledgeBas
 
     give(kb, rules, "road", "cd")
     hapax.derive(rules, kb, only="far")
-    with pytest.raises(hapax.HapaxError, match=r"onward.*hapax derive"):
+    with pytest.raises(hapax.HapaxError, match=r"onward.*hapax\.derive"):
         list(onward.read())
     first = hapax.derive(rules, kb, only="onward")
     hapax.derive(other, kb, only="onward")
-    with pytest.raises(hapax.HapaxError, match="hapax derive"):
+    with pytest.raises(hapax.HapaxError, match=r"hapax\.derive"):
         list(first.read())
     assert_as_anew(rules, kb)
 

@@ -260,7 +260,7 @@ def test_a_worker_without_its_shard_is_told_again(tmp_path: Path) -> None:
 
 def test_a_folder_serves_one_search_at_a_time(tmp_path: Path) -> None:
     """A second search with the same folder of shards is refused, and told what helps."""
-    with locked(tmp_path), pytest.raises(HapaxError, match=r"another search.*--shards"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(HapaxError, match=r"another search.*`shards`"), locked(tmp_path):
         pass
 
 
@@ -336,7 +336,7 @@ def test_walks_are_ahead_of_the_search(rules: int, count: int, together: int, re
 def test_limits_hold_for_all_workers_together() -> None:
     """Each worker has its part of concurrency and rates; more workers than requests at a time are refused."""
     assert Limits(16, 60.0, None).shared(4) == Limits(4, 15.0, None)
-    with pytest.raises(HapaxError, match="fewer --workers"):
+    with pytest.raises(HapaxError, match="fewer `workers`"):
         Limits(2).shared(3)
 
 
