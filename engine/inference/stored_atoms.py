@@ -5,47 +5,18 @@ So a goal about a derived predicate costs as much as its rows, however long the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.grammar.declarations import ClosedDeclaration
+from hapax.engine.inference.fingerprints import Fingerprints
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, Constant, Variable
 from hapax.kb.loading import columns_of
-from hapax.kb.records import content_id
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
-
-
-def rule_fingerprint(kb: KnowledgeBase, library: Library, rule: Rule) -> str:
-    """A hash of everything but facts that decides a rule's statements."""
-    part = relevant_library(library, rule)
-    return content_id("statements", str(rule), *_meaning(part), *_denied(kb, part, [rule]))
-
-
-def atoms_fingerprint(kb: KnowledgeBase, library: Library, members: Sequence[str]) -> str:
-    """A hash of everything but facts that decides the atoms of predicates that depend on each other."""
-    part = relevant_library(library, goals=members)
-    return content_id("atoms", *members, *_meaning(part), *_denied(kb, part))
-
-
-def _denied(kb: KnowledgeBase, library: Library, rules: Iterable[Rule] = ()) -> Iterator[str]:
-    """The denials of the open predicates that rules negate: they come with no fact, so that no fact tells of them."""
-    negated = {literal.atom.indicator for literal in literals_of([*rules, *library.rules]) if literal.negated}
-    for indicator in sorted(filter(library.is_open, negated)):
-        yield f"open {indicator}"
-        yield from sorted(denial.id for denial in kb.denials(indicator))
-
-
-def _meaning(library: Library) -> Iterator[str]:
-    """Texts of everything in a library that decides truth; templates, for example, do not."""
-    yield from map(str, (*library.rules, *library.facts))
-    yield from sorted(f"{s.indicator} {s.argument_types} {s.kind} {s.definition}" for s in library.signatures)
-    yield from sorted(f"{lower} < {upper}" for lower, upper in library.subtypes)
-    yield from sorted(str(item) for item in library.declarations if isinstance(item, ClosedDeclaration))
 
 
 @dataclass
@@ -69,6 +40,7 @@ class StoredAtoms:
         self._relations = Relations(self.kb)
         self._layers: dict[str, frozenset[str]] = {}
         self._derivations: dict[str, StoredDerivation] = {}
+        self._fingerprints = Fingerprints(self.kb, self.library)
 
     @classmethod
     def below(
@@ -117,9 +89,7 @@ class StoredAtoms:
 
     def _table(self, indicator: str) -> str | None:
         """The table of all atoms of a predicate, if it is up to date."""
-        stated = {fact.indicator for fact in self.library.facts}
-        members = sorted(self._layers[indicator] & (self.library.derived | stated))
-        return self._relations.atoms(indicator, atoms_fingerprint(self.kb, self.library, members))
+        return self._relations.atoms(indicator, self._fingerprints.atoms(indicator))
 
     def _is_derived(self, rule: Rule) -> bool:
         """True if the stored statements of a rule, which are up to date, have all that it concludes."""
@@ -133,7 +103,7 @@ class StoredAtoms:
             and not rule.generic
             and not rule.by_declaration
             and {variable.name for variable in rule.conclusion.variables} <= names
-            and found.fingerprint == rule_fingerprint(self.kb, self.library, rule)
+            and found.fingerprint == self._fingerprints.statements(rule)
         )
 
     def source(self, indicator: str) -> str:

@@ -24,8 +24,8 @@ from hapax.engine.inference.derive import (
     rule_words,
     sentence_pieces,
 )
+from hapax.engine.inference.fingerprints import Fingerprints
 from hapax.engine.inference.session import LimitExceeded, PrologTerm
-from hapax.engine.inference.stored_atoms import rule_fingerprint
 from hapax.engine.logic.compile import CompiledPremise
 from hapax.engine.logic.evaluate import Clause, CompiledLibrary, constraints, left_out, open_variables, values_of
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
@@ -180,10 +180,10 @@ def find_statement(
     """
     relations = Relations(kb)
     with relations.snapshot():
-        stored = relations.derivations()
+        stored, fingerprints = relations.derivations(), Fingerprints(kb, library)
         for rule in (rule for rule in library.rules if rule.name in stored):
             derivation = stored[rule.name]
-            if derivation.fingerprint != rule_fingerprint(kb, library, rule):
+            if derivation.fingerprint != fingerprints.statements(rule):
                 continue  # by other rules, whose variables need not be those of this one
             row = _wanted_row(relations, library, rule, derivation, is_wanted)
             if row is not None:
@@ -199,11 +199,11 @@ def statement_by_id(kb: KnowledgeBase, library: Library, identity: str) -> State
     if not ids.prepare():
         return find_statement(kb, library, lambda found, _: found == identity)
     rules = {rule.name: rule for rule in library.rules}
-    relations = Relations(kb)
+    relations, fingerprints = Relations(kb), Fingerprints(kb, library)
     with relations.snapshot():
         for name, instance in ids.find(identity):
             derivation = relations.derivations()[name]
-            if name not in rules or derivation.fingerprint != rule_fingerprint(kb, library, rules[name]):
+            if name not in rules or derivation.fingerprint != fingerprints.statements(rules[name]):
                 continue  # by other rules, as in `find_statement`
             # Raises if the row is out of date: its proof may name facts that are gone.
             _current(kb, relations, library, rules[name])
@@ -248,7 +248,8 @@ def current_rules(kb: KnowledgeBase, library: Library) -> list[Rule]:
         return []
     found = {name: item for name, item in relations.derivations().items() if not item.stale}
     rules = [rule for rule in library.rules if rule.name in found]
-    return [rule for rule in rules if found[rule.name].fingerprint == rule_fingerprint(kb, library, rule)]
+    fingerprints = Fingerprints(kb, library)
+    return [rule for rule in rules if found[rule.name].fingerprint == fingerprints.statements(rule)]
 
 
 def fact_tables(
@@ -348,7 +349,7 @@ def _current(kb: KnowledgeBase, relations: Relations, library: Library, rule: Ru
         raise HapaxError(
             f"{kb.place}: no statements of rule {rule.name} are stored.", Remedy("Run {} first.", Operation("derive"))
         )
-    if found.stale or not relations.is_up_to_date or found.fingerprint != rule_fingerprint(kb, library, rule):
+    if found.stale or not relations.is_up_to_date or found.fingerprint != Fingerprints(kb, library).statements(rule):
         raise HapaxError(
             f"{kb.place}: facts or rules have changed since rule {rule.name} was derived.",
             Remedy("Run {} again.", Operation("derive")),
@@ -378,6 +379,9 @@ class _RuleDeriver:
     anew: dict[str, str] = field(default_factory=dict)
     """Why the statements of other rules could not follow them."""
 
+    def __post_init__(self) -> None:
+        self._fingerprints = Fingerprints(self.kb, self.library)
+
     def maintain(self, rule: Rule, maintainer: Maintainer) -> None:
         """Bring the stored statements of a rule up to date with changes of facts, where that is possible."""
         self.deadline.begin(f"rule {rule.name}")
@@ -398,7 +402,7 @@ class _RuleDeriver:
             self.maintained[rule.name] = DerivedRule(rule.name, count, time.perf_counter() - began)
 
     def _fingerprint(self, rule: Rule) -> str:
-        return rule_fingerprint(self.kb, self.library, rule)
+        return self._fingerprints.statements(rule)
 
     def _maintain(self, rule: Rule, stored: StoredDerivation, maintainer: Maintainer) -> int:
         compiled = self.compiled

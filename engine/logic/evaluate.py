@@ -12,8 +12,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from hapax.engine.inference.derive import relevant_library
+from hapax.engine.inference.fingerprints import Fingerprints
 from hapax.engine.inference.program import join_order
-from hapax.engine.inference.stored_atoms import atoms_fingerprint
 from hapax.engine.logic.compile import (
     CompileContext,
     CompiledPremise,
@@ -65,6 +65,10 @@ class CompiledLibrary:
 
     def __post_init__(self) -> None:
         library = self.library
+        self._fingerprints = Fingerprints(self.relations.kb, library)
+        self._numbered: dict[str, list[tuple[int, Rule]]] = {}
+        for number, rule in enumerate(library.rules):
+            self._numbered.setdefault(rule.conclusion.atom.indicator, []).append((number, rule))
         stated = {fact.indicator for fact in library.facts}
         self.concluded = {rule.conclusion.atom.indicator for rule in library.rules}
         used = {signature.indicator for signature in library.completed().signatures}
@@ -101,7 +105,7 @@ class CompiledLibrary:
                     self.clauses.pop(indicator, None)
 
     def _maintain(self, members: Sequence[str], maintainer: Maintainer) -> None:
-        tables = {indicator: self.relations.atoms(indicator, self._fingerprint(members)) for indicator in members}
+        tables = {name: self.relations.atoms(name, self._fingerprints.atoms(name)) for name in members}
         self.require_maintained(literal.atom.indicator for literal in literals_of(self._rules_of(members)))
         stored = {indicator: table for indicator, table in tables.items() if table is not None}
         # Without a reason: these were never filled, so that nothing is lost that a user would ask about.
@@ -152,9 +156,6 @@ class CompiledLibrary:
             if indicator in self.anew:
                 raise NotMaintained(f"{indicator} was derived anew" + _because(self.anew[indicator]))
 
-    def _fingerprint(self, members: Sequence[str]) -> str:
-        return atoms_fingerprint(self.relations.kb, self.library, members)
-
     def materialise(self) -> dict[str, int]:
         """Compute the derived predicates, lower layers first, and return how many atoms each has.
 
@@ -176,7 +177,7 @@ class CompiledLibrary:
 
     def _materialise(self, members: Sequence[str]) -> None:
         """Compute the predicates of a layer."""
-        fingerprint = self._fingerprint(members)
+        fingerprint = self._fingerprints.atoms(members[0])
         filled = {indicator: self.relations.atoms(indicator, fingerprint) for indicator in members}
         # Members of a layer depend on each other: if one table is missing or out of date, all are filled again.
         is_new = self.is_maintained or None in filled.values()
@@ -192,15 +193,14 @@ class CompiledLibrary:
 
     def _rules_of(self, members: Sequence[str]) -> list[Rule]:
         """The rules that conclude these predicates."""
-        return [rule for rule in self.library.rules if rule.conclusion.atom.indicator in members]
+        return [rule for name in members for _, rule in self._numbered.get(name, ())]
 
     def _compile(self, members: Sequence[str]) -> None:
         """Compile the clauses of a layer."""
         for indicator in members:
             self.clauses.pop(indicator, None)
-        for number, rule in enumerate(self.library.rules):
-            indicator = rule.conclusion.atom.indicator
-            if indicator in members:
+        for indicator in members:
+            for number, rule in self._numbered.get(indicator, ()):
                 self.clauses.setdefault(indicator, []).append(self._clause(number, rule))
 
     def _clause(self, number: int, rule: Rule) -> Clause:
