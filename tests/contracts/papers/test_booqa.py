@@ -201,26 +201,6 @@ def test_a_wordnet_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "wordnet-base" in refused(corpus, "--lexicon", tmp_path)
 
 
-def test_pairs_from_fifteen_and_below_thirty(tmp_path: Path) -> None:
-    """The release's bounds: 15 documents of a pair count in, 30 do not; units are documents, sentences or triples."""
-    triples = [
-        triple(f"Ann {count}", CORE[number % 16], "Paris", f"{count}-{number}")
-        for count in (14, 15, 29, 30)
-        for number in range(count)
-    ]
-    both = {"document": "one", "sentence": "Bob says all."}
-    triples += [triple("Bob", verb, "Rome", 0, **both) for verb in CORE]
-    corpus = written(tmp_path / "c.jsonl", [*triples, triple("Cid", parsed("tour"), "Rome", 2)])
-    bounds = ("--predicate-from", 1, "--no-frequency-map")
-    dropped = {
-        unit: build(corpus, *bounds, "--unit", unit)[1]["entity pairs and predicates"]["dropped"]
-        for unit in ("document", "sentence", "triple")
-    }
-
-    assert dropped["document"] == dropped["sentence"] == {"too few mentions": 14 + 16 + 1, "too many mentions": 30}
-    assert dropped["triple"] == {"too few mentions": 14 + 1, "too many mentions": 30}
-
-
 # Negatives
 
 

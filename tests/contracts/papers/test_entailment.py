@@ -107,21 +107,6 @@ def test_sub_groups_by_label_and_converse(tmp_path: Path) -> None:
     assert [twin.hypothesis.predicate for twin in twins].count("got to") == 1
 
 
-def test_the_releases_pairings_look_at_predicates_alone(tmp_path: Path) -> None:
-    """A true pair whose predicates have a false converse about other things is directional by the release's rule."""
-    rows = [
-        pair("bought", "owns", True, "ann", "milk"), pair("owns", "bought", False, "eve", "bread"),
-        pair("ate", "had", True, "ann", "rice"), pair("sold", "gave away", False, "bob", "tea"),
-        pair("gave away", "sold", True, "jim", "tin"),
-    ]  # fmt: skip
-    found = entailment("data", levy_holt(tmp_path / "test.txt", rows))
-    scored = entailment("score", tmp_path / "test.txt", "--scorer", "random", "--release", "--db", tmp_path / "x.db")
-
-    assert found["together"] == {"DirTrue": 0, "DirFalse": 0, "Paraphrases": 3, "Unrelated": 2}
-    assert found["released"]["test"] == {"symposi_dirposi": [2, 0], "dirnegi_symnegi": [2, 0]}
-    assert {"full", "symposi_dirposi"} & {row["subset"] for row in scored}
-
-
 def test_sherliic_rows_are_read(tmp_path: Path) -> None:
     """Example entities stand for the types, swapped where a relation is reversed; the file's end of a relation stays.
     The published file has 200 lines, 68 of them true."""

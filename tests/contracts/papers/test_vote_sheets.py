@@ -318,20 +318,3 @@ def test_importing_twice_changes_nothing_and_a_changed_vote_is_told(database: Pa
     assert "0 new, 6 known, 0 replaced" in again
     assert "0 new, 0 known, 6 replaced" in changed
     assert changed.count("ann changed yes to no") == 6
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [
-        (("--head", 3), 2, "--long-tail"),
-        (("--head", 0, "--long-tail", 0), 1, "nothing to ask"),
-        (("--voter", "Ann"), 1, "same name"),
-        (("--voter", " "), 1, "name of a voter"),
-        (("--rule", "nosuch"), 1, "nosuch"),
-    ],
-)
-def test_exports_that_cannot_be_are_refused(options: tuple[object, ...], code: int, words: str, database: Path) -> None:
-    """Each with what is wrong."""
-    command = ("votes", "export", "statements", "--voter", "ann", *options, "--out", database.parent / "sheets")
-
-    assert words in fault(*command, "--db", database, code=code)
