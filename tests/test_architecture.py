@@ -1,8 +1,6 @@
 """The house rules that a reader relies on: imports go one way, each library has one place, pages match the program."""
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -99,30 +97,16 @@ def room_of(name: str) -> str | None:
 
 
 def test_imports_go_one_way() -> None:
-    """A room imports only from rooms to its left."""
+    """A room imports only from rooms to its left, and nothing from the tools."""
     against = []
     for path in sources():
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
         for name in imports(path):
             imported = room_of(name)
-            if imported and ROOMS.index(imported) > ROOMS.index(room):
+            is_against = imported is not None and ROOMS.index(imported) > ROOMS.index(room)
+            if is_against or name.split(".")[0] == "tools":  # which no wheel holds
                 against.append((str(path), name))
 
-    assert against == []
-
-
-BUILT_ON_INFERENCE = ("search", "probability", "mining", "cluster")
-"""Folders of the engine that use `engine/inference/`."""
-
-
-def test_inference_imports_nothing_that_is_built_on_it() -> None:
-    """Inference needs no search: a knowledge base is queried with the facts that it has."""
-    upward = tuple(f"hapax.engine.{folder}." for folder in BUILT_ON_INFERENCE)
-    paths = sorted((ROOT / "engine" / "inference").glob("*.py"))
-
-    against = [(path.name, name) for path in paths for name in imports(path) if name.startswith(upward)]
-
-    assert paths
     assert against == []
 
 
@@ -172,21 +156,6 @@ def test_no_modules_import_each_other() -> None:
 
     assert graph.number_of_edges() > len(modules)
     assert [group for group in nx.strongly_connected_components(graph) if len(group) > 1] == []
-
-
-def test_no_room_imports_the_tools() -> None:
-    """The wheel does not hold tools/, so nothing in a room may need it."""
-    needing = [str(path) for path in sources() for name in imports(path) if name.split(".")[0] == "tools"]
-
-    assert needing == []
-
-
-def test_the_package_links_every_room() -> None:
-    """`hapax/` holds a link to each room, so that a checkout, an editable install and a wheel import the same names."""
-    links = {path.name: path.resolve() for path in (ROOT / "hapax").iterdir() if path.is_symlink()}
-
-    expected = {*ROOMS[:-1], "cli.py", "rules"}
-    assert links == {name: ROOT / name for name in expected}
 
 
 def test_sources_are_found() -> None:
@@ -265,21 +234,6 @@ def test_csv_is_written_in_one_place() -> None:
             writing.append(path.relative_to(ROOT).as_posix())
 
     assert writing == ["kb/csv_text.py"]
-
-
-def test_importing_a_module_prints_nothing() -> None:
-    """Modules that are also commands do their work only as commands."""
-    names = [
-        f"hapax.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}"
-        for room in ("grammar", "kb", "engine")
-        for path in sorted((ROOT / room).rglob("*.py"))
-        if path.stem not in ("__init__", "on_ray")
-    ]
-    script = f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)\n"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, text=True)
-
-    assert len(names) > 100
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 CHANGING = {"rename", "unlink", "rmdir", "rmtree", "remove_folder", "touch", "chmod", "copymode", "copyfile", "mkdtemp"}

@@ -90,23 +90,6 @@ def test_commands_page_is_generated() -> None:
     assert (DOCS / "commands.md").read_text(encoding="utf-8") == commands_page()
 
 
-def test_every_command_is_described() -> None:
-    """No command and no subcommand is missing in the README and the page of commands."""
-    text = README.read_text(encoding="utf-8") + (DOCS / "commands.md").read_text(encoding="utf-8")
-    groups = {name: command.commands for name, command in cli.main.commands.items() if isinstance(command, click.Group)}
-    names = [*cli.main.commands, *(f"{group} {name}" for group, commands in groups.items() for name in commands)]
-
-    assert [name for name in names if f"hapax {name}" not in text] == []
-
-
-def test_readme_exists_and_says_how_to_begin() -> None:
-    """A newcomer finds a README with the two commands that set everything up."""
-    lines = list(code(README))
-
-    assert "make search" in lines
-    assert "make test" in lines
-
-
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_on_a_page_exist(page: Path) -> None:
     """Every `hapax ...` line names a command and options that it has; every `make ...` a target."""
@@ -195,20 +178,6 @@ def test_queries_of_the_knowledge_base_page_run(sql: str, tmp_path: Path) -> Non
         assert all(count in (0, None) for row in connection.execute(sql) for count in row)
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_files_of_the_knowledge_base_page_can_be_imported(
-    form: str, fresh_kb: hapax.KnowledgeBase, tmp_path: Path
-) -> None:
-    """The examples of both formats are files without a fault."""
-    (text,) = blocks(DOCS / "knowledge-base.md", form)
-    (tmp_path / f"facts.{form}").write_text(text, encoding="utf-8")
-
-    report = hapax.import_facts(fresh_kb, tmp_path / f"facts.{form}")
-
-    assert report.added == report.read == len(fresh_kb.facts()) > 1
-    assert fresh_kb.fact("was_born_in", ["Ada", 1815])
-
-
 def test_every_table_is_described(fresh_kb: hapax.KnowledgeBase) -> None:
     """The page of the knowledge base names all tables."""
     text = (DOCS / "knowledge-base.md").read_text(encoding="utf-8")
@@ -226,8 +195,3 @@ def test_cited_tests_exist(page: Path) -> None:
         (path,) = (ROOT / "tests").rglob(f"{file}.py")
         source = path.read_text(encoding="utf-8")
         assert f"def {name}(" in source, f"{file}::{name}"
-
-
-def test_tests_are_cited() -> None:
-    """The pattern above sees citations, so that none can pass for all."""
-    assert len(CITED.findall((ROOT / "docs" / "link.md").read_text(encoding="utf-8"))) > 80

@@ -94,20 +94,6 @@ def mounted(folder: Path, *options: str) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_disk_that_fills_up_ends_a_search_at_once(stage: Stage, tmp_path: Path) -> None:
-    """On a real disk without space for the WAL, a search ends so, too, and goes on when the file has been moved."""
-    with mounted(tmp_path / "disk", "-o", "size=300k") as disk:
-        command = stage.command("moved", "full")
-        on_disk = tuple(str(disk / one) if one == "kb.db" else one for one in command.arguments)
-        command = replace(command, arguments=on_disk)
-        ended = stage.warm.run(command)
-        assert ended.code == 1, ended.stderr
-        assert "kb.db: the disk is full" in ended.stderr
-        for file in disk.glob("kb.db*"):
-            shutil.copy(file, command.folder)
-    stage.check_resumed(command, whole(stage))
-
-
 def test_an_export_on_a_full_disk_leaves_no_half_file(stage: Stage, tmp_path: Path) -> None:
     """Where an export or a report cannot be written whole, the file of that name is still the earlier one."""
     facts = tmp_path / "facts.csv"

@@ -57,13 +57,6 @@ def test_the_glossary_names_each_class_where_it_is(classes: dict[str, list[str]]
     assert len(expected) > 20
 
 
-def test_a_word_stands_once_in_the_glossary() -> None:
-    """No word is explained twice."""
-    words = [word for word, _, _ in rows()]
-
-    assert len(set(words)) == len(words)
-
-
 def test_refused_words_are_in_no_class_name(classes: dict[str, list[str]]) -> None:
     """Synonyms that the glossary refuses name no class."""
     refused = {word for _, _, cell in rows() for word in cell.replace(",", " ").split()}
@@ -92,12 +85,6 @@ def test_names_are_nouns_of_the_field(nodes: list[tuple[str, ast.AST]]) -> None:
     vague = [f"{file}:{node.lineno} {node.id}" for file, node in stored if node.id in VAGUE]
 
     assert len(vague) <= MOST_VAGUE_NAMES, vague
-
-
-def test_the_pages_link_the_glossary() -> None:
-    """A reader of the README and the architecture page finds it."""
-    for page in ("README.md", "docs/architecture.md"):
-        assert "glossary.md" in Path(ROOT / page).read_text("utf-8")
 
 
 def test_no_function_takes_more_than_seven_parameters(nodes: list[tuple[str, ast.AST]]) -> None:

@@ -229,18 +229,6 @@ DRAWN = """() => Array.from(document.querySelectorAll("[data-plot]"), figure => 
 """The form, title, description and number of shapes of each figure of a page."""
 
 
-def test_a_dot_leads_to_its_statement(chromium: Any, address: str) -> None:
-    """A dot of the plot of likelihoods shows its sentence and opens the page of the statement."""
-    with opened(chromium, f"{address}/rule/currency", DESK) as page:
-        dot = page.locator("figure.plot svg a").first
-        sentence = dot.locator("title").text_content() or ""
-        dot.click()
-        heading = page.locator("h1").inner_text()
-
-    assert sentence.startswith(heading)
-    assert "PersonX" in heading
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_on_a_phone(
     chromium: Any, address: str, addresses: tuple[str, ...], scheme: str
@@ -299,28 +287,6 @@ def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: P
 
     with hapax.KnowledgeBase(database, read_only=True) as kb:
         assert [(vote.answer, vote.comment) for vote in kb.votes() if vote.voter == "zoe"] == [("yes", "1 of 2")]
-
-
-def test_a_comment_typed_before_the_script_is_there_stays(chromium: Any, address: str) -> None:
-    """Where the page's script comes late, it keeps what was typed until then."""
-    context = logged_in(chromium, address, viewport=DESK)
-    page = context.new_page()
-    late: list[Any] = []
-    page.route("**/script.js*", lambda route: late.append(route))  # noqa: PLW0108  it takes no built-in
-    page.goto(f"{address}/judge?voter=zoe", wait_until="commit")
-    comment = page.get_by_label("Comment")
-    comment.fill("slow line")
-    while not late:
-        page.wait_for_timeout(10)
-    late[0].continue_()
-    page.unroute_all()
-    page.wait_for_load_state("load")
-    typed = comment.input_value()
-    page.reload()  # waits for the script, too
-    kept = comment.input_value()
-    context.close()
-
-    assert (typed, kept) == ("slow line", "slow line")
 
 
 def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, database: Path, tmp_path: Path) -> None:

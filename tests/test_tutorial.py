@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import shutil
@@ -10,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import run
-
-import hapax
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
@@ -55,18 +52,3 @@ def test_the_page_shows_the_files_of_the_example() -> None:
     assert (EXAMPLE / "airports.yaml").read_text("utf-8") in PAGE
     assert "\n".join(table[:5]) in PAGE
     assert f"a table of {len(table) - 1} airports" in PAGE
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_search_over_given_facts_asks_no_model_and_loses_nothing() -> None:
-    """All statements of `derive` are those of a search, and the knowledge model answers no question."""
-    run("import", "airports.csv", "--map", "airports.yaml", "--rules", "airports.rules", "--db", "air.db")
-    run("search", "airports.rules", "--beam", "all", "--db", "air.db")
-    with hapax.KnowledgeBase("air.db") as kb:
-        found = {statement.id for statement in kb.statements()}
-        calls = hapax.stats(kb).calls
-    derived = json.loads(run("derive", "--db", "air.db", "--json").stdout)["rules"]
-
-    assert [(rule["rule"], rule["statements"]) for rule in derived] == [("height", 6), ("take_off", 10)]
-    assert len(found) == 16
-    assert "knowledge" not in calls

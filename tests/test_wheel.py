@@ -123,30 +123,6 @@ def test_the_installed_wheel_works_anywhere(installed: Path, tmp_path: Path) -> 
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
-def test_shipped_rules_stand_beside_own_ones(installed: Path, tmp_path: Path) -> None:
-    """Every way to name rule files takes `shipped`, wherever the rules are installed; an own file of that name wins."""
-    own = """is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Ingredient Z, Dish B)
-      & is_one_type_of(Ingredient Z, Food Allergen A) -> is_not_able_to_eat(Person X, Dish B)"""
-    (tmp_path / "my.rules").write_text(own, "utf-8")
-    facts = "is_ingredient_in,cheese,pizza\nis_one_type_of,cheese,milk\n"
-    (tmp_path / "facts.csv").write_text(f"predicate,argument1,argument2\n{facts}", "utf-8")
-    beside = ("--rules", "my.rules", "--rules", "shipped", "--assume", "is_allergic_to(tom, milk)")
-    for arguments in (
-        ("check", "my.rules", "shipped"),
-        ("compile", "my.rules", "shipped", "--rule", "rule1"),
-        ("compile", "shipped/library/locational.rules"),
-        ("import", "facts.csv"),
-        ("query", "is_not_able_to_eat(tom, Dish)", *beside),
-        ("derive", "my.rules", "shipped", "--rule", "rule1"),
-    ):
-        done = hapax(installed, tmp_path, *arguments)
-        assert done.returncode == 0, (arguments, done.stderr)
-    assert "is an ingredient in" in hapax(installed, tmp_path, "compile", "my.rules", "shipped", "--to", "rules").stdout
-
-    (tmp_path / "shipped").mkdir()
-    assert "0 rules" in hapax(installed, tmp_path, "check", "shipped").stderr
-
-
 def write_inputs(folder: Path) -> None:
     (folder / "thin.rules").write_text(RULES, "utf-8")
     (folder / "facts.csv").write_text(FACTS, "utf-8")

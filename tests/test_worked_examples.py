@@ -39,10 +39,6 @@ class Example:
     edits: list[tuple[str, str]]
     commands: list[tuple[str, list[str]]]
 
-    @property
-    def files(self) -> set[str]:
-        return {*self.new_files, *(path for path, _ in self.edits)}
-
 
 def examples() -> list[Example]:
     _, _, section = PAGE.partition("## Five changes, worked out")
@@ -96,31 +92,3 @@ def test_a_worked_example_does_what_it_says(example: Example, copy: Path) -> Non
         assert done.returncode == 0, done.stderr
         printed = " ".join((done.stdout + done.stderr).split())
         assert [line for line in expected if line not in printed] == []
-
-
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.title)
-def test_the_map_names_the_files_of_the_example(example: Example) -> None:
-    """The row of the map that links to an example names its files or their folders, and nothing else is changed."""
-    anchor = f"(#{example.title.lower().replace(' ', '-')})"
-    (row,) = [line for line in PAGE.splitlines() if line.startswith("|") and anchor in line]
-    named = re.findall(r"`([^`]+)`", row)
-
-    unnamed = [path for path in example.files if not any(path == name or is_beside(path, name) for name in named)]
-
-    assert unnamed == []
-
-
-def is_beside(path: str, name: str) -> bool:
-    """True for a file in a folder that the row names, or beside a file that it names."""
-    return Path(path).parent in (Path(name), Path(name).parent)
-
-
-def test_all_five_changes_are_worked_out() -> None:
-    """A backend, a check, a gate, an output format and a probing template."""
-    assert sorted(example.title for example in examples()) == [
-        "A backend",
-        "A check",
-        "A gate",
-        "A probing template",
-        "An output format",
-    ]

@@ -201,37 +201,6 @@ def test_a_wordnet_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "wordnet-base" in refused(corpus, "--lexicon", tmp_path)
 
 
-def test_pairs_from_fifteen_and_below_thirty(tmp_path: Path) -> None:
-    """The release's bounds: 15 documents of a pair count in, 30 do not; units are documents, sentences or triples."""
-    triples = [
-        triple(f"Ann {count}", CORE[number % 16], "Paris", f"{count}-{number}")
-        for count in (14, 15, 29, 30)
-        for number in range(count)
-    ]
-    both = {"document": "one", "sentence": "Bob says all."}
-    triples += [triple("Bob", verb, "Rome", 0, **both) for verb in CORE]
-    corpus = written(tmp_path / "c.jsonl", [*triples, triple("Cid", parsed("tour"), "Rome", 2)])
-    bounds = ("--predicate-from", 1, "--no-frequency-map")
-    dropped = {
-        unit: build(corpus, *bounds, "--unit", unit)[1]["entity pairs and predicates"]["dropped"]
-        for unit in ("document", "sentence", "triple")
-    }
-
-    assert dropped["document"] == dropped["sentence"] == {"too few mentions": 14 + 16 + 1, "too many mentions": 30}
-    assert dropped["triple"] == {"too few mentions": 14 + 1, "too many mentions": 30}
-
-
-def test_vague_predicates_ask_nothing(tmp_path: Path) -> None:
-    """Predicates of nothing but `be`, `have`, prepositions and their Chinese like are dropped, others are not."""
-    verbs = {"(be.1,be.in.2)": True, "has": True, "(be.1,be.born.2)": False, parsed("visit"): False}
-    chinese = {"是": True, "(有·X·的.1,有·X·的.2)": True, "(访问.1,访问.2)": False}
-    for language, relations, negative in (("EN", verbs, parsed("tour")), ("ZH", chinese, "(参观.1,参观.2)")):
-        triples = [triple("Ann", relation, "Paris", number) for number, relation in enumerate(relations)]
-        corpus = written(tmp_path / f"{language}.jsonl", [*triples, triple("Bob", negative, "Rome", 99)])
-        _, outcome = build(corpus, *SMALL, "--language", language)
-        assert outcome["entity pairs and predicates"]["dropped"] == {"vague predicate": sum(relations.values())}
-
-
 # Negatives
 
 
@@ -464,19 +433,6 @@ def test_premises_are_of_the_same_two_in_the_slice(tmp_path: Path) -> None:
     assert similar.exit_code == 0
 
 
-def test_scores_from_elsewhere(tmp_path: Path, score: Callable[..., Any]) -> None:
-    """Premises are written as pairs, somebody scores these, and the best of each question counts."""
-    score("--pairs", tmp_path / "pairs", "--scorer", "null")
-    pairs = [line.split("\t") for line in (tmp_path / "pairs" / "pairs-dev.txt").read_text("utf-8").splitlines()]
-    theirs = "".join(f"{int(line[2] == 'True')} {number / 10}\n" for number, line in enumerate(pairs))
-    (tmp_path / "theirs.txt").write_text(theirs, "utf-8")
-    best = {line[0]: number / 10 for number, line in enumerate(pairs)}
-    found = scores(tmp_path, score, "--scorer", f"scores:{tmp_path / 'theirs.txt'}")
-
-    assert pairs[-1][1] == "Cid,frob,Rome the city"
-    assert found == pytest.approx(list(best.values()))
-
-
 def test_figures_are_printed_and_written(tmp_path: Path, score: Callable[..., Any]) -> None:
     """AUC and its interval for each scorer and set; curves beside the scores."""
     result = score("--scorer", "wordnet:toy-en", "--scorer", "null", "--out", tmp_path / "out", "--json")
@@ -536,19 +492,6 @@ def test_the_releases_sets_are_read(tmp_path: Path) -> None:
     sets = hapax.read_questions(tmp_path / "release", [written(tmp_path / "c.jsonl", SAID)])
 
     assert {name: len(found) for name, found in sets.items()} == {"nc_final_samples_dev": 2}
-
-
-def test_a_chinese_set_is_answered(tmp_path: Path) -> None:
-    """Chinese prompts, Chinese WordNet, and slices without a year."""
-    types = {"types": ["人", "地点"], "date": "07-26 12:30"}
-    corpus = [triple("小明", f"({verb}.1,{verb}.2)", "北京", verb, **types) for verb in ("在·X·任教", "访问")]
-    asked = [("(在·X·工作.1,在·X·工作.2)", "小明", "北京", True), ("(参观.1,参观.2)", "小明", "北京", False)]
-    score = ask(tmp_path, corpus, asked, types=[("人", "地点")] * 2, slice="07-26_07-28")
-    model = script(tmp_path / "s.json", yes=0.4, critic={"小明在北京任教，这也就是说，小明在北京工作。": 0.9})
-    scorers = ("--scorer", "wordnet:toy-zh", "--scorer", "critic", "-m", model)
-    printed = json.loads(score(*scorers, "--language", "ZH", "--json").stdout)
-
-    assert [figures["auc_norm"]["value"] for figures in printed] == [1.0, 1.0]
 
 
 # The same scorers on LevyHolt

@@ -310,24 +310,6 @@ def test_faulty_block_lists_are_told_and_nothing_is_written(kitchen: Path, liste
 # Tables and the card
 
 
-def test_parquet_and_jsonl_hold_the_same(searched: Path, tmp_path: Path) -> None:
-    """Row for row; only proofs, whose shape no column can have, are JSON text in Parquet."""
-    database = Path(shutil.copy(searched, tmp_path / "kb.db"))
-    judge(database, "ann", {})
-    folder = made(database, "--format", "jsonl", "--format", "parquet")
-    ends = ("head", "long_tail")
-    tables = {"facts": ["facts/train"], "annotations": ["annotations/train"]}
-    tables |= {f"statements-{end}": [f"data/{end}"] for end in ends} | {
-        f"probes-{end}": [f"probes/{end}"] for end in ends
-    }
-    for table, (place,) in tables.items():
-        (path,) = folder.glob(f"{place}-*.parquet")
-        found = parquet.read_table(path).to_pylist()
-        for row in found:
-            row |= {name: json.loads(row[name]) for name in ("proof", "other_proofs") if name in row}
-        assert found == lines(folder / "jsonl" / f"{table}.jsonl") != []
-
-
 def test_a_large_dataset_holds_every_statement_once(tmp_path: Path) -> None:
     """More statements than are read, or written into a group, at a time."""
     database = bring(tmp_path / "kb.db", {("allergy", "head"): [("milk", f"dish {number}") for number in range(1_050)]})
@@ -529,17 +511,6 @@ def test_a_folder_with_something_in_it_is_left_alone(kitchen: Path) -> None:
     assert set(replaced) == {"metadata.json", "rules.rules", *tables}
 
 
-def test_json_prints_the_metadata_and_python_writes_the_same(searched: Path, tmp_path: Path) -> None:
-    """The command prints what the dataset's own file tells; `write_dataset` gives the same files."""
-    said = told("dataset", tmp_path / "out", "--db", searched, "--in-both", "keep", "--name", "mine")
-    with hapax.KnowledgeBase(searched, read_only=True) as kb:
-        hapax.write_dataset(kb, hapax.Target(tmp_path / "python", name="mine"), hapax.SelectionOptions(shared=True))
-
-    assert said == metadata(tmp_path / "out")
-    assert said["runs"][0]["settings"]["models"]
-    assert files(tmp_path / "python") == files(tmp_path / "out")
-
-
 # As others read it
 
 
@@ -562,32 +533,6 @@ def test_datasets_loads_every_configuration(kitchen: Path) -> None:
 
     assert "Ignoring part of dataset_info" not in printed
     assert found == {f"loaded {config} {split} {rows}" for (config, split), rows in sizes(folder).items()}
-
-
-@pytest.mark.harness
-@pytest.mark.embedded
-@pytest.mark.timeout(900)
-def test_the_harness_runs_the_tasks_and_agrees_with_the_probing(kitchen: Path) -> None:
-    """`lm-eval` takes the folder for valid, runs it offline, and measures of the critic's words what we measure."""
-    judge(kitchen, "ann", {("guacamole", "entailment"): "no"})
-    folder = made(kitchen, "--judged", "mark") / "lm_eval"
-    tasks = ("--tasks", "hapax,hapax_critic", "--include_path", folder)
-    weights = ROOT / "llm_oracle" / "embedded" / "model"
-    model = ("--model", "hf", "--model_args", f"pretrained={weights},add_bos_token=True", "--device", "cpu")
-    valid = python(kitchen.parent, "-m", "lm_eval", "validate", *tasks)
-    python(kitchen.parent, "-m", "lm_eval", "run", *model, *tasks, "--output_path", "results", "--batch_size", "16")
-    (found,) = (kitchen.parent / "results").rglob("results_*.json")
-    theirs = json.loads(found.read_text("utf-8"))["results"]
-    ours = told("evaluate", "probe", "--sample", 0, "--db", kitchen)
-    total = {row["distribution"]: row for row in ours["table_4"] if row["domain"] == "total"}
-
-    assert "All tasks found and valid" in valid
-    for distribution, row in total.items():
-        measured = theirs[f"hapax_critic_{distribution}"]
-        assert measured["acc,none"] == pytest.approx(row["accuracy"]["value"])
-        assert measured["negative,none"] == pytest.approx(row["negative"]["value"])
-        assert measured["all_13,none"] == pytest.approx(row["every"]["value"])
-    assert theirs["hapax"].keys() >= {"acc,none", "all_13,none"}
 
 
 @pytest.mark.harness

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise, permutations, product
 from pathlib import Path
 from typing import Any
@@ -73,34 +73,6 @@ def test_counts_and_direction_of_the_paper(published: tuple[Any, Path]) -> None:
     assert ("exports", "exported tons of") not in directional
 
 
-@needs_levy_holt
-def test_no_converse_crosses_the_new_splits(published: tuple[Any, Path], tmp_path: Path) -> None:
-    """The files as published leak; split again they do not, and the seed decides how. Six pairings of sub-groups have
-    as many lines as their groups, and the release's two as many as its files."""
-    (found, folder), other = published, hapax.split_entailments(*LEVY_HOLT, seed=2)
-    again = [folder / "full" / f"{name}.txt" for name in ("train", "dev")]
-    unrelated = [split["Unrelated"] for split in found.to_json()["splits"].values()]
-    sizes = found.to_json()["together"]
-    names = {path.name for path in folder.iterdir() if not path.name.endswith("hypothesis-only")}
-    pairings = sorted(name for name in names if "-" in name)
-    # The release's rule looks at all pairs at once.
-    together = tmp_path / "together.txt"
-    together.write_text("".join(path.read_text("utf-8") for path in LEVY_HOLT), "utf-8")
-    released = entailment("data", together)["released"]["together"]
-
-    assert found.to_json()["leaks"] == 397
-    assert hapax.split_entailments(*again).to_json()["leaks"] == 0
-    assert found.value.splits != other.value.splits
-    assert unrelated == [3255, 831]
-    assert len(pairings) == 6
-    for name in pairings:
-        lines = [line for path in (folder / name).glob("*.txt") for line in path.read_text("utf-8").splitlines()]
-        assert len(lines) == sum(sizes[group] for group in name.split("-")), name
-    assert {name: sum(counts) for name, counts in released.items()} == {
-        "symposi_dirposi": 815 + 203, "dirnegi_symnegi": 3520 + 881,
-    }  # fmt: skip
-
-
 SPLIT = st.tuples(st.sampled_from("pqr"), st.sampled_from("pqr"), st.booleans(), st.sampled_from(("train", "dev")))
 
 
@@ -133,21 +105,6 @@ def test_sub_groups_by_label_and_converse(tmp_path: Path) -> None:
     # Where the premise is gone, everything else stays.
     assert {twin.premise.sentence for twin in twins} == {"true"}
     assert [twin.hypothesis.predicate for twin in twins].count("got to") == 1
-
-
-def test_the_releases_pairings_look_at_predicates_alone(tmp_path: Path) -> None:
-    """A true pair whose predicates have a false converse about other things is directional by the release's rule."""
-    rows = [
-        pair("bought", "owns", True, "ann", "milk"), pair("owns", "bought", False, "eve", "bread"),
-        pair("ate", "had", True, "ann", "rice"), pair("sold", "gave away", False, "bob", "tea"),
-        pair("gave away", "sold", True, "jim", "tin"),
-    ]  # fmt: skip
-    found = entailment("data", levy_holt(tmp_path / "test.txt", rows))
-    scored = entailment("score", tmp_path / "test.txt", "--scorer", "random", "--release", "--db", tmp_path / "x.db")
-
-    assert found["together"] == {"DirTrue": 0, "DirFalse": 0, "Paraphrases": 3, "Unrelated": 2}
-    assert found["released"]["test"] == {"symposi_dirposi": [2, 0], "dirnegi_symnegi": [2, 0]}
-    assert {"full", "symposi_dirposi"} & {row["subset"] for row in scored}
 
 
 def test_sherliic_rows_are_read(tmp_path: Path) -> None:
@@ -445,26 +402,6 @@ def answered(goal: str, score: float, assumed: str, database: Path, *more: objec
     words = ("query", goal, "--entail", score, "--assume", assumed, "--db", database, *more, "--json")
     answers: list[dict[str, str]] = json.loads(invoke(*words).stdout)["answers"]
     return answers
-
-
-def leads(folder: Path, rows: Sequence[Pair], scores: Sequence[float]) -> Any:
-    path = levy_holt(folder / "dev.txt", rows)
-    name = f"scores:{score_file(folder / 's.txt', rows, scores)}"
-    with hapax.KnowledgeBase() as kb:
-        (found,) = hapax.audit_consistency(kb, [path], hapax.ConsistencyOptions(scorers=(name,))).value
-    return found.lead
-
-
-def test_a_lead_is_promised_where_directions_are_right(tmp_path: Path) -> None:
-    """A scorer whose directions are right gets a lead; one at chance gets none, and the reason."""
-    draw = random.Random(0)
-    rows = [side for number in range(150) for side in couple(f"k{number}", f"l{number}")]
-    sure = leads(tmp_path, rows, [0.5 * row[2] + 0.6 * draw.random() for row in rows])
-    chance = leads(tmp_path, rows, [draw.random() for _ in rows])
-
-    assert sure.threshold is not None
-    assert sure.bound <= 0.05
-    assert (chance.threshold, bool(chance.reason)) == (None, True)
 
 
 def test_audited_pairs_become_entailments(tmp_path: Path) -> None:

@@ -161,15 +161,3 @@ def test_a_critic_judges_statements_and_the_papers_table_stands_apart(place: Pat
     assert ["ChatGPT", "85.40", "67.50", "56.44"] in rows
     assert ["LINK", "94.23", "88.71", "83.95"] in rows
     assert "none is a fact" in notes(result)
-
-
-def test_the_command_stops_at_its_budget_and_goes_on(place: Path) -> None:
-    """A budget ends it with exit code 3; the same command without one sends the rest, and then nothing."""
-    cut = invoke(*INSTRUCT, "--db", "kb.db", "--max-calls", 1)
-    whole, again = instruct(), instruct()
-
-    assert cut.exit_code == 3
-    assert "Raise the limit" in notes(cut)
-    assert whole["calls"]["sent"] > 0
-    assert again["calls"]["sent"] == 0
-    assert again["wordings"][0]["accuracy"] == whole["wordings"][0]["accuracy"]

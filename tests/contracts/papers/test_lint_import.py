@@ -12,8 +12,6 @@ from papers_fixture import fault, lines, notes, statements, told
 
 import hapax
 
-LINK_RULES = Path(__file__).parents[4] / "shared" / "data" / "link" / "rules_example.json"
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -109,12 +107,3 @@ def test_faulty_files_are_told_and_nothing_is_stored(
     assert "rule2_value_cache.csv_head" in fault("evaluate", "lint", "empty", *IMPORT[3:])
     assert [word for word in words if word not in said] == []
     assert not (folder / "lint.db").exists()
-
-
-@pytest.mark.skipif(not LINK_RULES.exists(), reason="LINK's example rules lie beside the repository, not in it")
-def test_links_own_rules_serve(folder: Path) -> None:
-    """The rules that LINK's README prints read its CSV columns as they are."""
-    (folder / "lint" / "flip_label_data.json").unlink()
-    (folder / "rules.json").write_bytes(LINK_RULES.read_bytes())
-
-    run(*IMPORT)

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke, run
+from cli_fixture import run
 from papers_fixture import bring, fault, judge, lines, notes, script, sent, told
 
 import hapax
 
-ROOT = Path(__file__).parents[3]
-PAPER = ROOT.parent / "shared" / "papers" / "link_lint.txt"
 P, C, N = "PersonX is allergic to milk", "PersonX is not able to eat fondue", "PersonX is able to eat fondue"
 TABLE_12 = f"""
 Is it true that if {P}, {C}. Yes
@@ -192,38 +190,6 @@ def test_domains_have_cells_in_the_papers_order_and_delta_of_nothing_is_not_avai
     assert "n/a" in next(line for line in shown.splitlines() if "delta" in line)
 
 
-def test_the_papers_tables_stand_apart_with_its_figures(four: Path) -> None:
-    """Tables 4 and 13 as printed follow ours; every printed delta is recomputed but those of a zero and one misprint."""
-    rows = probe(four)["link"]["table_4"]
-    shown = run("evaluate", "probe", "--db", four, "-m", f"scripted:{four.parent / 's.json'}").stdout
-    defined = [row for row in rows if row["head"][-1]]
-    unequal = [
-        (row["who"], row["domain"])
-        for row in defined
-        if f"{100 * (row['long_tail'][-1] / row['head'][-1] - 1):.2f}" != f"{row['delta']:.2f}"
-    ]
-
-    titles = [line.split(",")[0].split(" as ")[0] for line in shown.splitlines() if line.startswith(("Ours", "LINK"))]
-    assert titles == ["Ours", "Ours", "LINK's table 4", "LINK's table 13"]
-    assert (len(rows), len(defined)) == (20, 18)
-    assert unequal == [("Human", "outcomes and effects")]
-    assert "13.68 / 43.83 / 9.23" in shown
-    assert re.search(r"temporal +83\.14 +78\.97", shown)
-
-
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
-def test_printed_figures_are_the_papers(four: Path) -> None:
-    """Table 4 holds the figures of the paper's text, row by row."""
-    (table,) = re.findall("^Domain Distribution Llama2-70B.*$", PAPER.read_text("utf-8"), re.MULTILINE)[:1]
-    rows = probe(four)["link"]["table_4"]
-
-    for word, end in (("Head", "head"), ("Long-tail", "long_tail")):
-        theirs = [list(map(float, re.findall(r"[\d.]+", part))) for part in re.findall(rf"{word} ([\d. ]+)", table)]
-        parts = [rows[start : start + 4] for start in range(0, 20, 4)]
-        assert theirs == [[figure for row in part for figure in row[end] if figure is not None] for part in parts]
-    assert [float(one) for one in re.findall(r"(-?[\d.]+)%", table)] == [row["delta"] for row in rows]
-
-
 def test_votes_turn_labels_and_leave_statements_out(four: Path) -> None:
     """A majority against the entailment turns all 13 labels; one against a data type drops the statement."""
     before = {row["question"]: row["label"] for row in answers(four)}
@@ -234,16 +200,6 @@ def test_votes_turn_labels_and_leave_statements_out(four: Path) -> None:
     assert {question for question in after if after[question] != before[question]} == {q for q in before if "naan" in q}
     said = notes(run("evaluate", "probe", "--db", four, "-m", f"scripted:{four.parent / 's.json'}", "--sample", 0))
     assert re.search("flipped 1 labels? and excluded 1 statement", said)
-
-
-def test_probing_goes_on_after_its_budget(four: Path) -> None:
-    """A budget ends the run with exit code 3; the next run asks only what is missing."""
-    words = ("evaluate", "probe", "--db", four, "-m", script(four.parent / "s.json"))
-    stopped, report = invoke(*words, "--json", "--max-calls", 20), told(*words)
-
-    assert stopped.exit_code == 3
-    assert report["calls"] == {"sent": 32, "from_journal": 20}
-    assert cell(report, "head")["statements"] == 2
 
 
 def test_what_cannot_be_probed_is_told_with_a_remedy(four: Path) -> None:

@@ -134,52 +134,6 @@ def test_a_calibrated_search_accepts_what_raw_scores_hide(gems: Path) -> None:
     assert facts() == ODD
 
 
-RIVERS = (
-    "Thames, Shannon, Seine, Loire, Tiber, Arno, Ebro, Guadalquivir, Tagus, Douro, Guadiana, Rhone, Garonne, Meuse, Scheldt, "
-    "Moselle, Elbe, Inn, Vistula, Volga"
-)
-DISHES = (
-    "pizza margherita, hummus, spaghetti carbonara, tiramisu, pico de gallo, Greek salad, caprese salad, Waldorf salad, "
-    "ratatouille, quiche Lorraine, Wiener schnitzel, tom yum goong, hollandaise sauce, creme brulee, tarte Tatin, goulash, "
-    "falafel, baba ghanoush, tabbouleh, miso soup"
-)
-"""Names that the atlas of the embedded model has."""
-
-SWIMMING = """
-oracle flows_through(River, Country): "[1] flows through [2]" / "[1] does not flow through [2]" / "does [1] flow through [2]?".
-lives_in(Person X, Country A) & flows_through(River B, Country A) -> can_swim_in(Person X, River B).
-"""
-
-
-def test_the_type_gate_compares_calibrated_scores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A critic that gives .2 to every river as a river accepts none; labelled by the atlas, its .2 is a yes."""
-    monkeypatch.chdir(tmp_path)
-    rivers, dishes = RIVERS.split(", "), DISHES.split(", ")
-    names = rivers + dishes
-    asked = {"'[A] flows through [B]'": ["Peru"], "'[B] flows through [A]'": ["Peru"], "flows through Peru'": names}
-    scores, lines = {}, []
-    for name in names:
-        said, is_river = f"{name[0].upper()}{name[1:]}", name in rivers
-        scores |= {
-            f"{said} flows through Peru.": 0.9 if is_river else 0.1,
-            f"{said} is a river.": 0.2 if is_river else 0.02,
-        }
-        lines.append(f"{str(is_river).lower()}\tflows_through\t{name}\tPeru\n")
-    script(Path("gems.json"), says=[], generate=asked, critic=scores)
-    Path("gems.rules").write_text(SWIMMING, "utf-8")
-    Path("labels.tsv").write_text("".join(lines), "utf-8")
-
-    def accepted(*more: str) -> set[str]:
-        searched_with(*more)
-        with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
-            return {str(fact.arguments[0]) for fact in kb.facts("flows_through")}
-
-    before = accepted()
-    calibrate("--labels", "atlas")
-    assert before == set()
-    assert accepted("--calibrated") == set(rivers)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -212,15 +166,6 @@ def test_a_promise_accepts_what_its_labels_allow(gems: Path) -> None:
     assert (certificate.threshold, certificate.false, certificate.labels) == (0.5, 0, 60)
     assert certificate.run_id in runs
     assert "nothing is labelled" in taught
-
-
-def test_reserved_labels_certify_calibrated_scores(gems: Path) -> None:
-    """`plan --precision` expects the statements that the promise lets pass, and the search accepts them."""
-    calibrate("--reserve", "0.7")
-
-    assert (plan(*PROMISE), plan("--fact-threshold", "0.99")) == (60, 0)
-    searched_with(*PROMISE, "--calibrated")
-    assert facts() == ODD
 
 
 def test_nothing_is_promised_without_labels_a_map_or_a_promise(gems: Path) -> None:

@@ -14,7 +14,6 @@ from votes_fixture import fill_csv
 
 import hapax
 
-PAPER = Path(__file__).parents[4] / "shared" / "papers" / "link_lint.txt"
 FOUR = {
     ("allergy", "head"): [("milk", "fondue"), ("milk", "toast"), ("milk", "gravel")],
     ("before", "longtail"): [("1876", "naan", "1900")],
@@ -96,35 +95,6 @@ def test_failures_join_rule_values_votes_and_proof(counted: Any, shown: str) -> 
     ):
         assert line in shown
     assert counted["statements"]["found_wrong"] == len(counted["failures"]) == 2
-
-
-def test_the_papers_tables_stand_apart(counted: Any, shown: str) -> None:
-    """Every table of ours is followed by the paper's own, which says so; its overall agreement is a mean of three."""
-    link = counted["link"]
-
-    titles = [line.partition(" ")[0] for line in shown.splitlines() if "table" in line]
-    assert titles == ["Ours,", "LINK's"] * 3
-    assert link["table_3"] == {
-        "data type": [85.4, 91.8, 94.23],
-        "factuality": [67.5, 84.82, 88.71],
-        "overall": [56.44, 78.23, 83.95],
-    }
-    for types, entailed, together in zip(*link["table_19"].values(), strict=True):
-        assert (2 * types + entailed) / 3 == pytest.approx(together, abs=0.006)
-
-
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text lies beside the repository, not in it")
-def test_the_papers_figures_are_the_printed_ones(counted: Any) -> None:
-    """Tables 3, 6, 17 and 19 stand in the paper's text as they are printed here."""
-    text, link = PAPER.read_text("utf-8").replace(" And ", " and "), counted["link"]
-    rows = [row for table in ("table_3", "table_17", "table_19") for row in link[table].items()]
-    printed = [
-        f"{name.title()} {' '.join(f'{figure:.2f}' for figure in row)}".replace(" And ", " and ") for name, row in rows
-    ]
-
-    assert [line for line in printed if line not in text] == []
-    assert f"Error Rate {' '.join('0' if not figure else f'{figure / 100:.4f}' for figure in link['table_6'])}" in text
-    assert all(f"{figure / 100:.4f}" in text for figure in link["audit_correct"])
 
 
 def test_the_audit_counts_errors_by_fact_and_rightness_by_statement(four: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import run
-from papers_fixture import bring, fault, judge, lines, notes, script, statements
+from papers_fixture import bring, fault, judge, lines, notes, script
 from votes_fixture import Page, fill_csv, fill_page
 
 import hapax
@@ -318,33 +318,3 @@ def test_importing_twice_changes_nothing_and_a_changed_vote_is_told(database: Pa
     assert "0 new, 6 known, 0 replaced" in again
     assert "0 new, 0 known, 6 replaced" in changed
     assert changed.count("ann changed yes to no") == 6
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [
-        (("--head", 3), 2, "--long-tail"),
-        (("--head", 0, "--long-tail", 0), 1, "nothing to ask"),
-        (("--voter", "Ann"), 1, "same name"),
-        (("--voter", " "), 1, "name of a voter"),
-        (("--rule", "nosuch"), 1, "nosuch"),
-    ],
-)
-def test_exports_that_cannot_be_are_refused(options: tuple[object, ...], code: int, words: str, database: Path) -> None:
-    """Each with what is wrong."""
-    command = ("votes", "export", "statements", "--voter", "ann", *options, "--out", database.parent / "sheets")
-
-    assert words in fault(*command, "--db", database, code=code)
-
-
-def test_votes_merge(database: Path, tmp_path: Path) -> None:
-    """Votes that two people imported into two copies merge without a conflict."""
-    folder = export(database, "--voter", "bob", "--format", "csv")
-    copy = shutil.copy(database, tmp_path / "copy.db")
-    for voter, target in (("ann", database), ("bob", copy)):
-        run("votes", "import", fill_csv(folder / f"statements-{voter}.csv", yes), "--db", target)
-    run("merge", copy, "--db", database)
-
-    with hapax.KnowledgeBase(database, read_only=True) as kb:
-        assert len(kb.votes()) == 72
-        assert {vote.statement_id for vote in kb.votes()} <= set(statements(database).values())

@@ -53,8 +53,6 @@ from hapax.llm_oracle.budget import Budget, CallStatistics, Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,16 +87,6 @@ def test_a_spread_search_ends_as_one_in_one_process(undisturbed: Path, tmp_path:
     assert (cluster.walks_failed, cluster.kept) == (0, 0)
     assert cluster.walks > 0
     assert not (tmp_path / "shards").exists()
-
-
-def test_a_budget_is_kept_by_the_whole_cluster(tmp_path: Path) -> None:
-    """With a budget nothing is asked ahead, so no more requests reach the model than it allows; the rest resumes."""
-    report, cluster = spread(tmp_path, Threads(2), budget=Budget(max_calls=100))
-
-    assert report.status == "budget"
-    assert cluster.walks == 0
-    sent = sum(statistics.calls for role, statistics in report.statistics.items() if role != "evaluator")
-    assert len(asked(tmp_path)) == sent <= 100
 
 
 class Stopping(Threads):

@@ -9,26 +9,18 @@ import pytest
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
 from hapax.engine.search.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
-from hapax.engine.search.estimate import RunEstimate, estimate_goal
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.oracle import Oracle
-from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.parser import parse_goal, parse_library
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.records import AtomPattern, Question
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import Price
-from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import Models
-from hapax.llm_oracle.scripted import ScriptedModel
 
 RULES = """
 oracle is_ingredient_in(Ingredient, Dish).
 oracle falls_under(Ingredient, Food Allergen).
 functional was_invented_in(Thing, Year).
 given is_recalled(Ingredient).
-computed is_before(Year A, Year B) := A < B.
 is_allergic_to(Person X, Food Allergen A) & falls_under(Ingredient Z, Food Allergen A)
   & is_ingredient_in(Ingredient Z, Dish B)
   & not is_recalled(Ingredient Z) -> is_not_able_to_eat(Person X, Dish B).
@@ -126,14 +118,6 @@ def test_questions_by_what_is_free(prolog: PrologSession, library: Library, goal
     assert missing(prolog, library, goal).questions == {expected}
 
 
-@pytest.mark.parametrize(
-    "goal", ["is_recalled(X)", "is_allergic_to(X, Y)", "is_before(1, 2)", "is_not_able_to_eat(tom, X)"]
-)
-def test_what_is_never_asked(prolog: PrologSession, library: Library, goal: str) -> None:
-    """Given, computed and derived predicates and what concerns a person lead to no question of their own."""
-    assert not missing(prolog, library, goal)
-
-
 def test_rounds_go_on_until_nothing_is_missing(demand: Demand) -> None:
     """The answers of one round lead to the questions of the next; each is asked once."""
     table = Table()
@@ -186,44 +170,3 @@ def test_a_shared_variable_and_denied_atoms_are_verified(demand: Demand) -> None
 
     assert (shared.complete, shared.result.holds) == (True, False)
     assert denied.result.holds
-
-
-GOAL = "lies_in('Oslo', C), uses(C, Currency)"
-MONEY_RULES = """
-oracle lies_in(City X, Country Y): "[X] lies in [Y]".
-oracle uses(Country X, Currency Y): "[X] uses the [Y]".
-"""
-MONEY = parse_library([("m.rules", MONEY_RULES)])
-
-
-def estimate_of(goal: str, kb: KnowledgeBase, priced: bool = False) -> tuple[RunEstimate, ScriptedModel]:
-    model = ScriptedModel({"defaults": {"generate": ["Norway", "Peru"], "critic": 0.95}})
-    models = Models(model, model, model, model)
-    prices = {model.identity.name: Price(2, 8)} if priced else None
-    missing = run_demand(Theory(MONEY, kb), goal, None, DemandBudget(rounds=0)).missing
-    settings = SearchSettings(profile="plain")
-    return estimate_goal(MONEY, missing, kb, models, settings, prices=prices), model
-
-
-def test_a_goal_is_estimated_by_its_first_round_and_its_limits(fresh_kb: KnowledgeBase) -> None:
-    """Expected is what the goal needs first; at most, all that it may ask. Nothing is asked or written."""
-    whole, model = estimate_of(GOAL, fresh_kb)
-    (step,) = whole.rules[0].steps
-
-    assert (step.questions.expected, step.questions.most) == (1, DemandBudget().questions)
-    assert 0 < step.calls.expected <= 4
-    assert model.prompts == []
-    assert not any(fresh_kb.row_counts().values())
-
-
-def test_a_goal_stays_within_its_estimate(fresh_kb: KnowledgeBase) -> None:
-    """A goal asks at most what its estimate says."""
-    whole, model = estimate_of(GOAL, fresh_kb, priced=True)
-    settings = SearchSettings(profile="plain")
-    oracle = Oracle(fresh_kb, MONEY, Models(model, model, model, model), settings.oracle, journal=Journal(fresh_kb))
-    run_demand(Theory(MONEY, fresh_kb), GOAL, oracle)
-    asked = len(model.prompts) + len(model.claims)
-
-    assert 0 < asked <= sum(role.calls.most for role in whole.roles.values())
-    assert whole.cost is not None
-    assert 0 < whole.cost[0] < whole.cost[1]

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import hapax
-from hapax.engine.entailment.graph import Edge, store_edges
 from hapax.kb.records import CALIBRATIONS, CANDIDATES, RUNS, CalibrationRecord, Candidate, FactRecord, RunRecord, Source
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
@@ -54,25 +53,6 @@ def asked(goal: str, rules: Any, kb: hapax.KnowledgeBase, *method: str, **option
     """The answers to a goal with their probabilities."""
     chosen = hapax.ProbabilityOptions(*method, **options)  # type: ignore[arg-type]
     return hapax.query(goal, rules, kb, options=hapax.QueryOptions(probability=chosen))
-
-
-@pytest.mark.parametrize("goal", ["edge(X, -2)", "edge(X, -(2))"])
-def test_a_goal_may_name_negative_numbers(kb: hapax.KnowledgeBase, goal: str) -> None:
-    """A sign before a number, in brackets as well, makes it the negative number of a fact."""
-    store(kb, {("edge", ("a", -2)): 0.5})
-
-    assert table(asked(goal, hapax.parse_rules(RULES), kb)) == pytest.approx({("a",): 0.5})
-
-
-def test_entailments_multiply_along_chains(kb: hapax.KnowledgeBase) -> None:
-    """Ten entailments of .5 lead to .5 to the power of ten, and an edge that is used twice counts once."""
-    for number in range(10):
-        store_edges(kb, [Edge.of(f"p{number}(Thing A)", f"p{number + 1}(Thing A)", 0.5)])
-    store(kb, {("p0", ("x",)): 1.0, ("p0", ("y",)): 1.0})
-    rules = hapax.with_entailments(hapax.parse_rules("given p0(Thing).\n"), kb, 0.5)
-
-    assert table(asked("p10(X)", rules, kb)) == pytest.approx({("x",): 0.5**10, ("y",): 0.5**10})
-    assert table(asked("p1(x), p1(y)", rules, kb)) == pytest.approx({(): 0.5})
 
 
 def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
 
@@ -117,25 +116,6 @@ def test_a_proof_without_a_premise_or_of_another_conclusion_does_not_follow(fres
     assert reason("tours(X, Lille)", both) == "4 of the 5 premises of rule tour are there"
     with pytest.raises(StepFault, match="it has no proof"):
         checker.misfit("tour", "run", BINDINGS.encode(()), None)
-
-
-@pytest.mark.parametrize(("stored", "reason"), [(Decimal("2.0"), None), (3, "names a fact of other content")])
-def test_a_step_may_name_the_same_number_in_other_digits(
-    fresh_kb: KnowledgeBase, stored: Decimal | int, reason: str | None
-) -> None:
-    """2 and 2.0 are one value, whichever the fact has; 3 is another."""
-    fact = FactRecord("weighs", ("a", stored), ("Thing", "Number"), Source.GIVEN)
-    fresh_kb.add_facts([fact])
-    library = hapax.parse_rules("@name w\n@generic none\nweighs(Thing X, Number N) -> is_heavy(Thing X)")
-    step = Proof(literal("weighs(a, 2)"), By.FACT, fact_id=fact.id)
-    tree = TREE.encode(Proof(literal("is_heavy(a)"), By.RULE, "w", (step,)).to_json())
-
-    checker, values = StepChecker(fresh_kb, library), BINDINGS.encode((("X", "a"), ("N", 2)))
-    if reason is None:
-        assert checker.misfit("w", "run", values, tree) is None
-    else:
-        with pytest.raises(StepFault, match=reason):
-            checker.misfit("w", "run", values, tree)
 
 
 def test_a_step_may_fit_any_rule_of_its_name(fresh_kb: KnowledgeBase) -> None:

@@ -1,4 +1,4 @@
-"""Truths of proposed facts by labels and votes, and the claims by which critics judge them."""
+"""Truths of proposed facts by labels and votes."""
 
 from __future__ import annotations
 
@@ -6,34 +6,18 @@ import pytest
 
 from hapax.engine.search.scored_facts import (
     AUDIT_QUESTION,
-    entity_key,
     fact_truths,
-    proposed_atoms,
-    proposed_types,
-    stored_scores,
     voted_truths,
 )
-from hapax.grammar.parser import parse_library
 from hapax.kb.records import (
-    ASSESSMENTS,
-    CANDIDATES,
     LABELS,
     VOTES,
-    Assessment,
-    AtomPattern,
-    Candidate,
     FactLabel,
     FactRecord,
-    Question,
-    QuestionState,
     Source,
     VoteRecord,
 )
 from hapax.kb.store import KnowledgeBase
-
-LIBRARY = parse_library(
-    [("f.rules", 'oracle is_in(Food, Dish): "[1] is in [2]"\nfunctional is_of(Dish, Year): "[1] is of [2]"\n')]
-)
 
 
 def fact_id(value: str) -> str:
@@ -64,33 +48,3 @@ def test_votes_outweigh_labels_and_ties_say_nothing(labelled: KnowledgeBase) -> 
     assert named(fact_truths(labelled, ["atlas"])) == {"leek": True, "salt": True, "sand": False}
     assert named(fact_truths(labelled, ["file"])) == {"leek": True, "salt": False, "rice": False, "corn": True}
     assert named(fact_truths(labelled, ["votes"])) == named(voted_truths(labelled)) == {"rice": True, "peas": False}
-
-
-def test_proposals_are_told_with_the_claims_that_critics_judge(fresh_kb: KnowledgeBase) -> None:
-    """Candidates of one pattern of a known predicate make facts; readable values that are no numbers make types."""
-    food = Question((AtomPattern("is_in", (None, "soup")),), "Food")
-    year = Question((AtomPattern("is_of", ("soup", None)),), "Year", functional=True)
-    both = Question((AtomPattern("is_in", (None, "soup")), AtomPattern("is_in", (None, "pie"))), "Food")
-    gone = Question((AtomPattern("is_by", (None, "soup")),), "Person")
-    fresh_kb.set_question_states([(item, QuestionState(1, 0)) for item in (food, year, both, gone)])
-    fresh_kb.add(
-        CANDIDATES,
-        [
-            Candidate(food.id, "leek", "1. leek", "c", 0),
-            Candidate(food.id, "sand", "2. sand", "c", 1, "has a colon"),
-            Candidate(year.id, 1900, "1900", "d", 0),
-            Candidate(both.id, "salt", "salt", "e", 0),
-            Candidate(gone.id, "ann", "ann", "f", 0),
-        ],
-    )
-    fresh_kb.add(ASSESSMENTS, [Assessment("Leek is in soup.", "probability", "m", 0.9)])
-    atoms = proposed_atoms(fresh_kb, LIBRARY)
-
-    assert {atom.claim for atom in atoms.values()} == {"Leek is in soup.", "Soup is of 1900."}
-    assert {atom.indicator for atom in atoms.values()} == {"is_in/2", "is_of/2"}
-    assert stored_scores(fresh_kb, atoms, "m") == {fact_id("leek"): 0.9}
-    assert stored_scores(fresh_kb, atoms, "other") == {}
-    assert {(item.value, item.data_type) for item in proposed_types(fresh_kb, LIBRARY)} == {
-        ("leek", "Food"), ("salt", "Food"), ("ann", "Person"),
-    }  # fmt: skip
-    assert entity_key(("a", None, 3)) == "a|3"

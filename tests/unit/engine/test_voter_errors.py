@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from hapax.engine.judgements import SOUNDNESS_QUESTION, judgements
 from hapax.engine.search.scored_facts import AUDIT_QUESTION, voted_truths
 from hapax.engine.voter_errors import Vote, weigh
 from hapax.kb.records import VOTES, VoteRecord
@@ -52,24 +51,6 @@ def test_estimated_errors_decide_better_than_the_majority() -> None:
     assert majority_right / total < 0.91
     said = sum(chance for chance, _ in between) / len(between)
     assert sum(is_true for _, is_true in between) / len(between) == pytest.approx(said, abs=0.08)
-
-
-def test_verdicts_on_statements_are_weighed_like_labels() -> None:
-    """Five people on 300 statements: the weighed verdicts are right more often than those of the majority, with reasons."""
-    truths, votes = simulated(1)
-    records = [
-        VoteRecord(vote.item, SOUNDNESS_QUESTION, vote.voter, "yes" if vote.is_yes else "facts") for vote in votes
-    ]
-    weighed = {item: judgement.truth for item, judgement in judgements(records).items()}
-    by_item: dict[str, Counter[str]] = {}
-    for record in records:
-        by_item.setdefault(record.statement_id, Counter())[record.answer] += 1
-    majority = {item: counts["yes"] > counts["facts"] for item, counts in by_item.items()}
-
-    right = sum((weighed[item] == "yes") == truths[item] for item in truths)
-    assert set(weighed.values()) == {"yes", "facts"}
-    assert right / len(truths) > 0.94
-    assert right > sum(majority[item] == truths[item] for item in truths)
 
 
 def test_what_all_deny_is_no_label_of_a_true_fact() -> None:

@@ -68,15 +68,6 @@ def test_a_judge_measures_the_split_of_another(kb: KnowledgeBase) -> None:
     assert (found.statements, found.rules) == (18, 2)
 
 
-def test_ends_are_thirds_of_each_rule(kb: KnowledgeBase) -> None:
-    """Each rule gives a third of its statements to each end, where the stored ends share all of them."""
-    sizes = {(size.ranker, size.measure): size for size in study(kb, [ByNumber(), ByNumber("twin")]).sizes}
-
-    stored, thirds = sizes["as stored", ""], sizes["numbers", "span"]
-    assert (stored.head, stored.long_tail, stored.in_both) == (18, 18, 18)
-    assert (thirds.head, thirds.long_tail, thirds.in_both) == (6, 6, 0)
-
-
 class ByDifference(ByNumber):
     """As `ByNumber`, but beside another name, a name is as likely as their numbers are near."""
 

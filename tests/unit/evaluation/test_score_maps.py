@@ -12,7 +12,6 @@ import pytest
 
 from hapax.engine.search.score_maps import (
     ScoreMap,
-    ScoreMaps,
     chained_critics,
     denial_probabilities,
     fact_probabilities,
@@ -113,18 +112,6 @@ def test_without_labels_the_bias_is_that_of_claims_about_nothing() -> None:
     assert fitted.probability(0.1) == pytest.approx(0.5)
     # p / p_cf, normalised: (0.3 / 0.1) / (0.3 / 0.1 + 0.7 / 0.9)
     assert fitted.probability(0.3) == pytest.approx(3 / (3 + 0.7 / 0.9))
-
-
-def test_a_map_is_the_same_after_storing() -> None:
-    """Maps of both kinds give the same probabilities from the knowledge base as before."""
-    fitted = best_map(timid(300)).map
-    with KnowledgeBase() as kb:
-        kb.add(CALIBRATIONS, [CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026")])
-        stored = ScoreMaps.stored(kb)
-
-    for score in (0.0, 0.01, 0.05, 0.1, 1.0):
-        assert stored.probability("a@1", score, "p2/2") == fitted.probability(score, "p2/2")
-        assert stored.probability("other@1", score, "p2/2") == score
 
 
 def test_the_probability_of_a_fact_is_that_of_its_run() -> None:

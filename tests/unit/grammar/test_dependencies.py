@@ -1,4 +1,4 @@
-"""Search plans and their costs on rules worked by hand, recursion and strata."""
+"""Search plans and their costs on rules worked by hand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ from hapax.grammar.dependencies import (
     PLANS,
     SearchPlan,
     graph_text,
-    negative_cycles,
     plan,
-    recursive_predicates,
     search_plans,
-    strata,
-    unreachable_variables,
 )
-from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Literal, Variable
@@ -85,16 +80,6 @@ def test_years_wait_for_their_key() -> None:
     assert (found.cost.questions, found.cost.calls) == (1 + 109 + 1 + 109, 4 + 218 + 4 + 218)
 
 
-def test_the_cheapest_comes_first_and_the_presets_are_among_the_plans() -> None:
-    """Plans are sorted by cost, and none of LINK's orders is missing."""
-    library = library_of(TABLE_2)
-    plans = search_plans(library.rules[0], library)
-
-    assert [candidate.cost.calls for candidate in plans] == sorted(candidate.cost.calls for candidate in plans)
-    assert {tuple("XAZB"), tuple("XBZA")} <= {candidate.order for candidate in plans}
-    assert plan(library.rules[0], library) == plans[0]
-
-
 @pytest.mark.parametrize(
     ("text", "preset", "variable", "generators"),
     [
@@ -152,19 +137,6 @@ def test_a_question_without_a_bound_argument_has_more_values(literal: str, quest
     assert plan(library.rules[0], library, "premise-first").cost.questions == questions
 
 
-def test_a_variable_out_of_reach_is_refused_by_name() -> None:
-    """A variable that is only compared has no plan."""
-    library = library_of(
-        "computed is_before(Year A, Year B) := A < B\n"
-        "p(Person X, Year A) & q(Year A, Town D) & is_before(Year A, Year B) -> r(Person X, Town D)"
-    )
-    rule = library.rules[0]
-
-    assert [variable.name for variable in unreachable_variables(rule, library)] == ["B"]
-    with pytest.raises(HapaxError, match="Year B"):
-        search_plans(rule, library)
-
-
 def assert_complete(candidate: SearchPlan, rule: Rule) -> None:
     """Each searched variable once, each premise item closed once, no generator ahead of its time."""
     searched = {variable.name for item in rule.premise for variable in item.variables} - set(rule.generic)
@@ -212,42 +184,6 @@ def test_every_plan_of_a_random_rule_is_complete(rule: Rule) -> None:
     for candidate in plans if plans[0].steps else ():
         assert_complete(candidate, rule)
         assert candidate.cost.calls >= plans[0].cost.calls
-
-
-RECURSIVE = """in_town(Place A, Place B) -> within(Place A, Place B)
-within(Place A, Place B) & within(Place B, Place C) -> within(Place A, Place C)
-odd(Place A, Place B) & near(Place A, Place B) -> even(Place A, Place B)
-even(Place A, Place B) & near(Place A, Place B) -> odd(Place A, Place B)
-"""
-
-
-def test_recursion_is_found_directly_and_round_a_corner() -> None:
-    """A predicate that uses itself and two that use each other are recursive; those below them are not."""
-    assert recursive_predicates(library_of(RECURSIVE)) == {"within/2", "odd/2", "even/2"}
-    assert recursive_predicates(library_of(TABLE_2)) == frozenset()
-
-
-def test_strata_put_a_predicate_above_what_it_negates() -> None:
-    """A negated predicate is complete one layer below the rule that negates it."""
-    text = RECURSIVE + "place(Place A, Place B) & not within(Place A, Place B) -> outside(Place A, Place B)"
-    layers = strata(library_of(text))
-
-    assert len(layers) == 2
-    assert layers[1] == {"outside/2"}
-    assert "within/2" in layers[0]
-
-
-def test_a_predicate_on_its_own_negation_has_no_stratum() -> None:
-    """Each circle is told once, from a predicate back to itself."""
-    library = library_of(
-        """p(T A, T B) & not q(T A, T B) -> r(T A, T B)
-        r(T A, T B) & s(T A, T B) -> q(T A, T B)
-        s(T A, T B) & not w(T A, T B) -> w(T A, T B)"""
-    )
-
-    assert negative_cycles(library) == (("r/2", "q/2", "r/2"), ("w/2", "w/2"))
-    with pytest.raises(HapaxError, match="depends on its own negation"):
-        strata(library)
 
 
 def test_graphs_of_rules_hold_any_text() -> None:

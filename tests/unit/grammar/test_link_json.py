@@ -1,9 +1,8 @@
-"""LINK's rules.json: read, written and placed, and the places of any JSON."""
+"""LINK's rules.json: read, written and placed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.grammar.attributes import default_polarity, default_principle
-from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.json_places import JsonPath, JsonSpans
 from hapax.grammar.link_json import rule_text_of_link_json, to_link_json
 from hapax.grammar.parser import parse_library, read_rules, read_texts
 from hapax.grammar.rules import Library, PredicateKind, Rule
@@ -107,21 +104,6 @@ def test_rules_go_to_json_and_back(atoms: list[tuple[str, list[str]]], generic: 
     assert from_link_json(to_link_json(Library((rule,))), "f").rules == (rule,)
 
 
-def test_a_fault_is_placed_at_the_words_of_the_file() -> None:
-    """Reading and checking name the words in the JSON, to their end, not in the text that is made of it."""
-    blank = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient", "lives in(A, Y)": "[A] lives in [Y]"}}
-    lost = {**ENTRY, "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]"}}
-    text = json.dumps({"blank": blank, "lost": lost}, indent=2)
-
-    (named,) = read_texts([("f.json", text)]).diagnostics
-    faults = check_library(read_texts([("f.json", json.dumps({"lost": lost}, indent=2))]).library)
-
-    assert named.code == "HPX040"
-    assert words_at(text, named.place).startswith("lives in")
-    assert (named.place.end_line, named.place.end_column) == (named.place.line, named.place.column + len("lives in"))
-    assert {item.place.line for item in faults if item.code == "HPX105"} == {4}
-
-
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -171,32 +153,3 @@ def test_every_name_is_placed_where_the_file_has_it(
 def words_at(text: str, place: Place) -> str:
     """The rest of the line at a place."""
     return text.replace("\r\n", "\n").split("\n")[place.line - 1][place.column - 1 :]
-
-
-TREES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-def parts(tree: object, path: JsonPath = ()) -> Iterator[tuple[JsonPath, object]]:
-    """Each value that holds no others, and each key of an object, by its path; keys have the path twice."""
-    if not isinstance(tree, dict | list):
-        yield path, tree
-        return
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        if isinstance(tree, dict):
-            yield (*path, key, "key"), key
-        yield from parts(value, (*path, key))
-
-
-@given(TREES, st.sampled_from([None, 0, 2]))
-def test_each_value_and_key_of_json_has_its_place(tree: object, indent: int | None) -> None:
-    """The text at the place of a path is the key or the value there, in lists and objects of any depth."""
-    text = json.dumps(tree, ensure_ascii=False, indent=indent)
-    spans = JsonSpans.of(text)
-    found = [(path, json.loads(text[start:end])) for path, (start, end) in spans.values.items()]
-    found += [((*path, "key"), json.loads(text[start:end])) for path, (start, end) in spans.keys.items()]
-
-    assert sorted(map(repr, found)) == sorted(map(repr, parts(tree)))

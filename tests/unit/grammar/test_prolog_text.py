@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
-from hapax.grammar.prolog_text import clause_text, program_text, prolog_atom, prolog_value
+from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
 from hapax.grammar.rules import Library
 
 
@@ -88,27 +88,3 @@ def test_tests_come_after_what_binds_their_variables() -> None:
         "    p(Y, B),\n    later(C, B).",
         "s(X, C) :-\n    p(X, A),\n    sum_of(A, 1, C),\n    p(Y, B),\n    later(C, B).",
     ]
-
-
-PROGRAM = """
-computed sum_of(Number A, Number B, Number C) := C = A + B
-fact weighs("a", 1.5)
-fact weighs("b", 3)
-fact weighs("c", 0)
-fact weighs("d", "heavy")
-fact link("x", "y")
-fact link("y", "x")
-weighs(Thing A, Number W) & weighs(Thing B, Number V) & V = W * 2 -> twice(B, A)
-weighs(Thing A, Number W) & weighs(Thing B, Number V) & sum_of(W, W, V) & A \\= B -> double(B, A)
-weighs(Thing A, Number W) & weighs(Thing B, Number V) & W / V < 1 & not link(A, B) -> lighter(A, B)
-link(Town A, Town B) -> path(A, B)
-path(Town A, Town B) & link(Town B, Town C) -> path(A, C)
-"""
-
-
-def test_a_program_loads_without_warning_and_computes(tmp_path: Path) -> None:
-    """Exact arithmetic, recursion and negation work; division by zero and arithmetic on texts are false."""
-    goal = "forall(member(G, [twice(X, Y), double(X, Y), lighter(X, Y), path(X, Y)]), (setof(X-Y, G, L), print(L), nl))"
-    printed = swipl(program_text(library_of(PROGRAM)), goal, tmp_path)
-
-    assert printed.splitlines() == ["[b-a,c-c]", "[b-a]", "[a-b,c-a,c-b]", "[x-x,x-y,y-x,y-y]"]

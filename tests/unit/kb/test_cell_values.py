@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import CutDecimal, Value, decimal_of
 from hapax.kb import values
-from hapax.kb.records import AtomPattern, Question, content_id
+from hapax.kb.records import content_id
 
 DECIMAL = st.decimals(allow_nan=False, allow_infinity=False)
 ANY_VALUE = st.one_of(st.text(), st.integers(), st.integers(-(2**200), 2**200), DECIMAL)
@@ -117,14 +117,3 @@ def test_trees_refuse_what_json_cannot_hold() -> None:
 def test_identities_of_decimals_agree_with_equality(first: Decimal, second: Decimal) -> None:
     """Two decimals have one identity exactly when they are equal."""
     assert (content_id("x", first) == content_id("x", second)) == (first == second)
-
-
-def test_equal_numbers_have_one_identity() -> None:
-    """1.10 and 1.1 are one constant, in facts and questions; 1, "1" and 1.0 are three."""
-    same = [Decimal("1.1"), Decimal("1.10"), Decimal("11E-1"), Decimal("0.0011E3")]
-    different = [1, "1", Decimal("1.0"), Decimal("10"), Decimal("-1"), Decimal("0")]
-
-    assert len({content_id("x", value) for value in same}) == 1
-    assert len({content_id("x", value) for value in different}) == len(different)
-    assert content_id("x", Decimal("-0.00")) == content_id("x", Decimal(0))
-    assert len({Question((AtomPattern("p", (value, None)),), "T").id for value in same}) == 1

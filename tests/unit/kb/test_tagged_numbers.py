@@ -11,7 +11,7 @@ import pytest
 
 from hapax.grammar.terms import Value
 from hapax.kb.arithmetic import Calculated, Cell, ExactArithmetic
-from hapax.kb.symbols import Symbols, canonical
+from hapax.kb.symbols import Symbols
 
 LARGEST = (1 << 60) - 1
 """The largest whole number that is its own tag."""
@@ -24,22 +24,6 @@ def connection() -> Iterator[sqlite3.Connection]:
         opened.execute("CREATE TABLE symbols (id INTEGER PRIMARY KEY, symbol TEXT NOT NULL UNIQUE)")
         yield opened
     opened.close()
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("2", "2"),
-        (Decimal("2.00"), 2),
-        (Decimal("-0.0"), 0),
-        (Decimal("20.50"), Decimal("20.5")),
-        (Decimal("-0.10"), Decimal("-0.1")),
-        (Decimal("1E+3"), 1000),
-    ],
-)
-def test_equal_constants_are_written_alike(value: Value, expected: Value) -> None:
-    """Whole decimals are integers, others lose their trailing zeros, and texts stay texts."""
-    assert repr(canonical(value)) == repr(expected)
 
 
 def test_tags_of_numbers_are_odd_and_those_of_symbols_even(connection: sqlite3.Connection) -> None:

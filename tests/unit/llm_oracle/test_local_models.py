@@ -7,45 +7,21 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import CLAIMS, VALUES, first_token_logits, loaded, network, tiny_llama, tiny_tokenizer
+from tiny_models import CLAIMS, VALUES, loaded, tiny_llama, tiny_tokenizer
 from transformers import LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from hapax.llm_oracle import answers
 from hapax.llm_oracle.answers import parse_values, without_values
 from hapax.llm_oracle.backends.huggingface import (
     MOST_GIVEN_VALUES,
-    HuggingFaceCritic,
     HuggingFaceGenerator,
     HuggingFaceLikelihood,
-    answer_tokens,
 )
 from hapax.llm_oracle.prompts import knowledge_prompt, read_prompt
 from hapax.llm_oracle.protocols import (
-    Critic,
     GenerationParameters,
     GenerationRequest,
 )
-
-
-@pytest.mark.parametrize("kind", ["causal", "seq2seq"])
-def test_p_yes_is_the_softmax_over_yes_and_no(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Causal and sequence-to-sequence networks give the number of one plain pass, batched or not."""
-    monkeypatch.setattr(answers, "LEAST_MASS", 0.0)  # a random network says anything
-    model = network(kind)
-    critic = HuggingFaceCritic(model, room=300)
-    yes, no = answer_tokens(model)
-    logits = [first_token_logits(model, claim) for claim in CLAIMS]
-    expected = [
-        float(row[yes].exp().sum() / torch.cat([row[yes], row[no]]).exp().sum())
-        for row in (row_logits.double() for row_logits in logits)
-    ]
-
-    scores = [score.probability for score in critic.probabilities(CLAIMS)]
-
-    assert isinstance(critic, Critic)
-    assert scores == pytest.approx(expected, abs=1e-5)
-    assert len({round(score, 6) for score in scores}) == len(CLAIMS)
 
 
 @pytest.mark.parametrize("begin", [True, False])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import torch
@@ -10,7 +9,7 @@ from safetensors.torch import save_file
 from tiny_models import tiny_llama, tiny_tokenizer
 
 from hapax.llm_oracle.backends.adapters import merge, read_adapter
-from hapax.llm_oracle.backends.trained_critic import ADAPTER, CARD, FOLDER, CriticCard, MeasuredPredicate, read_card
+from hapax.llm_oracle.backends.trained_critic import CriticCard, MeasuredPredicate
 
 
 def test_a_merged_weight_is_the_sum_of_base_and_product(tmp_path: Path) -> None:
@@ -38,12 +37,3 @@ def test_the_longest_template_that_fits_decides_what_is_covered() -> None:
     assert card.refusing("Marie Curie was born in 1867.") == births
     assert card.refusing("Marie Curie was born in the city of Warsaw.") is None
     assert card.refusing("Marie Curie won two prizes.") is None
-
-
-def test_the_shipped_adapter_and_its_table_agree() -> None:
-    """The adapter has the hash of its card, and every predicate's figure decides if it is judged."""
-    card = json.loads((FOLDER / CARD).read_text(encoding="utf-8"))
-
-    assert card["adapter"]["sha256"].startswith(read_adapter(FOLDER / ADAPTER).revision)
-    assert all(entry.judged is (entry.area >= card["bar"]) for entry in read_card(FOLDER / CARD).predicates)
-    assert (FOLDER / "README.md").read_text(encoding="utf-8").count("| `") == len(card["predicates"])
