@@ -29,15 +29,16 @@ def calls(estimate: Any) -> dict[str, Any]:
     return {role: estimated.calls for role, estimated in estimate.roles.items()}
 
 
+@pytest.mark.parametrize("way", [{"profile": "hapax"}, {"compat": "paper"}, {"compat": "released"}], ids=str)
 @pytest.mark.parametrize("text", [ALLERGY, OLDER])
-def test_a_plan_asks_and_writes_nothing_and_bounds_the_search(text: str) -> None:
+def test_a_plan_asks_and_writes_nothing_and_bounds_the_search(text: str, way: dict[str, Any]) -> None:
     """In each role the search sends at most the upper limit, and afterwards the same plan is free."""
     library, kb = rules_of(text), hapax.KnowledgeBase()
-    models = simulated(library)
-    estimate = hapax.plan(library, kb, models, SETTINGS)
+    models, settings = simulated(library), hapax.SearchSettings(**SAME, **way)
+    estimate = hapax.plan(library, kb, models, settings)
     empty = not any(hapax.stats(kb).counts.values())
-    spent = searched(library, models, kb, **SAME).report.statistics
-    again = hapax.plan(library, kb, models, SETTINGS)
+    spent = hapax.search(library, kb, models, settings).report.statistics
+    again = hapax.plan(library, kb, models, settings)
 
     assert empty
     assert 0 < estimate.calls.expected <= estimate.calls.most
