@@ -109,7 +109,11 @@ def test_every_way_in_refuses_what_breaks_a_declaration(
         assert facts_of(kb) == []
     records = [json.dumps({"predicate": predicate, "arguments": row}) for row in rows]
     (tmp_path / "f.jsonl").write_text("\n".join(records) + "\n", "utf-8")
-    for name, *columns in (("f.csv",), ("f.jsonl",), ("f.csv", "--predicate", predicate, "--columns", "argument1,argument2")):
+    for name, *columns in (
+        ("f.csv",),
+        ("f.jsonl",),
+        ("f.csv", "--predicate", predicate, "--columns", "argument1,argument2"),
+    ):
         options = (*columns, "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
         refused = invoke("import", tmp_path / name, *options)
         assert refused.exit_code == 1
