@@ -41,10 +41,9 @@ class Reluctant:
     def generate(self, requests: Any, parameters: Any) -> Any:
         replies = []
         for request, reply in zip(requests, self._model.generate(requests, parameters), strict=True):
-            if "correct value" in request.prompt:
-                self._asked[request.prompt] += 1
-                reply = replace(reply, text="" if self._asked[request.prompt] % 10 else "1. 1608.")
-            replies.append(reply)
+            self._asked[request.prompt] += 1
+            text = "" if self._asked[request.prompt] % 10 else "1. 1608."
+            replies.append(replace(reply, text=text) if "correct value" in request.prompt else reply)
         return replies
 
 
