@@ -95,7 +95,7 @@ def test_an_object_without_rows_is_refused(rules: hapax.Library, table: Any) -> 
 def test_every_way_in_refuses_what_breaks_a_declaration(
     rules: hapax.Library, tmp_path: Path, predicate: str, rows: list[tuple[Any, ...]], fault: str
 ) -> None:
-    """Rows of Python, a table, a file and a file's columns are refused for the same reason, and nothing is stored."""
+    """Rows of Python, a table and files of both forms are refused for the same reason, and nothing is stored."""
     (tmp_path / "r.rules").write_text(RULES, "utf-8")
     lines = [",".join([predicate, *("" if cell is None else str(cell) for cell in row)]) for row in rows]
     (tmp_path / "f.csv").write_text("\n".join(["predicate,argument1,argument2", *lines]) + "\n", "utf-8")
@@ -109,15 +109,10 @@ def test_every_way_in_refuses_what_breaks_a_declaration(
         assert facts_of(kb) == []
     records = [json.dumps({"predicate": predicate, "arguments": row}) for row in rows]
     (tmp_path / "f.jsonl").write_text("\n".join(records) + "\n", "utf-8")
-    for name, *columns in (
-        ("f.csv",),
-        ("f.jsonl",),
-        ("f.csv", "--predicate", predicate, "--columns", "argument1,argument2"),
-    ):
-        options = (*columns, "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
-        refused = invoke("import", tmp_path / name, *options)
+    for name in ("f.csv", "f.jsonl"):
+        refused = invoke("import", tmp_path / name, "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
         assert refused.exit_code == 1
-        assert any(words in refused.stderr for words in (fault, predicate, "f.csv:3"))
+        assert fault in refused.stderr or predicate in refused.stderr
 
 
 @pytest.mark.parametrize(
