@@ -117,6 +117,24 @@ def test_an_impossible_cell_is_told(
     assert damages(database)
 
 
+@pytest.mark.parametrize(
+    ("change_by", "is_conflict"), [(0.0, False), (1e-9, False), (1e-4, True), (0.05, True), (0.5, True)]
+)
+def test_a_merge_reports_scores_that_differ(
+    database: Path, tmp_path: Path, change_by: float, is_conflict: bool
+) -> None:
+    """Each score that the files have twice is reported with both values, unless they differ in their last digits only."""
+    other = copied(database, tmp_path / "other.db")
+    change(other, "UPDATE assessments SET score = score - ? WHERE score > 0.9", change_by)
+    with closing(sqlite3.connect(database)) as connection:
+        ((changed,),) = connection.execute("SELECT count(*) FROM assessments WHERE score > 0.9")
+    report = json.loads(run("merge", other, "--db", database, "--json").stdout)
+
+    kinds = [conflict["kind"] for conflict in report["conflicts"]]
+    assert kinds == ["assessments"] * (changed if is_conflict else 0)
+    assert all(len(set(conflict["verdicts"])) == 2 for conflict in report["conflicts"])
+
+
 def test_flipped_bits_in_the_schema_are_told(searched: Path, tmp_path: Path) -> None:
     """Whatever they hit, the file is read or refused by an error of Hapax."""
     content = searched.read_bytes()

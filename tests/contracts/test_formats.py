@@ -297,6 +297,19 @@ def test_faulty_rows_of_a_table_are_named_in_the_order_of_the_file(kb: hapax.Kno
     assert (report.added, report.repeats, len(report.faults)) == (1, 1, 5)
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("mapping", [LIES_AT, None])
+def test_lines_are_those_of_the_file_behind_a_cell_of_several_lines(
+    mapping: Any, ending: str, kb: hapax.KnowledgeBase, tmp_path: Path
+) -> None:
+    """Line breaks inside quoted cells count, in rows that are fine and in faulty ones, by columns and by predicates."""
+    rows = ['"two\nlines",1', "Gatwick,83 ft", '"three\n\nlines",2', '"two\nlines",x', "El Alto,high"]
+    lines = ["airport,elevation", *rows] if mapping else ["predicate,a,b", *(f"lies_at,{row}" for row in rows)]
+    table = written(tmp_path, "t.csv", "".join(f"{line}\n" for line in lines).replace("\n", ending))
+
+    assert refused(kb, table, mapping=mapping) == [4, 8, 10]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

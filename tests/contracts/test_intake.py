@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import hapax
 
 RULES = """type Minutes < Number
 given delayed(Flight, Minutes): "[1] is late by [2] minutes"
+given lasts(Minutes, Minutes): "what was to last [1] minutes lasts [2]"
 given likes(Person, Person): "[1] likes [2]"
 given rich(Person): "[1] is rich"
 functional born_in(Person, City): "[1] was born in [2]"
@@ -83,6 +85,8 @@ def test_an_object_without_rows_is_refused(rules: hapax.Library, table: Any) -> 
     [
         ("delayed", [("F1", 5), ("F8", "ninety")], "number"),
         ("delayed", [("F1", 5), ("F8", "2026-11-28")], "number"),
+        ("lasts", [(5, 6), (5, "six")], "number"),
+        ("lasts", [(5, 6), ("five", 6)], "number"),
         ("likes", [("ann", "bob"), ("ann",)], "1 argument"),
         ("likes", [("ann", "bob"), ("ann", None)], "empty"),
         ("born_in", [("ann", "Oslo"), ("ann", "Rome")], "functional"),
@@ -91,7 +95,7 @@ def test_an_object_without_rows_is_refused(rules: hapax.Library, table: Any) -> 
 def test_every_way_in_refuses_what_breaks_a_declaration(
     rules: hapax.Library, tmp_path: Path, predicate: str, rows: list[tuple[Any, ...]], fault: str
 ) -> None:
-    """Rows of Python, a table and a file are refused for the same reason, and nothing is stored."""
+    """Rows of Python, a table and files of both forms are refused for the same reason, and nothing is stored."""
     (tmp_path / "r.rules").write_text(RULES, "utf-8")
     lines = [",".join([predicate, *("" if cell is None else str(cell) for cell in row)]) for row in rows]
     (tmp_path / "f.csv").write_text("\n".join(["predicate,argument1,argument2", *lines]) + "\n", "utf-8")
@@ -103,9 +107,12 @@ def test_every_way_in_refuses_what_breaks_a_declaration(
             with pytest.raises(hapax.FactsRejected, match=fault):
                 hapax.add_facts(kb, predicate, ArrowFrame(dict(zip("ab", columns, strict=True))), rules)
         assert facts_of(kb) == []
-    refused = invoke("import", tmp_path / "f.csv", "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
-    assert refused.exit_code == 1
-    assert fault in refused.stderr or predicate in refused.stderr
+    records = [json.dumps({"predicate": predicate, "arguments": row}) for row in rows]
+    (tmp_path / "f.jsonl").write_text("\n".join(records) + "\n", "utf-8")
+    for name in ("f.csv", "f.jsonl"):
+        refused = invoke("import", tmp_path / name, "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
+        assert refused.exit_code == 1
+        assert fault in refused.stderr or predicate in refused.stderr
 
 
 @pytest.mark.parametrize(

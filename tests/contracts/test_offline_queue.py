@@ -164,3 +164,19 @@ def test_a_refused_result_is_not_queued_again(
 
     assert first not in queue.read_text("utf-8")
     assert "1 request was refused" in result.output
+
+
+@pytest.mark.parametrize("last", ["answered", "refused"])
+def test_of_two_results_the_later_one_counts(last: str, rules: Path, aliases: Path, tmp_path: Path) -> None:
+    """Of files with different results of one request that which the command line names last has its result."""
+    queue, database = tmp_path / "next.jsonl", tmp_path / "kb.db"
+    search(rules, aliases, database, "--queue", queue)
+    (request,) = answered(queue, tmp_path / "answered", FakeServer(WORLD))
+    line = {"custom_id": request["custom_id"], "response": {"status_code": 400, "body": FILTERED}}
+    (tmp_path / "refused").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    first = "refused" if last == "answered" else "answered"
+    results = ("--results", tmp_path / first, "--results", tmp_path / last)
+
+    said = search(rules, aliases, database, "--queue", queue, *results).output
+
+    assert ("1 request was refused" in said) == (last == "refused")

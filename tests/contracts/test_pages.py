@@ -48,6 +48,8 @@ PAGES = (
     "/judge",
     "/judge?voter=ann",
 )
+DRINKERS = {"milk": 120, "cocoa": 100, "water": 50}
+"""Facts about a drink; a page has 50."""
 SQL = re.compile(r"<pre class=\"rule-text\"><code>(SELECT.*?;)</code></pre>", re.DOTALL)
 
 
@@ -69,7 +71,8 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("facts")
     (folder / "rooms.rules").write_text("given likes(Person, Drink)\ngiven has_rooms(House, Count)\n", "utf-8")
     rows: list[dict[str, Any]] = [{"predicate": "likes", "arguments": [HOSTILE, "tea"]}]
-    rows += [{"predicate": "likes", "arguments": [f"person {number}", "milk"]} for number in range(120)]
+    for drink, count in DRINKERS.items():
+        rows += [{"predicate": "likes", "arguments": [f"person {number}", drink]} for number in range(count)]
     rows += [
         {"predicate": "likes", "arguments": [name, "=1+1"]} for name in ("=cmd|' /C calc'!A0", "@SUM(1)", "\x1b[31mred")
     ]
@@ -217,13 +220,17 @@ def test_pages_are_data_too(served: Served, judged: Path) -> None:
         assert served.ask(f"/search?{urlencode({'words': words}, errors='surrogatepass')}").status == 200
 
 
-def test_pages_follow_each_other_without_a_gap_or_a_repeat(served_facts: Served) -> None:
-    """Each of 120 rows is on exactly one page, and the last page has no next one."""
-    pages = [served_facts.ask(f"/facts?words=milk&page={number}").text for number in (1, 2, 3)]
+@pytest.mark.parametrize("drink", DRINKERS)
+@pytest.mark.parametrize("order", ["", "-stored", "probability", "-probability"])
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(drink: str, order: str, served_facts: Served) -> None:
+    """Each row is on exactly one page in any order, and the last page has no next one, also where it is full."""
+    count = DRINKERS[drink]
+    places = [f"/facts?words={drink}&page={number}&order={order}" for number in range(1, -(-count // 50) + 1)]
+    pages = [served_facts.ask(place).text for place in places]
     listed = [name for page in pages for name in re.findall(r">(person \d+)</a>", page)]
 
-    assert sorted(listed) == sorted(f"person {number}" for number in range(120))
-    assert ["Next page" in page for page in pages] == [True, True, False]
+    assert sorted(listed) == sorted(f"person {number}" for number in range(count))
+    assert ["Next page" in page for page in pages] == [True] * (len(pages) - 1) + [False]
 
 
 def test_a_withdrawn_fact_leaves_the_pages_at_once(facts: Path, tmp_path: Path) -> None:
@@ -239,6 +246,26 @@ def test_a_withdrawn_fact_leaves_the_pages_at_once(facts: Path, tmp_path: Path) 
     assert len(before) == len(after) + 1
     assert entity.status == 404 or json.loads(entity.text)["facts"] == []
     assert answers == []
+
+
+def test_statements_leave_every_page_with_a_fact_of_theirs(database: Path) -> None:
+    """No page that listed statements lists those that rest on a fact after it was withdrawn; they return with it."""
+    places = ("/statements", "/rule/currency", "/entity?name=Oslo", "/search?words=norwegian", "/search?words=oslo")
+    with serving(database) as served:
+        names = {row["id"] for row in data(served, "/statements?words=Norwegian")}
+
+        def listing() -> list[bool]:
+            texts = [served.ask(place).text for place in places]
+            return [any(f"/statement/{name}" in text for name in names) for text in texts]
+
+        before = listing()
+        run("retract", NORWAY, "--db", database, "--reason", "it joined the euro")
+        after = listing()
+        run("retract", "--undo", NORWAY, "--db", database)
+        again = listing()
+
+    assert before == again == [True] * len(places)
+    assert after == [False] * len(places)
 
 
 def test_hostile_values_are_shown_and_never_run(served_facts: Served) -> None:

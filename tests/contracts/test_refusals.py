@@ -12,6 +12,8 @@ from money_fixture import WORLD
 from openai_fake import Asked, FakeServer, Reply
 from served import CLAIMS, FILTERED, found, models_file, opened, prompt_of, search
 
+import hapax
+
 VLLM = {
     "object": "error",
     "message": "This model's maximum context length is 64 tokens. However, you asked for 80.",
@@ -54,6 +56,21 @@ def refusing(text: str, status: int, body: Any) -> Any:
 
 
 PLAIN = ("--profile", "hapax", "--likelihood", "frequency")
+
+
+def test_a_critic_that_refuses_a_claim_has_no_part_in_its_combined_score(tmp_path: Path) -> None:
+    """The refused claim has the score of the other critic; every other claim has a score of both."""
+    (tmp_path / "critic.json").write_text(json.dumps({"defaults": {"critic": 0.2}}), "utf-8")
+    with FakeServer() as fake:
+        alone = f"openai:tiny@{fake.url}"
+        fake.misbehave = refusing("naan 4.", 400, FILTERED)
+        critic = f"{alone}+scripted:{tmp_path / 'critic.json'}"
+        models = hapax.open_models(alone, critic=critic, likelihood="frequency")
+        scores = models.critic.probabilities(CLAIMS)
+
+    assert scores[4].probability == pytest.approx(0.2)
+    assert not any(score.refused for score in scores)
+    assert 0.2 not in [round(score.probability, 6) for score in scores[:4] + scores[5:]]
 
 
 @pytest.mark.parametrize(("status", "body"), OF_ONE.values(), ids=OF_ONE)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from cli_fixture import invoke
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 from search_fixture import SILENT, scripted, searched, sentences
@@ -83,6 +84,7 @@ RULES_OF_NEAR = (
     "near(Node A, Node B) & near(Node C, Node D) & A \\= C & D = B -> reaches(Node A, Node C)",
 )
 NODES = st.sampled_from(("a", "b", "c", "d", 2, Decimal("2.0")))
+CHAIN = list(pairwise("abcdefg"))
 
 
 @settings(max_examples=cases(8), deadline=None, suppress_health_check=list(HealthCheck))
@@ -93,10 +95,13 @@ NODES = st.sampled_from(("a", "b", "c", "d", 2, Decimal("2.0")))
     declared=st.sets(st.sampled_from(("symmetric", "transitive"))),
     kind=st.sampled_from(("given", "oracle")),
 )
+@example(list(RULES_OF_NEAR[:1]), CHAIN, [("a",)], {"transitive"}, "given")
+@example(list(RULES_OF_NEAR[:1]), CHAIN[::-1], [("a",)], {"transitive"}, "oracle")
+@example(list(RULES_OF_NEAR[:1]), CHAIN, [("a",)], {"symmetric", "transitive"}, "given")
 def test_a_search_without_a_beam_finds_what_derive_finds(
     chosen: list[str], near: list[Any], start: list[Any], declared: set[str], kind: str
 ) -> None:
-    """Of constants, repeated variables, negation, comparison and declarations: equal statements.
+    """Of constants, repeated variables, negation, comparison, declarations and long chains: equal statements.
 
     A silent model adds nothing to the given facts of a predicate that models may be asked about; of others none is asked.
     """

@@ -254,6 +254,21 @@ def test_what_stands_is_what_a_fresh_derivation_proves(changes: list[tuple[str, 
     assert standing == stored & fresh
 
 
+@pytest.mark.parametrize("into", ["kb.db", "other.db"])
+def test_a_withdrawal_reaches_what_is_merged(into: str, database: Path, tmp_path: Path) -> None:
+    """Whichever file is merged into the other: what one of them withdrew stands in neither facts nor statements."""
+    source, target = copied(database, tmp_path / "other.db"), tmp_path / into
+    run("retract", EURO, "--reason", "the franc is back", "--db", database)
+    wanted, listed = searched_statements(database), run("retract", "--list", "--db", database).stdout
+    run("merge", source if into == "kb.db" else database, "--db", target)
+    facts = run("export", "--db", target, "--format", "csv").stdout
+
+    assert searched_statements(target) == wanted
+    assert not any("France" in line and "euro" in line for line in facts.splitlines())
+    assert run("retract", "--list", "--db", target).stdout == listed
+    assert json.loads(run("verify", "--db", target, "--json").stdout)["clean"]
+
+
 # --- statements of `derive` beside those of searches ------------------------------------------------------------------
 
 

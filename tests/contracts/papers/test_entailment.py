@@ -236,6 +236,21 @@ def test_the_score_is_the_best_pattern_less_the_best_antipattern(tmp_path: Path)
     assert found[0]["f1"]["theta"] == pytest.approx(0.6)
 
 
+@pytest.mark.parametrize("release", [(), ("--release",)])
+def test_the_order_of_pairs_with_equal_scores_has_no_part(release: tuple[str, ...], tmp_path: Path) -> None:
+    """Whichever of tied pairs comes first in the file, all areas, F1 and concordance are the same."""
+    rows, found = [(pair(f"p{place}", f"q{place}", place % 3 == 0), abs(place - 5) // 4) for place in range(12)], []
+    for true_first in (True, False):
+        ordered, scores = zip(*sorted(rows, key=lambda row: row[0][2], reverse=true_first), strict=True)
+        path = levy_holt(tmp_path / "dev.txt", ordered)
+        name = f"scores:{score_file(tmp_path / 'scores.txt', ordered, scores)}"
+        row, *_ = entailment("score", path, "--scorer", name, "--no-twin", *release, "--db", tmp_path / "x.db")
+        found.append([row["auc50"], row["auc_rel"], row["auc_norm"]["value"], row["concordance"]["whole"]["value"]])
+        found[-1] += [row["f1"][key] for key in ("f1", "precision", "recall", "theta")]
+
+    assert found[0] == pytest.approx(found[1])
+
+
 def test_baselines_count_training_pairs(tmp_path: Path) -> None:
     """Frequency is 1 - 1/n of the hypothesis' predicate; the prior is the share of its true pairs, drawn to one half.
     They see hypotheses alone: what they know is an artefact, and as who sees premises alone, they have no twin."""

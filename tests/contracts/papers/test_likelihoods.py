@@ -259,3 +259,12 @@ def test_judges_measure_the_splits_of_others(database: Path) -> None:
     drawn = [(row["ranked by"], row["judge"]) for row in cells(out / "long-tail.csv")]
     assert drawn == [(split["ranker"], split["judge"]) for split in judged]
     assert (out / "long-tail.svg").exists()
+
+
+def test_statements_with_equal_scores_are_at_no_end(database: Path) -> None:
+    """A ranker to which all statements are equally likely parts them into no head and long tail, not by chance."""
+    judges = ("--judge", "frequency", "--judge", script(database.parent / "even.json"))
+    sizes = told("evaluate", "long-tail", "--db", database, *judges)["sizes"]
+    ends = {row["ranker"]: (row["head"], row["long_tail"]) for row in sizes if row["measure"] == "paper"}
+
+    assert ends == {"frequency": (3, 3), "scripted/even.json": (0, 0)}

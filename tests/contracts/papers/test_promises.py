@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -179,6 +180,42 @@ def test_nothing_is_promised_without_labels_a_map_or_a_promise(gems: Path) -> No
         assert "--precision" in refused(*option, code=2)
     with pytest.raises(hapax.HapaxError, match="between 0 and 1"):
         hapax.Promise(precision=95)
+
+
+CUT = """
+oracle is_cut_in(Gem, Country): "[1] is cut in [2]" / "[1] is not cut in [2]" / "is [1] cut in [2]?"
+given can_see(Person, Gem): "[1] can see [2] cut" / "[1] cannot see [2] cut" / "can [1] see [2] cut?"
+@name cut
+visits(Person X, Country A) & is_cut_in(Gem B, Country A) -> can_see(Person X, Gem B)
+"""
+
+
+@pytest.mark.parametrize(("method", "few", "enough"), [("learn-then-test", 16, 22), ("anytime", 19, 27)])
+def test_promises_of_two_predicates_share_their_confidence(
+    method: str, few: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """True labels that just suffice for one predicate do not for two, which need those of one at half the error."""
+    monkeypatch.chdir(tmp_path)
+    write(0.5, 0.5)
+    content = json.loads(Path("gems.json").read_text("utf-8"))
+    for part in ("generate", "critic"):
+        content[part] |= {key.replace("mined", "cut"): value for key, value in content[part].items()}
+    Path("gems.json").write_text(json.dumps(content), "utf-8")
+
+    def promised(labels: int, confidence: str, *verbs: str) -> bool:
+        lines = [f"true\tis_{verb}_in\t{gem}\tPeru\n" for verb in verbs for gem in GEMS[:labels]]
+        Path("labels.tsv").write_text("".join(lines), "utf-8")
+        calibrate()
+        wanted = ("--precision", "0.9", "--confidence", confidence, "--certify-by", "predicate", "--promise", method)
+        return search(*wanted).exit_code == 0
+
+    numbers = (few - 1, few, enough - 1, enough)
+    searched_with("--fact-threshold", "0.1")
+    assert [promised(number, "0.8", "mined") for number in numbers] == [False, True, True, True]
+    assert [promised(number, "0.9", "mined") for number in numbers] == [False, False, False, True]
+    Path("gems.rules").write_text(RULES.replace("{ban}", "") + CUT, "utf-8")
+    searched_with("--fact-threshold", "0.1")
+    assert [promised(number, "0.8", "mined", "cut") for number in numbers] == [False, False, False, True]
 
 
 # Certificates where they are read

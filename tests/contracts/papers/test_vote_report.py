@@ -69,6 +69,18 @@ def test_accuracy_counts_majorities_and_no_ties(counted: Any) -> None:
     assert [tie["questions"] for tie in counted["ties"]] == [["entailment"]]
 
 
+@pytest.mark.parametrize("parts", [("data type B", "entailment"), ("entailment", "data type B")])
+def test_one_wrong_part_is_enough(parts: tuple[str, str], four: Path) -> None:
+    """A statement of which a majority denies one part is wrong, although votes on the other part are tied."""
+    denied, tied = [("naan", part) for part in parts]
+    judge(four, "v0", {denied: "no", tied: "no"})
+    judge(four, "v1", {denied: "no"})
+    _, tail, _ = report(four)["table_3"]
+
+    assert sorted(shares(tail)[:2], key=str) == [(0, 1), (None, 0)]
+    assert shares(tail)[2] == (0, 1)
+
+
 def test_agreement_is_told_for_types_entailment_and_both(counted: Any) -> None:
     """Table 19 by hand: 7 1/3 of 8 pairs agree on types, 2 1/3 of 4 on entailment; alpha 1 - (n - 1) o / e."""
     found = counted["table_19"]

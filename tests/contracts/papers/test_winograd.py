@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -290,14 +291,16 @@ def test_tables_come_from_stored_runs(asked: tuple[Path, list[dict[str, Any]]]) 
     assert compared["zero-shot", "cot", "plain"] == [0, 0, 1]
 
 
-def test_scores_of_pairs_sentences_and_families_by_hand(tmp_path: Path) -> None:
-    """Three of four pairs, seven of eight sentences and one of two families are right; an unread answer is wrong."""
+@pytest.mark.parametrize(("day", "reply"), list(product((2, 3), ("1. The wrestler 2. ?", "1. ? 2. The ballet dancer"))))
+def test_scores_of_pairs_sentences_and_families_by_hand(day: int, reply: str, tmp_path: Path) -> None:
+    """Three of four pairs, seven of eight sentences and one of two families are right; an unread answer is wrong,
+    whichever of its pair and of its family it is."""
     rows, script = [], {}
     for number in range(4):
         sentence = f"On day {number} the wrestler couldn't push the ballet dancer because he was so {{}}."
         group = {"pair": f"p{number}", "family": f"f{number // 2}"}
         rows += schema(sentence, ("weak", "strong"), "he", [WRESTLER, DANCER], **group)
-        script[f"On day {number} the"] = f"1. The wrestler 2. {'The ballet dancer' if number < 3 else '?'}"
+        script[f"On day {number} the"] = reply if number == day else "1. The wrestler 2. The ballet dancer"
     model = fixture.scripted(tmp_path / "m.json", {"generate": script})
     (found,) = winograd("ask", written(tmp_path / "days.jsonl", rows), "-m", model, "--db", tmp_path / "w.db")
 
