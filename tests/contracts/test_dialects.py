@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from cli_fixture import invoke, run
 from random_cases import cases
-from test_random_programs import Drawn, drawn_facts, drawn_program, sound, statements
+from random_programs import Drawn, drawn_facts, drawn_program, sound, statements
 
 import hapax
 
