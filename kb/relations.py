@@ -18,7 +18,7 @@ from typing import Any
 from hapax.kb import schema
 from hapax.kb.changes import TableChanges
 from hapax.kb.connection import obey_signals, stoppable, translated
-from hapax.kb.loading import MOST_ARGUMENTS, FactLoader, cells_of, columns_of, is_sayable
+from hapax.kb.loading import FactLoader, cells_of, columns_of, is_sayable
 from hapax.kb.records import FACTS, FactRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -275,19 +275,6 @@ class Relations:
         """Store how many atoms these derived predicates have."""
         sql = "UPDATE derived_predicates SET atoms = ? WHERE indicator = ?"
         self._conn.executemany(sql, [(self.atom_count(indicator), indicator) for indicator in indicators])
-
-    def remove_atoms(self, indicators: Collection[str]) -> None:
-        """Drop these derived predicates."""
-        self.drop_atoms(
-            {name for (name,) in self._conn.execute("SELECT indicator FROM derived_predicates")} - {*indicators}
-        )
-
-    def changed(self, changes: TableChanges, indicators: Collection[str]) -> bool:
-        """True if the facts of one of these predicates may have changed."""
-        if any(len(columns_of(indicator)) > MOST_ARGUMENTS for indicator in indicators):
-            return True  # they are in no relation
-        relations = filter(None, map(self._relation, indicators))
-        return any(changes.get(f"_relation_{number}") is not None for number, _ in relations)
 
     def maintained(self, indicator: str, difference: int) -> None:
         """Note that a derived predicate has followed a change of facts, and how many atoms it has more."""

@@ -93,15 +93,6 @@ class Symbols:
             self._learn(constants)
         return list(map(self._tags.__getitem__, constants))
 
-    def known_tag(self, value: Value) -> int | None:
-        """Tag of a constant; None for one that no row has."""
-        exact = canonical(value)
-        if _is_whole(exact):
-            return 2 * exact + 1
-        sql = "SELECT id FROM symbols WHERE symbol = ?"
-        found = self._conn.execute(sql, (values.encode_value(exact),)).fetchone()
-        return int(found[0]) if found else None
-
     def _learn(self, constants: Iterable[Value]) -> None:
         if len(self._tags) > _KNOWN_TAGS:
             # Before learning, so that all of these constants are cached afterwards.
