@@ -25,7 +25,7 @@ def commit_without_sync() -> None:
 
     def without(uri: str) -> Any:
         database = connected(uri)
-        connection.execute("PRAGMA synchronous = OFF")
+        database.execute("PRAGMA synchronous = OFF")
         return database
 
     connection._connected = without
