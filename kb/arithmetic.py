@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import operator
 import sqlite3
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -127,24 +129,41 @@ class ExactArithmetic:
         self._symbols = symbols
         self._programs: dict[tuple[object, ...], int] = {}
         self._by_number: list[tuple[list[Number], list[_Step]]] = []
-        self._fault: HapaxError | None = None
         connection = symbols.connection
-        connection.create_function("calculated", -1, self._calculated, deterministic=True)
-        connection.create_function("compared", -1, self._compared, deterministic=True)
-        connection.create_function("is_number", 1, self._is_number, deterministic=True)
+        for name, arguments, function in (
+            ("calculated", -1, self._calculated),
+            ("compared", -1, self._compared),
+            ("is_number", 1, self._is_number),
+        ):
+            connection.create_function(name, arguments, function, deterministic=True)
         for name, result in (("sum", sum), ("min", min), ("max", max), ("avg", _average)):
             connection.create_aggregate(f"{name}_of_tags", 1, self._aggregate(result))
 
     @contextmanager
     def faults(self) -> Iterator[None]:
-        """Raise the error of a calculation inside the block: SQLite only says that a function failed."""
+        """Raise the exception of a function inside the block: SQLite only says that one failed.
+
+        That of a signal's handler, too: Python runs handlers when a function begins, where nothing can catch them.
+        """
+        own, found, hook = threading.get_ident(), list[BaseException](), sys.unraisablehook
+
+        def keep(fault: sys.UnraisableHookArgs) -> None:
+            if threading.get_ident() == own and fault.exc_value is not None:
+                found.append(fault.exc_value)
+            else:
+                hook(fault)
+
+        sqlite3.enable_callback_tracebacks(True)
+        sys.unraisablehook = keep
         try:
             yield
         except sqlite3.OperationalError:
-            fault, self._fault = self._fault, None
-            if fault is None:
-                raise
-            raise fault from None
+            if found:
+                raise found[0] from None
+            raise
+        finally:
+            sys.unraisablehook = hook
+            sqlite3.enable_callback_tracebacks(False)
 
     # -- SQL
 
@@ -233,13 +252,12 @@ class ExactArithmetic:
 
     def _refuse(self, number: Number, bits: int) -> None:
         if max(number.numerator.bit_length(), number.denominator.bit_length()) > bits:
-            self._fault = NumberTooLarge(
+            raise NumberTooLarge(
                 f"A calculation gives a number of more than {bits} bits.",
                 Remedy(
                     "If it counts without end, give it a last value: {} names such rules.", Operation("check_rules")
                 ),
             )
-            raise self._fault
 
     def _aggregate(self, result: Callable[[list[Any]], Number]) -> type:
         arithmetic = self
