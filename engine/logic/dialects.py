@@ -417,16 +417,19 @@ class _ScriptWriter:
             return _Cell(exp.Literal.string(value), False)
         is_held = (Fraction(value) * 10**_PLACES).denominator == 1
         if not is_held or abs(Fraction(value)) >= 10 ** (self._sql.digits - _PLACES):
-            raise HapaxError(f"{constant} has more digits than DECIMAL({self._sql.digits}, {_PLACES}).")
+            raise HapaxError(
+                f"{constant} has more digits than DECIMAL({self._sql.digits}, {_PLACES}), which the database holds.",
+                "Write it with fewer.",
+            )
         return _Cell(_digits(value), True)
 
-    def compared(self, sign: str, one: _Cell, other: _Cell) -> exp.Expr:
+    def compared(self, sign: str, first: _Cell, second: _Cell) -> exp.Expr:
         """The condition that two values compare so. A text that does not state a number has no order."""
-        if one.is_number == other.is_number and (one.is_number or sign in ("=", "\\=")):
-            return _COMPARISONS[sign](this=one.sql, expression=other.sql)
+        if first.is_number == second.is_number and (first.is_number or sign in ("=", "\\=")):
+            return _COMPARISONS[sign](this=first.sql, expression=second.sql)
         if sign == "\\=":
-            return _denied([self.compared("=", one, other)])
-        return _COMPARISONS[sign](this=self.number(one), expression=self.number(other))
+            return _denied([self.compared("=", first, second)])
+        return _COMPARISONS[sign](this=self.number(first), expression=self.number(second))
 
     def number(self, cell: _Cell) -> exp.Expr:
         """The number of a cell, or that which a text states; NULL for another text."""
@@ -438,17 +441,17 @@ class _ScriptWriter:
 
     def calculated(self, operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
         """A calculation on two numbers, with the decimal places of a column; NULL where the divisor is zero."""
-        one, other = (self._typed(side, True) for side in (left, right))
+        first, second = (self._typed(side, True) for side in (left, right))
         if operator != "/":
-            return self._typed(_CALCULATIONS[operator](this=one, expression=other), True)
+            return self._typed(_CALCULATIONS[operator](this=first, expression=second), True)
         if self._dialect != "duckdb":
-            quotient = exp.Div(this=one, expression=exp.Nullif(this=other, expression=_digits(0)), typed=True)
+            quotient = exp.Div(this=first, expression=exp.Nullif(this=second, expression=_digits(0)), typed=True)
             return self._typed(quotient, True)
         # DuckDB divides decimals as floats. Both sides times a power of ten are whole, and divided as such.
         power = exp.Literal.number(10**_PLACES)
         wholes = [
             exp.Cast(this=exp.Mul(this=side, expression=power.copy()), to=exp.DataType.build("INT128"))
-            for side in (one, other)
+            for side in (first, second)
         ]
         divisor = exp.Nullif(this=wholes[1], expression=_digits(0))
         product = exp.Paren(this=exp.Mul(this=wholes[0], expression=power))
@@ -520,10 +523,8 @@ class _Premise:
         """A side of a comparison."""
         if not isinstance(expression, Arithmetic):
             return self.cell(expression)
-        one, other = self._value(expression.left), self._value(expression.right)
-        return _Cell(
-            self.writer.calculated(expression.operator, self.writer.number(one), self.writer.number(other)), True
-        )
+        sides = [self.writer.number(self._value(side)) for side in (expression.left, expression.right)]
+        return _Cell(self.writer.calculated(expression.operator, *sides), True)
 
     def _compare(self, comparison: Comparison) -> None:
         left, right = comparison.left, comparison.right

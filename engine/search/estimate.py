@@ -674,8 +674,8 @@ class _Roles:
         least = None if pace is None else pace.seconds(calls.expected, Usage(prompt, completions[0]), rounds)
         longest = None if pace is None else pace.seconds(calls.most, full, rounds)
         seconds = None if least is None or longest is None else (least, longest)
-        each = self.kb.seconds_per_answer(role, model_name(model)) if seconds is None else None
-        if each is not None:
-            seconds = calls.expected * each, calls.most * each
+        pause = self.kb.seconds_per_answer(role, model_name(model)) if seconds is None else None
+        if pause is not None:
+            seconds = calls.expected * pause, calls.most * pause
         assumed = getattr(model, "is_assumed", False)
         return RoleEstimate(name, calls, Range(tokens, max(tokens, most)), cost, seconds, measured, assumed)

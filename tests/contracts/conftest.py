@@ -1,4 +1,4 @@
-"""What several contracts share: no settings of this machine's user, and a small world that was searched."""
+"""Shared by several contracts: no settings of this machine's user, and a small world that was searched."""
 
 from __future__ import annotations
 

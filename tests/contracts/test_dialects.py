@@ -405,7 +405,7 @@ def test_what_a_database_cannot_do_is_refused_by_name(case: str) -> None:
 
 
 def test_a_negation_of_an_open_predicate_needs_a_denial() -> None:
-    """What a model did not say is not false: a row of the table of denials, or another value, says that it is."""
+    """A model's silence is no denial: a row of the table of denials, or another value, says that an atom is false."""
     rules = hapax.parse_rules(
         'oracle is_in(Food, Dish) : "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"\n'
         'functional made_in(Dish, Year) : "[1] was made in [2]" / "[1] was not made in [2]" / "was [1] made in [2]?"\n'
