@@ -436,7 +436,14 @@ class Relations:
     def rows(self, select: str) -> Iterator[tuple[Any, ...]]:
         """Rows of a SELECT of ours. Numbers that it calculates are stored once all rows are read."""
         with self.arithmetic.faults():
-            yield from self._conn.execute(select)
+            cursor = self._conn.execute(select)
+        while True:
+            # Not around `yield`: meanwhile other code runs, whose exceptions are none of ours.
+            with self.arithmetic.faults():
+                batch = cursor.fetchmany(_LINES)
+            if not batch:
+                break
+            yield from batch
         self.symbols.store_made()
 
     def wanted(self, name: str, refs: Iterable[int]) -> str:
