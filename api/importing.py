@@ -58,13 +58,12 @@ def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
     rules = _rules_for_facts(kb, None)
     if rules.library is None or not path.exists():
         return
-    intake = FactIntake(kb, str(path), rules)
-    intake.remedy = Remedy("Retract these facts there ({}), or correct the declarations here.", Operation("retract"))
-    with KnowledgeBase(path, read_only=True) as source:
+    with FactIntake(kb, str(path), rules) as intake, KnowledgeBase(path, read_only=True) as source:
+        intake.remedy = Remedy("Retract these facts there ({}), or correct the declarations here.", Operation("retract"))
         for number, fact in enumerate(source.facts(), 1):
             if fact.source is Source.GIVEN:
                 intake.add_fact(number, fact.predicate, list(fact.arguments), fact.types)
-    intake.refuse_faulty()
+        intake.refuse_faulty()
 
 
 def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:

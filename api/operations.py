@@ -249,7 +249,7 @@ def sound_rules(rules: Library) -> Library:
     added as rules stay: their types are a parser's, and their scores decide.
     """
     from hapax.grammar.sound_rules import sound_part
-    from hapax.kb.schema import ENTAILS
+    from hapax.engine.entailment.graph import ENTAILS
 
     return sound_part(rules, ENTAILS)
 

@@ -55,7 +55,6 @@ from hapax.grammar.terms import (
 )
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.records import (
     RUNS,
     Assessment,
@@ -576,9 +575,7 @@ def _known_value(kb: KnowledgeBase, library: Library, atom: Atom) -> str | None:
     if library.kind(atom.indicator) is not PredicateKind.FUNCTIONAL:
         return None
     key = fact_key(atom)[1][:-1]
-    # The index gives facts that may have these values, and spares reading a million others.
-    rows = ArgumentIndex(kb).rows(atom.indicator, dict(enumerate(key)))
-    stored = map(fact_text, facts_at(kb, (ref for ref, cells in rows if tuple(cells[:-1]) == key)))
+    stored = map(fact_text, kb.relations.at(atom.indicator, dict(enumerate(key))))
     stated = (str(fact) for fact in library.facts if fact.indicator == atom.indicator and fact_key(fact)[1][:-1] == key)
     return next(chain(stored, stated), None)
 

@@ -59,7 +59,6 @@ class TableChanges:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._conn = connection
-        self._watched: dict[str, tuple[str, ...]] = {}
         self._by_table: dict[str, TableChange] = {}
 
     def get(self, table: str) -> TableChange | None:
@@ -69,37 +68,12 @@ class TableChanges:
     def __bool__(self) -> bool:
         return bool(self._by_table)
 
-    def watch(self, table: str, columns: Sequence[str]) -> None:
-        """Record by triggers which rows the table loses and gets, until `collect`."""
-        if table in self._watched:
-            return
-        self._watched[table] = tuple(columns)
-        cells = [*columns, "ref"]
-        self._make(f"log_{table}", ", ".join(f"{cell} INTEGER" for cell in (*cells, "sign")))
-        old = ", ".join(f"OLD.{cell}" for cell in cells)
-        new = ", ".join(f"NEW.{cell}" for cell in cells)
-        gone = f"INSERT INTO log_{table} VALUES ({old}, -1);"  # noqa: S608  ours
-        added = f"INSERT INTO log_{table} VALUES ({new}, 1);"  # noqa: S608  ours
-        for event, actions in (("INSERT", added), ("DELETE", gone), ("UPDATE", gone + added)):
-            trigger = f"watch_{event.lower()}_{table}"
-            self._conn.execute(f"DROP TRIGGER IF EXISTS temp.{trigger}")
-            self._conn.execute(f"CREATE TEMP TRIGGER {trigger} AFTER {event} ON main.{table} BEGIN {actions} END")
-
-    def collect(self) -> None:
-        """End the watches, and open the changes of the tables that differ from before."""
-        for table, columns in self._watched.items():
-            for event in ("insert", "delete", "update"):
-                self._conn.execute(f"DROP TRIGGER temp.watch_{event}_{table}")
-            self._collect(table, columns)
-            self._conn.execute(f"DROP TABLE temp.log_{table}")
-        self._watched.clear()
-
-    def _collect(self, table: str, columns: tuple[str, ...]) -> None:
+    def follow(self, table: str, columns: Sequence[str], gone: Sequence[Sequence[int]], since: int) -> None:
+        """Open the change of a table of facts: the rows that are gone, with their `ref`, and those after `since`."""
         change, key = self.open(table, columns), ", ".join(columns)
-        # A row that was deleted and inserted again with the same ref cancels out.
-        net = f"SELECT {key}, ref FROM temp.log_{table} GROUP BY {key}, ref HAVING sum(sign) = "  # noqa: S608  ours
-        self._conn.execute(f"INSERT INTO {change.gone} {net} -1")
-        self._conn.execute(f"INSERT INTO {change.new} {net} 1")
+        marks = ", ".join("?" * (len(columns) + 1))
+        self._conn.executemany(f"INSERT INTO {change.gone} VALUES ({marks})", gone)  # noqa: S608  ours
+        self._conn.execute(f"INSERT INTO {change.new} SELECT {key}, ref FROM main.{table} WHERE ref > ?", (since,))  # noqa: S608
         pairs = f"{change.gone} AS g JOIN {change.new} AS n ON {change.same('g', 'n')}"
         # Equal arguments on both sides: only the ref has changed, so the row has moved and is neither gone nor new.
         self._conn.execute(f"INSERT INTO {change.moved} SELECT g.ref, n.ref FROM {pairs}")  # noqa: S608  ours
@@ -109,7 +83,7 @@ class TableChanges:
         for side in (change.gone, change.new):
             self._conn.executemany(f"DELETE FROM {side} WHERE {where}", keys)  # noqa: S608  ours
         # Gone rows come back until `settle`, so that one table can show both states.
-        self._conn.execute(f"INSERT INTO main.{table} ({key}, ref) SELECT {key}, ref FROM {change.gone}")  # noqa: S608
+        self._conn.execute(f"INSERT INTO main.{table} ({key}, ref, id) SELECT {key}, ref, x'' FROM {change.gone}")  # noqa: S608
         if not any(self.count(name) for name in (change.gone, change.new, change.moved)):
             self.discard(table)
 

@@ -92,6 +92,7 @@ def open_database(path: Path | None, read_only: bool = False) -> tuple[sqlite3.C
                     return _connected(reading_uri(path)), bool(applied)
                 is_migrated = bool(applied)
                 _bring_up_to_date(connection, path)
+            _check_facts(connection, place)
             if not read_only:
                 for strange in objects.strange_objects(connection):
                     if strange.changes_writes:
@@ -100,6 +101,19 @@ def open_database(path: Path | None, read_only: bool = False) -> tuple[sqlite3.C
             connection.close()
             raise
         return connection, is_migrated
+
+
+def _check_facts(connection: sqlite3.Connection, place: str) -> None:
+    """Raise HapaxError if the view of facts is another program's: it may take any time to be read."""
+    connection.execute("BEGIN")
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = 'facts'").fetchone()
+    expected = schema.facts_view(connection)
+    connection.execute("ROLLBACK")
+    if found != (expected,):
+        raise HapaxError(
+            f"{place}: the view facts is not as this version of Hapax makes it.",
+            Remedy("Take its rows into a new file: {}.", Operation("merge", kb="NEW.db")),
+        )
 
 
 class _Stop(threading.local):

@@ -17,20 +17,15 @@ from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import Value
 from hapax.kb.records import statement_id
 from hapax.kb.rows import BINDINGS
+from hapax.kb.schema import literal, union
 
 if TYPE_CHECKING:
     from hapax.kb.store import KnowledgeBase
 
 VIEW = "derived_statements"
 
-UP_TO_DATE = (
-    "NOT EXISTS (SELECT 1 FROM fact_changes) "
-    "AND coalesce((SELECT max(rowid) FROM facts), 0) <= (SELECT coalesce(max(ref), 0) FROM relation_state)"
-)
-"""SQL condition: `derive` has read all facts as they are."""
-
-# SQLite allows 500 terms in a compound SELECT.
-_TERMS = 200
+UP_TO_DATE = "NOT EXISTS (SELECT 1 FROM gone_facts) AND (SELECT last = derived FROM fact_numbers)"
+"""SQL condition: `derive` has derived from all facts as they are."""
 
 _TEXTS = "symbol_texts"
 """View of the symbols as they are printed."""
@@ -117,11 +112,9 @@ def views(connection: sqlite3.Connection) -> dict[str, str]:
     """
     sql = "SELECT rule, number, words FROM derivations WHERE words IS NOT NULL ORDER BY rowid"
     selects = [_select(rule, number, RuleWords.from_json(text)) for rule, number, text in connection.execute(sql)]
-    parts = [" UNION ALL ".join(selects[start : start + _TERMS]) for start in range(0, len(selects), _TERMS)]
     found = {_TEXTS: f"CREATE VIEW {_TEXTS} AS {_texts()}"}
-    if parts:
-        joined = parts[0] if len(parts) == 1 else " UNION ALL ".join(f"SELECT * FROM ({part})" for part in parts)  # noqa: S608  ours
-        found[VIEW] = f"CREATE VIEW {VIEW} AS {joined}"
+    if selects:
+        found[VIEW] = f"CREATE VIEW {VIEW} AS {union(selects)}"
     return found
 
 
@@ -131,12 +124,12 @@ def _select(rule: str, number: int, words: RuleWords) -> str:
     for name, column in columns.items():
         json_text = _cell(column, "symbols", "symbol")
         cells.append(
-            f"CASE WHEN {column} IS NULL THEN '' ELSE {_literal(f',[{json.dumps(name)},')} || {json_text} || ']' END"
+            f"CASE WHEN {column} IS NULL THEN '' ELSE {literal(f',[{json.dumps(name)},')} || {json_text} || ']' END"
         )
     # Each cell begins with a comma, and the first one is cut off.
     substitution = f"'[' || substr({' || '.join(cells)}, 2) || ']'" if cells else "'[]'"
     return (
-        f"SELECT {_literal(rule)} AS rule, i.id AS number, {_sentence(words.premise, columns)} AS premise, "  # noqa: S608
+        f"SELECT {literal(rule)} AS rule, i.id AS number, {_sentence(words.premise, columns)} AS premise, "  # noqa: S608
         f"{_sentence(words.conclusion, columns)} AS conclusion, {substitution} AS substitution "
         f"FROM _instances_{number} AS i WHERE {UP_TO_DATE} "
         f"AND (SELECT stale FROM derivations WHERE number = {number}) = 0"
@@ -145,13 +138,13 @@ def _select(rule: str, number: int, words: RuleWords) -> str:
 
 def _sentence(pieces: Sequence[str], columns: dict[str, str]) -> str:
     """SQL for the text of pieces."""
-    parts = [_literal(pieces[0])]
+    parts = [literal(pieces[0])]
     # Pieces alternate: text, variable, text, variable, text.
     for name, following in zip(pieces[1::2], pieces[2::2], strict=True):
         column = columns.get(name)
-        unknown = _literal(f"[{name}]")
+        unknown = literal(f"[{name}]")
         parts.append(unknown if column is None else f"coalesce({_cell(column, _TEXTS, 'text')}, {unknown})")
-        parts.append(_literal(following))
+        parts.append(literal(following))
     return " || ".join(part for part in parts if part != "''") or "''"
 
 
@@ -159,10 +152,6 @@ def _cell(column: str, table: str, text: str) -> str:
     """SQL for the value of a tag: a whole number, or the text of its symbol."""
     symbol = f"(SELECT s.{text} FROM {table} AS s WHERE s.id = {column})"  # noqa: S608  ours
     return f"CASE {column} & 1 WHEN 1 THEN CAST({column} >> 1 AS TEXT) WHEN 0 THEN {symbol} END"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def has_derived(kb: KnowledgeBase) -> bool:

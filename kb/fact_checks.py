@@ -8,6 +8,9 @@ from typing import Any
 from hapax.grammar.words import counted, short
 from hapax.kb import values
 
+MOST_ARGUMENTS = 900
+"""Most arguments of a fact: SQLite limits the columns of a table, and the depth of a condition."""
+
 
 class FactRefused(values.ValueRefused):
     """Something that cannot be a fact. `kind`: the fault in short, by which faults are counted."""
@@ -31,6 +34,8 @@ def check_form(predicate: object, arguments: object, types: object = ()) -> None
         raise FactRefused(f"the arguments of {predicate} are {short(arguments)}, not a list; write them as a list")
     if not arguments:
         raise FactRefused(f"{predicate} has no arguments; write at least one", "short row")
+    if len(arguments) > MOST_ARGUMENTS:
+        raise FactRefused(f"{predicate} has {len(arguments)} arguments; give it {MOST_ARGUMENTS} at most", "long row")
     if types != ():
         _check_types(types, f"{predicate}/{len(arguments)}", len(arguments))
 

@@ -1,7 +1,7 @@
 """Intake of given facts into the knowledge base: each is checked, all are counted, and either all are stored or none.
 
-Facts wait in a temporary table on disk until the last row is read, so that a file of any size takes little memory and a
-faulty row leaves nothing behind.
+Facts go into their relations while the source is read, inside a transaction that a fault undoes: a file of any size
+takes little memory, and a faulty row leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -24,11 +23,11 @@ from hapax.grammar.rules import Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
-from hapax.kb.connection import translated
 from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
-from hapax.kb.records import FACTS, PREDICATES, FactRecord, Source, canonical_text
-from hapax.kb.rows import OnConflict
+from hapax.kb.facts import Relation
+from hapax.kb.records import PREDICATES, FactRecord, Source, canonical_text
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.symbols import canonical
 
 _FAULTS_SHOWN = 20
 _REPEATS_SHOWN = 5
@@ -41,7 +40,7 @@ _REMEMBERED_NAMES = 65_536
 """Names that are looked up once for a whole file."""
 
 _BATCH = 500
-"""Facts that go into the temporary table at once: fewer than 700, from which on Python's collector would walk them."""
+"""Facts that are stored at once: fewer than 700, from which on Python's collector would walk them."""
 
 _BATCH_LENGTH = 16 << 20
 """Characters of the facts of a batch from which on it takes no more."""
@@ -86,6 +85,10 @@ class FactsRejected(HapaxError):  # noqa: N818 - named after the situation, as a
             shown.append(f"In all: {', '.join(f'{number} {kind}' for kind, number in kinds)}.")
         shown.append("Nothing was imported.")
         super().__init__("\n".join(shown), remedy)
+
+
+class _NotStored(Exception):  # noqa: N818  says what happened
+    """Ends the transaction of facts that were only checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,19 +162,21 @@ class RulesForFacts:
 class _FactKind:
     """Facts of one predicate with the same types. `beginning`: what their identities are hashed from first.
 
-    `numeric`: places, from 0, of the arguments that the rules have as numbers.
+    `numeric`: places, from 0, of the arguments that the rules have as numbers. `is_followed`: they can break a
+    declaration, so that their lines are needed when all are read.
     """
 
-    number: int
     indicator: str
     types: tuple[str, ...]
     beginning: str
     numeric: tuple[int, ...]
+    is_followed: bool
 
 
 class FactIntake:
-    """Facts and faults of a source being read. All faults are collected, and reported at once.
+    """Facts and faults of a source being read, a context manager that stores nothing unless `store` is reached.
 
+    All faults are collected, and reported at once.
     `file`: name of the source in messages. `rules`: those whose declarations the facts must fit.
     """
 
@@ -198,8 +203,15 @@ class FactIntake:
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], _FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
-        self._staged = _StagedFacts(kb)
+        self._arriving = _ArrivingFacts(kb)
         self._renaming = _Renaming(self._rules.names)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *fault: Any) -> None:
+        # Nothing is left to undo after `store`.
+        self._arriving.transaction.__exit__(*(fault if fault[0] else (_NotStored, _NotStored(), None)))
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -234,13 +246,13 @@ class FactIntake:
         except FactRefused as refused:
             self.add_fault(line, str(refused), refused.kind)
             return
-        text = canonical = f"[{','.join(texts)}]"
+        text = f"[{','.join(texts)}]"
         if '{"decimal"' in text:
             # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
-            canonical = canonical_text(list(arguments))
-        identity = sha256(f"{kind.beginning}{canonical}]".encode()).hexdigest()[:32]
+            text = canonical_text(list(map(canonical, arguments)))
+        identity = sha256(f"{kind.beginning}{text}]".encode()).digest()[:16]
         self._counts[kind.indicator] += 1
-        self._staged.add(line, identity, kind.number, text, basis)
+        self._arriving.add(_ArrivingFact(line, kind, arguments, identity, basis), len(text))
 
     def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
         self.faults.append(FactFault(self.file, line, message, kind))
@@ -277,12 +289,12 @@ class FactIntake:
         numeric = [place for place, name in enumerate(declared) if library is not None and library.is_numeric(name)]
         if types is None:
             types = self._declared.get(indicator) or declared
-        number = self._staged.add_kind(indicator, types)
-        return _FactKind(number, indicator, types, f'["fact",{values.encode_value(predicate)},', tuple(numeric))
+        beginning = f'["fact",{values.encode_value(predicate)},'
+        is_followed = indicator in self._functional or indicator in self._rules.constrained
+        return _FactKind(indicator, types, beginning, tuple(numeric), is_followed)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
-        """Raise FactsRejected with every fault, if there is one, and forget the facts otherwise. Nothing is stored."""
-        self._staged.drop()
+        """Raise FactsRejected with every fault, if there is one."""
         if self.faults:
             raise FactsRejected(sorted(self.faults, key=attrgetter("line")), remedy or self.remedy)
 
@@ -292,10 +304,8 @@ class FactIntake:
         conflicts = self._refuse_conflicts()
         if self.faults and not skip_faulty:
             self.refuse_faulty()
-        with self._kb.transaction():
-            read, known, repeats = self._staged.store(renamed=bool(self._renaming.title))
-        self._staged.drop()
-        given, promoted = known.get(Source.GIVEN.value, 0), known.get(Source.MODEL.value, 0)
+        read, known, repeats = self._arriving.store()
+        given, promoted = known[Source.GIVEN], known[Source.MODEL]
         # A repeated row was counted when it was read, but is no further fact.
         counts = self._counts - Counter(indicator for _, indicator in repeats)
         others = (*conflicts, *_repeats(repeats), *self._renaming.warnings())
@@ -336,13 +346,13 @@ class FactIntake:
         """
         warnings: dict[str, None] = {}
         for indicator in sorted(self._functional.keys() & self._counts.keys()):
-            contradictions = list(self._staged.contradictions(indicator, self._functional[indicator]))
+            contradictions = list(self._arriving.contradictions(indicator, self._functional[indicator]))
             self._refuse(contradictions, "second value", warnings)
         constrained = self._rules.constrained & self._counts.keys()
         refused = bool(constrained)
         # It ends, since each further round follows the withdrawal of at least one fact from the file.
         while refused:
-            found = self._rules.conflicts(self._staged.facts(constrained))
+            found = self._rules.conflicts(self._arriving.facts(constrained))
             refused = self._refuse(found, "broken declaration", warnings)
         return list(warnings)
 
@@ -354,7 +364,7 @@ class FactIntake:
                 listing = f"Run {Operation('check_rules', kb=True)} to list them."
                 warnings[f"{conflict.text}, by facts of a model. {listing}"] = None
                 continue
-            for line, indicator in self._staged.withdraw(conflict.arriving):
+            for line, indicator in self._arriving.withdraw(conflict.arriving):
                 refused = True
                 self._counts[indicator] -= 1
                 self.add_fault(line, conflict.text, kind)
@@ -435,151 +445,164 @@ class _Renaming:
             yield f"{self.title} has {meanings}; such values stay as they are."
 
 
-class _StagedFacts:
-    """Facts with their lines in temporary tables. Predicate and types are stored once a kind, which saves half."""
+@dataclass(frozen=True, slots=True)
+class _ArrivingFact:
+    """A fact of the source with its line. `basis`: what the source has in place of canonical names."""
+
+    line: int
+    kind: _FactKind
+    arguments: Sequence[Value]
+    identity: bytes
+    basis: str | None
+
+
+class _ArrivingFacts:
+    """The facts of a source: new ones are stored batch by batch, claims on stored ones at the end."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self.drop()  # of an import that failed
-        self._kb.query("PRAGMA temp.secure_delete = OFF")  # else dropping the table overwrites all of it
-        self._kb.query("CREATE TEMP TABLE staged (line, id, kind, arguments, basis)")
-        self._kb.query("CREATE TEMP TABLE staged_kinds (kind INTEGER PRIMARY KEY, indicator, predicate, types)")
-        # The columns of `facts`. CROSS JOIN keeps the order of the tables, and so that of the file.
-        self._kb.query(
-            "CREATE TEMP VIEW staged_facts AS SELECT staged.rowid AS rowid, line, id, indicator, predicate, arguments, "
-            "types, 'given' AS source, NULL AS probability, NULL AS candidate_id, NULL AS run_id, basis "
-            "FROM staged CROSS JOIN staged_kinds USING (kind)"
-        )
-        self._kinds = 0
-        self._count = 0
-        """Facts in the table, without those that were withdrawn."""
-        self._waiting: list[tuple[object, ...]] = []
+        self.transaction = ExitStack()
+        """Of all that is stored, from the first batch on."""
+        self._waiting: list[_ArrivingFact] = []
         self._length = 0
+        self._first = 0
+        """The number of the first new fact."""
+        self._count = 0
+        self._repeats: list[tuple[int, str]] = []
 
-    def add_kind(self, indicator: str, types: tuple[str, ...]) -> int:
-        """The number of a new kind of facts: of this predicate, with these types."""
-        self._kinds += 1
-        row = self._kinds, indicator, _name_of(indicator), rows.NAMES.encode(types)
-        self._kb.query("INSERT INTO temp.staged_kinds VALUES (?, ?, ?, ?)", row)
-        return self._kinds
-
-    def add(self, line: int, identity: str, kind: int, arguments: str, basis: str | None) -> None:
-        """Add a fact with its encoded arguments."""
-        self._waiting.append((line, identity, kind, arguments, basis))
-        self._length += len(arguments)
+    def add(self, fact: _ArrivingFact, length: int) -> None:
+        """Add a fact. `length`: characters of its arguments."""
+        self._waiting.append(fact)
+        self._length += length
         if len(self._waiting) == _BATCH or self._length > _BATCH_LENGTH:
             self._flush()
 
     def _flush(self) -> None:
-        with translated(self._kb.place), self._kb.transaction():
-            self._kb.connection.executemany("INSERT INTO temp.staged VALUES (?, ?, ?, ?, ?)", self._waiting)
-        self._count += len(self._waiting)
-        self._waiting, self._length = [], 0
+        waiting, self._waiting, self._length = self._waiting, [], 0
+        if not waiting:
+            return
+        relations = self._kb.relations
+        if not self._first:
+            self._begin()
+        refs = relations.new_refs(len(waiting))
+        by_kind: dict[_FactKind, list[int]] = {}
+        for place, fact in enumerate(waiting):
+            by_kind.setdefault(fact.kind, []).append(place)
+        made = relations.made({kind.indicator: rows.NAMES.encode(kind.types) for kind in by_kind})
+        for kind, places in by_kind.items():
+            facts = [waiting[place] for place in places]
+            self._insert(made[kind.indicator], kind, facts, [refs[place] for place in places])
+
+    def _begin(self) -> None:
+        """Begin to store, in a transaction that ends with the intake."""
+        self.transaction.enter_context(self._kb.transaction())
+        ((last,),) = self._kb.query("SELECT last FROM fact_numbers")
+        self._first = last + 1
+        # Of facts that can break a declaration the lines, and those that claim a stored fact with what they say of it.
+        for sql in (
+            "DROP TABLE IF EXISTS temp.arriving",
+            "DROP TABLE IF EXISTS temp.claims",
+            "CREATE TEMP TABLE arriving (relation, ref, line, PRIMARY KEY (relation, ref)) WITHOUT ROWID",
+            "CREATE TEMP TABLE claims (relation, ref, source, types, basis, PRIMARY KEY (relation, ref)) WITHOUT ROWID",
+        ):
+            self._kb.query(sql)
+
+    def _insert(self, relation: Relation, kind: _FactKind, facts: Sequence[_ArrivingFact], refs: list[int]) -> None:
+        tags = self._kb.symbols.tags([value for fact in facts for value in fact.arguments])
+        types = rows.NAMES.encode(kind.types)
+        is_plain = types == relation.types and not any(fact.basis for fact in facts)
+        own = None if types == relation.types else str(types)
+        origins = None if is_plain else [(own, None, None, None, None, fact.basis) for fact in facts]
+        known = self._kb.relations.insert(relation, refs, tags, [fact.identity for fact in facts], origins)
+        self._count += len(facts) - len(known)
+        for place in known:
+            cells = tags[place * relation.arity : (place + 1) * relation.arity]
+            refs[place] = self._claim(relation, facts[place], cells, str(types))
+        if kind.is_followed:
+            lines = [(relation.number, ref, fact.line) for ref, fact in zip(refs, facts, strict=True)]
+            self._kb.write("INSERT OR IGNORE INTO temp.arriving VALUES (?, ?, ?)", lines)
+
+    def _claim(self, relation: Relation, fact: _ArrivingFact, tags: Sequence[int], types: str) -> int:
+        """Note a fact that is stored already, or that repeats an earlier one of the source; returns its number."""
+        ref, source = self._kb.relations.find(relation, tags)
+        sql = "INSERT OR IGNORE INTO temp.claims VALUES (?, ?, ?, ?, ?)"
+        claim = relation.number, ref, source, types, fact.basis
+        if ref >= self._first or not self._kb.write(sql, [claim]):
+            self._repeats.append((fact.line, relation.indicator))
+        return ref
 
     def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
-        """The facts of these predicates."""
+        """The facts of these predicates as the source gives them."""
         self._flush()
-        for indicator in sorted(indicators):
-            selection = "SELECT predicate, arguments, types FROM temp.staged_facts WHERE indicator = ? ORDER BY rowid"
-            for predicate, arguments, types in self._kb.query(selection, (indicator,)):
-                yield FactRecord(predicate, rows.VALUES.decode(arguments), rows.NAMES.decode(types), Source.GIVEN)
+        for relation in self._made(indicators):
+            found = self._kb.relations.records(
+                relation, "JOIN temp.arriving AS a ON a.relation = ? AND a.ref = r.ref", [relation.number]
+            )
+            for _, fact in list(found):
+                yield FactRecord(fact.predicate, fact.arguments, fact.types, Source.GIVEN)
+
+    def _made(self, indicators: Iterable[str]) -> list[Relation]:
+        found = (self._kb.relations.get(indicator) for indicator in sorted(indicators))
+        return [relation for relation in found if relation is not None and self._first]
 
     def contradictions(self, indicator: str, tolerance: Tolerance | None) -> Iterator[FactsInConflict]:
         """Facts of a functional predicate that differ in their last argument alone, those that are stored included."""
-        name, _, arity = indicator.rpartition("/")
-        self._index()
-        # Grouped by SQLite, which sorts on disk. A stranger's file may hold arguments that are no JSON.
-        # `$[#-1]` is the last argument, so a key is a fact without its value, as a JSON list.
-        selection = (
-            "WITH imports AS (SELECT DISTINCT json_remove(arguments, '$[#-1]') AS key, id, arguments, 'file' AS source "
-            "FROM temp.staged_facts WHERE indicator = ?3), "
-            "known AS (SELECT CASE WHEN json_valid(arguments) AND json_array_length(arguments) = ?2 "
-            "THEN json_remove(arguments, '$[#-1]') END AS key, id, arguments, source FROM facts WHERE predicate = ?1 "
-            "AND id NOT IN (SELECT id FROM temp.staged)), "
-            "together AS (SELECT * FROM imports UNION ALL "
-            "SELECT * FROM known WHERE key IN (SELECT key FROM imports)) "
-            "SELECT key, id, arguments, source FROM together WHERE key IN "
-            "(SELECT key FROM together GROUP BY key HAVING count(*) > 1) ORDER BY key, arguments"
-        )
-        found = self._kb.query(selection, (name, int(arity), indicator))
-        for _, group in groupby(found, lambda row: row[0]):
-            entries = [(identity, rows.VALUES.decode(cells), source) for _, identity, cells, source in group]
-            results = [arguments[-1] for _, arguments, _ in entries]
-            if tolerance is not None and tolerance.covers_all(results):
-                continue
-            atoms = [str(Atom(name, tuple(map(Constant, arguments)))) for _, arguments, _ in entries]
-            arriving = frozenset(identity for identity, _, source in entries if source == "file")
-            # All but the file's own fact are a model's.
-            claimed = sum(source != Source.MODEL.value for _, _, source in entries) == 1
-            text = f"{indicator} is functional, but has {len(atoms)} values: {some(atoms, _VALUES_SHOWN)}"
-            yield FactsInConflict(arriving, text, claimed)
-
-    def _index(self) -> None:
         self._flush()
-        self._kb.query("CREATE INDEX IF NOT EXISTS temp.staged_by_id ON staged (id)")
+        for relation in self._made([indicator]):
+            *key, _ = relation.columns
+            keys = ", ".join(key) or "1"
+            arriving = f"SELECT ref FROM temp.arriving WHERE relation = {relation.number}"  # noqa: S608  ours
+            touched = f"SELECT {keys} FROM {relation.table} WHERE ref IN ({arriving})"  # noqa: S608  ours
+            several = f"SELECT {keys} FROM {relation.table} WHERE ({keys}) IN ({touched}) GROUP BY {keys} HAVING count(*) > 1"  # noqa: S608
+            wanted = f"SELECT ref FROM {relation.table} WHERE ({keys}) IN ({several})"  # noqa: S608  ours
+            numbers = {ref for (ref,) in self._kb.query(arriving)}
+            groups: dict[tuple[Value, ...], list[tuple[int, FactRecord]]] = {}
+            for ref, fact in self._kb.relations.records(relation, f"WHERE r.ref IN ({wanted})"):
+                groups.setdefault(fact.arguments[:-1], []).append((ref, fact))
+            for group in groups.values():
+                if tolerance is not None and tolerance.covers_all([fact.arguments[-1] for _, fact in group]):
+                    continue
+                facts = sorted((fact for _, fact in group), key=lambda fact: rows.VALUES.encode(fact.arguments))
+                atoms = [str(Atom(fact.predicate, tuple(map(Constant, fact.arguments)))) for fact in facts]
+                own = [fact for ref, fact in group if ref in numbers]
+                others = [fact for ref, fact in group if ref not in numbers]
+                # All but the file's own fact are a model's.
+                claimed = len(own) == 1 and all(fact.source is Source.MODEL for fact in others)
+                text = f"{indicator} is functional, but has {len(atoms)} values: {some(atoms, _VALUES_SHOWN)}"
+                yield FactsInConflict(frozenset(fact.id for fact in own), text, claimed)
 
     def withdraw(self, identities: Iterable[str]) -> list[tuple[int, str]]:
-        """Remove facts, and return the lines of their rows and their indicators."""
-        self._index()
+        """Take back facts of the source, and return the lines of their rows and their indicators."""
         withdrawn = []
-        for identity in identities:
-            withdrawn += self._kb.query("SELECT line, indicator FROM temp.staged_facts WHERE id = ?", (identity,))
-            self._kb.query("DELETE FROM temp.staged WHERE id = ?", (identity,))
-        self._count -= len(withdrawn)
+        for relation in self._kb.relations.all():
+            for identity in identities:
+                sql = (
+                    f"SELECT r.ref, a.line FROM {relation.table} AS r JOIN temp.arriving AS a "  # noqa: S608  ours
+                    "ON a.relation = ? AND a.ref = r.ref WHERE r.id = ?"
+                )
+                for ref, line in self._kb.query(sql, (relation.number, bytes.fromhex(identity))):
+                    withdrawn.append((line, relation.indicator))
+                    self._count -= ref >= self._first
+                    self._kb.query(f"DELETE FROM {relation.table} WHERE ref = ? AND ref >= ?", (ref, self._first))  # noqa: S608
+                    for table in ("arriving", "claims"):
+                        self._kb.query(f"DELETE FROM temp.{table} WHERE relation = ? AND ref = ?", (relation.number, ref))  # noqa: S608
         return sorted(withdrawn)
 
-    def store(self, renamed: bool) -> tuple[int, dict[str, int], list[tuple[int, str]]]:
-        """Copy the facts, in the order of the file. `renamed`: their values got canonical names.
+    def store(self) -> tuple[int, Counter[Source], list[tuple[int, str]]]:
+        """Settle the claims, and end the transaction.
 
         Returns the number of distinct facts, how many of them were known before by their source, and line and indicator
         of each fact that repeats an earlier one.
         """
         self._flush()
-        query = self._kb.query
-        known: dict[str, int] = {}
-        if query("SELECT 1 FROM facts LIMIT 1"):
-            known = dict(
-                query(
-                    "SELECT f.source, count(*) FROM (SELECT DISTINCT id FROM temp.staged) AS staged "
-                    "JOIN facts AS f ON f.id = staged.id GROUP BY f.source"
-                )
-            )
-        with self._without_renumbering():
-            read = self._kb.write(FACTS.insert(OnConflict.BEST, "temp.staged_facts"), [()])
-        # Withdrawn facts that are given again stand again. Without any, the list of identities is never sorted.
-        if query("SELECT 1 FROM withdrawals WHERE restored IS NULL LIMIT 1"):
-            query(
-                "UPDATE withdrawals SET restored = strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') "
-                "WHERE restored IS NULL AND fact_id IN (SELECT id FROM temp.staged)"
-            )
-        if known or renamed:  # a fact that has several spellings in the file may change more than once
-            ((read,),) = query("SELECT count(DISTINCT id) FROM temp.staged")
-        repeats: list[tuple[int, str]] = []
-        if self._count > read:
-            # Of equal facts the first row is the fact, and the others repeat it.
-            repeats = query(
-                "SELECT line, indicator FROM temp.staged_facts "
-                "WHERE rowid NOT IN (SELECT min(rowid) FROM temp.staged GROUP BY id) ORDER BY rowid"
-            )
-        return read, known, repeats
-
-    @contextmanager
-    def _without_renumbering(self) -> Iterator[None]:
-        """Leave out the trigger for facts with a number given up before, if no fact was ever numbered for `derive`.
-
-        Else it takes a quarter of the time of an insertion, to no effect. The transaction of the import brings it back
-        whatever happens.
-        """
-        selection = "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name = 'fact_numbered_again'"
-        triggers = [] if self._kb.query("SELECT 1 FROM relation_state LIMIT 1") else self._kb.query(selection)
-        if triggers:
-            self._kb.query("DROP TRIGGER fact_numbered_again")
-        yield
-        for (sql,) in triggers:
-            self._kb.query(sql)
-
-    def drop(self) -> None:
-        """Remove the temporary tables."""
-        self._kb.query("DROP VIEW IF EXISTS temp.staged_facts")
-        for table in ("staged", "staged_kinds"):
-            self._kb.query(f"DROP TABLE IF EXISTS temp.{table}")
+        known: Counter[Source] = Counter()
+        if self._first:
+            relations = {relation.number: relation for relation in self._kb.relations.all()}
+            for number, ref, source, types, basis in self._kb.query("SELECT * FROM temp.claims"):
+                known[Source(source or Source.GIVEN)] += 1
+                origin = (None if types == relations[number].types else types, None, None, None, None, basis)
+                self._kb.relations.improve(relations[number], ref, origin)
+            # Withdrawn facts that are given again stand again.
+            self._kb.settle_withdrawals()
+        self.transaction.close()
+        return self._count + known.total(), known, self._repeats

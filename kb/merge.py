@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb import rows, values
 from hapax.kb.connection import reading_uri, sweep, translated
-from hapax.kb.records import PREDICATES, RECORD_TABLES, TABLES, FactRecord
+from hapax.kb.records import FACTS, PREDICATES, RECORD_TABLES, TABLES, USER, FactRecord
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import INDEX_PROOFS, INDEX_REVISABLE, KnowledgeBase
 from hapax.kb.verification import changed_rows
+
+# Facts in memory at a time.
+_BATCH = 10_000
 
 # Characters of a verdict that a conflict quotes.
 _SHOWN = 200
@@ -63,8 +67,11 @@ def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
         before = kb.row_counts()
         changed = {}
         for table in TABLES:
-            insert = table.insert(OnConflict.BEST, f"other.{table.name}")
-            changed[table.name] = kb.connection.execute(insert).rowcount
+            if table is FACTS:
+                changed[table.name] = _merge_facts(kb, path)
+            else:
+                insert = table.insert(OnConflict.BEST, f"other.{table.name}")
+                changed[table.name] = kb.connection.execute(insert).rowcount
         added = {name: count - before[name] for name, count in kb.row_counts().items()}
         _settle_withdrawals(kb)
         replaced = {name: changed[name] - added[name] for name in changed}
@@ -73,18 +80,30 @@ def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
 
 def _settle_withdrawals(kb: KnowledgeBase) -> None:
     """Withdraw what the user of either file withdrew. Other facts that are in either file stand."""
-    withdrawn = "SELECT fact_id FROM withdrawals WHERE restored IS NULL AND author = 'user'"
     # Of two proofs under one key the other file's may have stayed, so all are indexed anew.
     kb.query("DELETE FROM statement_facts")
     kb.query(INDEX_PROOFS)
     kb.query(INDEX_REVISABLE)
     kb.query("UPDATE revisable_statements SET checked = NULL")  # the facts of the other file may refute any
-    # Each of these has an open withdrawal, so the trigger `fact_withdrawn` adds none.
-    kb.query(f"DELETE FROM facts WHERE id IN ({withdrawn})")  # noqa: S608  ours
-    kb.query(
+    kb.relations.remove(item.fact for item in kb.withdrawals() if item.author == USER)
+    standing = {(item.fact_id,) for item in kb.withdrawals() if kb.fact(item.predicate, item.arguments)}
+    # When neither file says: both give the same time.
+    kb.write(
         "UPDATE withdrawals SET restored = (SELECT max(again.withdrawn) FROM withdrawals AS again "
-        "WHERE again.fact_id = withdrawals.fact_id) WHERE restored IS NULL AND fact_id IN (SELECT id FROM facts)"
+        "WHERE again.fact_id = withdrawals.fact_id) WHERE restored IS NULL AND fact_id = ?",
+        sorted(standing),
     )
+
+
+def _merge_facts(kb: KnowledgeBase, path: Path) -> int:
+    """Add the facts of the other file, and return the number of changes."""
+    changes = 0
+    with KnowledgeBase(path, read_only=True) as source:
+        for relation in source.relations.all():
+            found = source.relations.records(relation)
+            while batch := [fact for _, fact in islice(found, _BATCH)]:
+                changes += kb.relations.add(batch)
+    return changes
 
 
 def _check(path: Path) -> None:

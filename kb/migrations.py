@@ -5,46 +5,83 @@ Imported only for a file that needs it: sqlite-utils imports pandas, which takes
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+
 from sqlite_utils import Database, Migrations
 
-from hapax.kb import objects, schema
-from hapax.kb.records import TABLES
+from hapax.kb import objects, rows, schema, system, values
+from hapax.kb.facts import FactRelations
+from hapax.kb.record_store import OpenRecords
+from hapax.kb.records import FACTS, TABLES, WITHDRAWALS, FactRecord, Withdrawal
+from hapax.kb.rows import OnConflict
 
 migrations = Migrations("hapax")
 
-_NARROWER = {
-    "relations": "indicator, number, shadowed",
-    "derivations": "rule, number, fingerprint, statements, stale, words, indexed",
-}
-"""The columns of tables that have lost some."""
+# Facts of one batch.
+_BATCH = 10_000
 
 
 @migrations()
 def m001_schema(db: Database) -> None:
-    """Convert a file of the last version before 0.1.0: make the tables anew that have other columns now."""
+    """Convert a file of the last version before 0.1.0: facts become relations, and what was derived is forgotten."""
+    conn = db.conn
     # Other tables, triggers and views refer to the new tables by the old names.
-    db.conn.execute("PRAGMA legacy_alter_table = ON")
+    conn.execute("PRAGMA legacy_alter_table = ON")
+    _forget_derived(conn)
+    conn.execute("ALTER TABLE facts RENAME TO old_facts")
+    for sql in schema.INFERENCE:
+        conn.execute(sql)
     for table in TABLES:
+        if not table.sql:
+            continue
         sql = table.sql[0]
         name, columns = table.name, ", ".join(table.all_columns)
-        if db.conn.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone() == (sql,):
+        if conn.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone() == (sql,):
             continue
-        db.conn.execute(sql.replace(f'"{name}"', f'"new_{name}"', 1))
-        # Indexes and derived tables name facts and statements by their row numbers.
-        db.conn.execute(f"INSERT INTO new_{name} (rowid, {columns}) SELECT rowid, {columns} FROM {name}")  # noqa: S608  ours
-        db.conn.execute(f"DROP TABLE {name}")
-        db.conn.execute(f"ALTER TABLE new_{name} RENAME TO {name}")
-    for sql in schema.SCHEMA:
-        name = sql.split()[2]
-        if name in _NARROWER:
-            columns = _NARROWER[name]
-            db.conn.execute(f"ALTER TABLE {name} RENAME TO old_{name}")
-            db.conn.execute(sql)
-            db.conn.execute(f"INSERT INTO {name} (rowid, {columns}) SELECT rowid, {columns} FROM old_{name}")  # noqa: S608
-            db.conn.execute(f"DROP TABLE old_{name}")
-    db.conn.execute("PRAGMA legacy_alter_table = OFF")
-    db.conn.execute("DROP TABLE question_patterns")
-    for strange in objects.strange_objects(db.conn):
-        if strange.is_gone:  # an index or a trigger that was dropped with its table, or a new one
-            db.conn.execute(strange.object.sql)
-    db.conn.execute("DELETE FROM _sqlite_migrations WHERE migration_set = 'hapax'")
+        conn.execute(sql.replace(f'"{name}"', f'"new_{name}"', 1))
+        # Other tables name statements by their row numbers.
+        conn.execute(f"INSERT INTO new_{name} (rowid, {columns}) SELECT rowid, {columns} FROM {name}")  # noqa: S608  ours
+        conn.execute(f"DROP TABLE {name}")
+        conn.execute(f"ALTER TABLE new_{name} RENAME TO {name}")
+    conn.execute("PRAGMA legacy_alter_table = OFF")
+    for strange in objects.strange_objects(conn):
+        if strange.is_gone:  # an index that was dropped with its table
+            conn.execute(strange.object.sql)
+    conn.execute(schema.facts_view(conn))
+    _add_facts(OpenRecords(conn, "the file"))
+    conn.execute("DROP TABLE old_facts")
+    conn.execute("DELETE FROM _sqlite_migrations WHERE migration_set = 'hapax'")
+
+
+def _forget_derived(conn: sqlite3.Connection) -> None:
+    """Drop the tables of inference, the views that read them and the triggers that follow facts."""
+    for kind in ("trigger", "view"):
+        for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,)).fetchall():
+            conn.execute(f'DROP {kind} "{name}"')
+    made = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB '_*_[0-9]*'"
+    names = [name for (name,) in conn.execute(made) if objects.is_of_one_predicate(name)]
+    earlier = ("relation_state", "fact_changes", "indexed_predicates", "argument_index", "unindexed_facts")
+    again = ("relations", "derivations", "derived_predicates", "derived_ids", "facts_popularity")
+    for name in (*names, *earlier, *again, "question_patterns"):
+        conn.execute(f"DROP TABLE IF EXISTS {name}")
+
+
+def _add_facts(records: OpenRecords) -> None:
+    """Store the facts of the earlier table. Those that no fact can be any more are withdrawn, with the reason."""
+    relations = FactRelations(records)
+    now = system.now().isoformat(timespec="microseconds")
+    cursor = records.connection.execute(f"SELECT {', '.join(FACTS.columns)} FROM old_facts ORDER BY rowid")  # noqa: S608
+    while batch := cursor.fetchmany(_BATCH):
+        facts = list(_facts(batch))
+        refused = {fact: reason for fact in facts if (reason := next(filter(None, map(values.fact_refusal, fact.arguments)), ""))}
+        relations.add(fact for fact in facts if fact not in refused)
+        for fact, reason in refused.items():
+            row = WITHDRAWALS.row(Withdrawal.of(fact, reason, "conversion", now))
+            records.connection.execute(WITHDRAWALS.insert(OnConflict.KEEP), row)
+
+
+def _facts(batch: list[tuple[object, ...]]) -> Iterator[FactRecord]:
+    for cells in batch:
+        decoded = [codec.decode(cell) if cell is not None else None for codec, cell in zip(FACTS.columns.values(), cells, strict=True)]
+        yield FactRecord(*decoded)

@@ -34,10 +34,7 @@ _CALCULATED = re.compile(r"\b(?:AS|VIRTUAL)\b", re.IGNORECASE)
 _PLAIN_INDEX = re.compile(r"CREATE INDEX [^()]+ ON [^()]+\([^()]+\)", re.IGNORECASE)
 
 
-_VIEWS = ("derived_statements", "symbol_texts")
-
-# `CREATE INDEX entails_by_premise ON ...`: the name is the third word.
-_INDEXES = {sql.split()[2]: sql for sql in schema.ENTAILMENT_INDEXES}
+_VIEWS = ("facts", "derived_statements", "symbol_texts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
 
     `views`: SQL of the file's own views by name; None: views are left out, as they do not decide what is stored.
     """
-    made = _made_once()
+    made = {key: entry for key, entry in _made_once().items() if entry.name != "facts"}
     found = {(entry.kind, entry.name): entry for entry in _objects(connection)}
     recognised = _Recognised(connection, views or {})
     strange = []
@@ -107,6 +104,11 @@ def calculated_tables(connection: sqlite3.Connection) -> list[SchemaObject]:
     return [entry for entry in calculated if entry.name in names or _SINGLE.fullmatch(entry.name)]
 
 
+def is_of_one_predicate(name: str) -> bool:
+    """True for the name of a table of a single predicate or rule."""
+    return _SINGLE.fullmatch(name) is not None
+
+
 def _objects(connection: sqlite3.Connection) -> Iterator[SchemaObject]:
     """All objects but those that SQLite makes by itself."""
     for kind, name, table, sql in connection.execute("SELECT type, name, tbl_name, sql FROM main.sqlite_master"):
@@ -126,7 +128,7 @@ def _made_once() -> Mapping[tuple[str, str], SchemaObject]:
 def _reason(entry: SchemaObject, made: Mapping[tuple[str, str], SchemaObject]) -> str:
     """Why a strange object is a damage; empty if it is none."""
     names = {name for _, name in made}
-    if entry.name in names or entry.name in (*_VIEWS, *_INDEXES) or _SINGLE.fullmatch(entry.name):
+    if entry.name in names or entry.name in _VIEWS or _SINGLE.fullmatch(entry.name):
         return "it is not as Hapax makes it"
     if entry.kind == "trigger":
         return "Hapax did not make it, and it changes what is stored"
@@ -149,30 +151,25 @@ class _Recognised:
     def __call__(self, entry: SchemaObject) -> bool:
         if entry.kind == "view":
             return self._views.get(entry.name) == entry.sql
-        if entry.kind == "index" and entry.name in _INDEXES:
-            return _INDEXES[entry.name] == entry.sql and entry.table == "facts"
         match = _SINGLE.fullmatch(entry.table)
         if match is None or int(match[2]) not in self._numbers[match[1]]:
             return False
-        # The migration that gave these tables an underscore left their names in quotation marks.
-        sql = entry.sql.replace(f'"{entry.table}"', entry.table, 1)
         if entry.kind == "table":
-            return sql == _single_table(match[1], int(match[2]), sql)
-        # An earlier version left the `ref` out of indexes.
-        return entry.kind == "index" and _without_ref(sql) == _without_ref(_single_index(match[1], entry))
+            return entry.sql == _single_table(match[1], int(match[2]), entry.sql)
+        return entry.kind == "index" and entry.sql == _single_index(match[1], entry)
 
 
 def _single_table(kind: str, number: int, sql: str) -> str:
     """The text that Hapax gives to a table with as many columns as this one."""
     if kind == "instances":
         return schema.instances_table(number, re.findall(r"\b([vp][1-9][0-9]*) INTEGER\b", sql))
-    columns = _arguments(sql.count(" INTEGER NOT NULL") - (kind == "relation"))
+    columns = _arguments(sql.count(" INTEGER NOT NULL"))
     return schema.relation_table(number, columns) if kind == "relation" else schema.atoms_table(number, columns)
 
 
 def _single_index(kind: str, entry: SchemaObject) -> str:
     """The text that Hapax gives to an index with as many columns as this one."""
-    listed = _without_ref(entry.sql).count(",") + 1
+    listed = entry.sql.count(",") + 1
     if kind == "instances":
         return schema.premises_index(entry.table, [f"p{place}" for place in range(1, min(listed, 2) + 1)])
     match = _ROTATED.fullmatch(entry.name)
@@ -181,10 +178,6 @@ def _single_index(kind: str, entry: SchemaObject) -> str:
     if match is None or not 1 < int(match[1]) <= len(columns):
         return ""
     return schema.rotated_index(entry.table, columns, int(match[1]) - 1)
-
-
-def _without_ref(sql: str) -> str:
-    return sql.replace(", ref)", ")")
 
 
 def _arguments(count: int) -> list[str]:

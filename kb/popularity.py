@@ -1,7 +1,7 @@
 """Stores the popularity of the values of statements and facts row by row, so that an index gives the order.
 
-The tables are filled when a list first needs them, and follow new rows then. A frequency is that of the row's values;
-triggers delete it with its row.
+The tables are filled when a list first needs them, and follow new rows then. A frequency is that of the row's values,
+and is deleted with its row.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from hapax.kb.store import KnowledgeBase
 Measure = Callable[[object], float | None]
 """The frequency of a cell of values; None if they have no words."""
 
-CELLS = {"statements": "substitution", "facts": "arguments"}
-"""The column of the values of each table."""
+CELLS = {"statements": ("substitution", "rowid"), "facts": ("arguments", "ref")}
+"""The columns of the values and of the numbers of each table's rows."""
 
 BATCH = 20_000
 """Rows of one transaction: others write in between."""
@@ -29,7 +29,8 @@ def ranks_table(table: str) -> str:
 def is_ranked(kb: KnowledgeBase, table: str) -> bool:
     """True if every row of the table has its frequency."""
     # Filled in the order of rows, and a row's number is used again only after the last rows were deleted.
-    sql = f"SELECT (SELECT max(rowid) FROM {table}), (SELECT max(row) FROM {ranks_table(table)})"  # noqa: S608  ours
+    number = CELLS[table][1]
+    sql = f"SELECT (SELECT max({number}) FROM {table}), (SELECT max(row) FROM {ranks_table(table)})"  # noqa: S608  ours
     ((last, ranked),) = kb.query(sql)
     return (last or 0) <= (ranked or 0)
 
@@ -37,11 +38,11 @@ def is_ranked(kb: KnowledgeBase, table: str) -> bool:
 def add_ranks(database: Path, measure: Measure) -> None:
     """Store the frequencies of all rows that have none. Raises HapaxError for a file that cannot be written."""
     with KnowledgeBase(database) as kb:
-        for table, cell in CELLS.items():
+        for table, (cell, number) in CELLS.items():
             ranks = ranks_table(table)
             sql = (
-                f"SELECT rowid, {cell} FROM {table} "  # noqa: S608  ours
-                f"WHERE rowid > coalesce((SELECT max(row) FROM {ranks}), 0) ORDER BY rowid LIMIT ?"
+                f"SELECT {number}, {cell} FROM {table} "  # noqa: S608  ours
+                f"WHERE {number} > coalesce((SELECT max(row) FROM {ranks}), 0) ORDER BY {number} LIMIT ?"
             )
             while not is_ranked(kb, table):
                 with kb.transaction():

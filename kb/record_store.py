@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy
-from hapax.kb import connection, values
+from hapax.kb import values
 from hapax.kb.arithmetic import ExactArithmetic
-from hapax.kb.connection import open_database, sweep, translated
+from hapax.kb.connection import begin, identity, open_database, rescued, sweep, translated
 from hapax.kb.rows import OnConflict, TableSchema
 from hapax.kb.symbols import Symbols
 
@@ -30,30 +31,13 @@ class FileMoved(HapaxError):  # noqa: N818  says what happened, not that somethi
 _IDS_PER_QUERY = 500
 
 
-class RecordStore:
-    """An open database file; `path` None keeps it in memory. Use it as a context manager, or `close` it.
+class OpenRecords:
+    """Reads and writes rows by the SQL of our own modules on an open connection. `place`: its name in messages."""
 
-    Raises HapaxError when the file is not a knowledge base, is of a later version, or may not be read or written.
-    """
-
-    def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
-        self.path = Path(path) if path is not None else None
-        self.connection, self.is_migrated = open_database(self.path, read_only)
-        self.is_read_only = read_only
+    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+        self.connection, self.place = connection, place
         self.unreadable: dict[str, None] | None = None
         """Faults of rows that were left out, each once; None: the first such row is an error."""
-        self._identity = connection.identity(self.path) if self.path and not read_only else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def place(self) -> str:
-        """Name of this database in messages."""
-        return str(self.path) if self.path else "the knowledge base in memory"
 
     @cached_property
     def symbols(self) -> Symbols:
@@ -64,6 +48,52 @@ class RecordStore:
     def arithmetic(self) -> ExactArithmetic:
         """The functions with which SQL on this connection calculates."""
         return ExactArithmetic(self.symbols)
+
+    def read_rows(self, table: TableSchema[R], rows: Iterable[tuple[Any, ...]]) -> Iterator[R]:
+        """The records of rows. Raises HapaxError for one that cannot be read, unless `unreadable` names it."""
+        for row in rows:
+            try:
+                record = table.read(row)
+            except HapaxError as fault:
+                self.leave_out(fault)
+            else:
+                yield record
+
+    def leave_out(self, fault: HapaxError, subject: str = "") -> None:
+        """Record the fault of a part that is left out in `unreadable`; raise the fault if that is None."""
+        if self.unreadable is None:
+            raise fault
+        self.unreadable[f"{subject}{fault}"] = None
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a SELECT of ours."""
+        with translated(self.place):
+            return self.connection.execute(sql, tuple(parameters)).fetchall()
+
+    def write(self, sql: str, parameters: Sequence[Sequence[object]]) -> int:
+        """Execute a statement of ours once for each set of parameters; returns the number of changed rows."""
+        with translated(self.place):
+            return self.connection.executemany(sql, parameters).rowcount
+
+
+class RecordStore(OpenRecords):
+    """An open database file; `path` None keeps it in memory. Use it as a context manager, or `close` it.
+
+    Raises HapaxError when the file is not a knowledge base, is of a later version, or may not be read or written.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
+        self.path = Path(path) if path is not None else None
+        connection, self.is_migrated = open_database(self.path, read_only)
+        super().__init__(connection, str(path) if path is not None else "the knowledge base in memory")
+        self.is_read_only = read_only
+        self._identity = identity(self.path) if self.path and not read_only else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def database(self) -> Database:
@@ -96,7 +126,7 @@ class RecordStore:
             else:
                 # Begun deferred, a write after a read fails at once if another process wrote in between, in spite
                 # of the timeout.
-                connection.begin(self.connection, seconds)
+                begin(self.connection, seconds)
             try:
                 yield
                 self.connection.execute("RELEASE part" if is_inner else "COMMIT")
@@ -114,9 +144,9 @@ class RecordStore:
 
     def _check_place(self) -> None:
         """Raise HapaxError if the path no longer names the file that is open."""
-        if self.path is None or self._identity is None or connection.identity(self.path) == self._identity:
+        if self.path is None or self._identity is None or identity(self.path) == self._identity:
             return
-        copy = connection.rescued(self.connection, self.path)
+        copy = rescued(self.connection, self.path)
         raise FileMoved(
             f"{self.path}: the file was renamed, deleted or replaced while it was being written, so nothing more is "
             f"asked or stored. Everything stored so far is in {copy}.",
@@ -140,24 +170,8 @@ class RecordStore:
 
     def select(self, table: TableSchema[R], condition: str = "", parameters: Sequence[object] = ()) -> list[R]:
         """Records in the order they were first written. `condition` begins with WHERE and contains no values."""
-        sql = f"{table.select} {condition} ORDER BY {table.name}.rowid"
+        sql = f"{table.select} {condition} ORDER BY {table.name}.{table.order}"
         return list(self.read_rows(table, self.query(sql, parameters)))
-
-    def read_rows(self, table: TableSchema[R], rows: Iterable[tuple[Any, ...]]) -> Iterator[R]:
-        """The records of rows. Raises HapaxError for one that cannot be read, unless `unreadable` names it."""
-        for row in rows:
-            try:
-                record = table.read(row)
-            except HapaxError as fault:
-                self.leave_out(fault)
-            else:
-                yield record
-
-    def leave_out(self, fault: HapaxError, subject: str = "") -> None:
-        """Record the fault of a part that is left out in `unreadable`; raise the fault if that is None."""
-        if self.unreadable is None:
-            raise fault
-        self.unreadable[f"{subject}{fault}"] = None
 
     def select_in(self, table: TableSchema[R], column: str, wanted: Iterable[str]) -> list[R]:
         """Records whose `column` is one of the wanted texts."""
@@ -181,13 +195,3 @@ class RecordStore:
         """The first record with these texts in these columns."""
         records = self.matching(table, **columns)
         return records[0] if records else None
-
-    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a SELECT of ours."""
-        with translated(self.place):
-            return self.connection.execute(sql, tuple(parameters)).fetchall()
-
-    def write(self, sql: str, parameters: Sequence[Sequence[object]]) -> int:
-        """Execute a statement of ours once for each set of parameters; returns the number of changed rows."""
-        with translated(self.place):
-            return self.connection.executemany(sql, parameters).rowcount

@@ -19,6 +19,7 @@ from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import StatementText
 from hapax.kb import system, values
 from hapax.kb.rows import Bindings, Codec, Json, OnConflict, Probability, Score, TableSchema, Tree, text_cell
+from hapax.kb.symbols import canonical
 from hapax.kb.values import writer
 
 
@@ -347,17 +348,20 @@ class FactRecord:
 
     @property
     def id(self) -> str:
-        return content_id("fact", self.predicate, list(self.arguments))
+        return fact_id(self.predicate, self.arguments)
 
 
+def fact_id(predicate: str, arguments: Iterable[Value]) -> str:
+    """Identity of a fact: 2 and 2.0 are one constant."""
+    return content_id("fact", predicate, [canonical(value) for value in arguments])
+
+
+# A view of the tables of single predicates, into which `facts.FactRelations` writes.
 FACTS = TableSchema.of(
     "facts",
     FactRecord,
     preferred=("-source", "probability", "types", "candidate_id", "-run_id"),  # "given" < "model"
-    references={"candidate_id": "candidates.id", "run_id": "runs.id"},
-    # Few facts of an import have a candidate.
-    indexes=("predicate", "candidate_id WHERE candidate_id IS NOT NULL"),
-    on_conflict=OnConflict.BEST,
+    order="ref",
 )
 
 
@@ -686,7 +690,7 @@ class FactLabel:
 
     @property
     def fact_id(self) -> str:
-        return content_id("fact", self.predicate, list(self.arguments))
+        return fact_id(self.predicate, self.arguments)
 
     @property
     def id(self) -> str:
@@ -853,4 +857,4 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     DRAWN_ITEMS,
 )
 TABLES: tuple[TableSchema[Any], ...] = tuple(chain.from_iterable(entry.tables for entry in RECORD_TABLES))
-"""Every table of records, which merging, seals and `verify` read."""
+"""Every table of records, the view of facts among them, which seals and `verify` read."""

@@ -1,8 +1,6 @@
-"""Facts as relations of integers for bulk joins, and the results of such joins, in the knowledge base's file.
+"""Derived predicates and instances of rules, in tables beside the facts' relations (`kb/facts.py`).
 
-Constants are tagged integers (`kb/symbols.py`). Each predicate has a table `_relation_N (a1, .., ref)`, where `ref` is
-the fact's rowid. Triggers record the facts that other commands delete or change, so `bring_up_to_date` reads only new
-facts (with `kb/loading.py`). `_atoms_N (ref, a1, ..)` holds a derived predicate and `_instances_N` the instances of a
+Constants are tagged integers (`kb/symbols.py`). `_atoms_N (ref, a1, ..)` holds a derived predicate and `_instances_N` the instances of a
 rule: its variables, and for each premise the `ref` of the fact or atom that matched it.
 """
 
@@ -18,8 +16,8 @@ from typing import Any
 from hapax.kb import schema
 from hapax.kb.changes import TableChanges
 from hapax.kb.connection import obey_signals, stoppable, translated
-from hapax.kb.loading import FactLoader, cells_of, columns_of, is_sayable
-from hapax.kb.records import FACTS, FactRecord
+from hapax.kb.derived_statements import UP_TO_DATE
+from hapax.kb.facts import columns_of
 from hapax.kb.store import KnowledgeBase
 
 BATCH = 20_000
@@ -49,89 +47,55 @@ class StoredDerivation:
 
 
 class Relations:
-    """Relations of an open knowledge base. Call the methods that write inside one `kb.transaction()`."""
+    """The tables of inference of an open knowledge base. Call the methods that write inside one `kb.transaction()`."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.kb = kb
         self._conn: sqlite3.Connection = kb.connection
         self.symbols, self.arithmetic = kb.symbols, kb.arithmetic
         self._check_time: Callable[[], None] = lambda: None
-        self._loader = FactLoader(self._conn, self.symbols, self._loaded_relation, self.check_time)
-        self._changes: TableChanges | None = None
         self._denials: dict[str, str] = {}
 
-    # -- relations of facts
+    # -- changes of facts
 
     def changes(self) -> TableChanges | None:
-        """A record for the changes that `bring_up_to_date` makes; None if all or many facts are to be read."""
-        seen = self._last_ref_read()
-        if not seen:
+        """A record for the changes of facts since the last derivation; None if all or many facts are new or gone."""
+        last, derived = self._numbers()
+        if not derived:
             return None
-        sql = "SELECT coalesce((SELECT max(rowid) FROM facts), 0), (SELECT count(*) FROM fact_changes)"
-        last, changed = self._conn.execute(sql).fetchone()
-        return TableChanges(self._conn) if last - seen + changed <= max(100, _MOST_CHANGED * seen) else None
+        (gone,) = self._conn.execute("SELECT count(*) FROM gone_facts").fetchone()
+        return TableChanges(self._conn) if last - derived + gone <= max(100, _MOST_CHANGED * derived) else None
 
     def bring_up_to_date(self, changes: TableChanges | None = None) -> int:
-        """Apply the changes of `facts` since the last call; returns the number of facts read.
+        """Derive from the facts as they are from now on; returns the number of new facts.
 
-        The relations' changes go to `changes`. Without it, all that is derived from changed facts becomes stale.
+        The changes of facts since go to `changes`. Without it, all that is derived from changed facts becomes stale.
         """
-        self._changes = changes
-        try:
-            return self._read()
-        finally:
-            self._changes = None
-
-    def _read(self) -> int:
-        seen = self._last_ref_read()
-        if seen is None:
-            self._drop_relations()
-            seen = 0
-        changed = self._conn.execute("SELECT ref, predicate, arguments FROM fact_changes").fetchall()
-        for ref, predicate, arguments in changed:
-            self._forget(ref, predicate, arguments)
-        self._conn.execute("DELETE FROM fact_changes")
-        # SQLite may have given the rowid of a deleted fact to a new fact, so these rowids are read again.
-        reused = json.dumps(sorted({ref for ref, _, _ in changed if ref <= seen}))
-        read = self._loader.load("rowid IN (SELECT value FROM json_each(?)) AND rowid <= ?", (reused, seen))
-        read += self._loader.load("rowid > ?", (seen,))
-        if self._changes is not None:
-            self._changes.collect()
-        elif read or changed:
+        last, derived = self._numbers()
+        gone: dict[int, list[tuple[int, ...]]] = {}
+        for number, ref, tags in self._conn.execute("SELECT relation, ref, tags FROM gone_facts").fetchall():
+            gone.setdefault(number, []).append((*json.loads(tags), ref))
+        new = 0
+        for relation in self.kb.relations.all():
+            sql = f"SELECT count(*) FROM {relation.table} WHERE ref > ?"  # noqa: S608  ours
+            (count,) = self._conn.execute(sql, (derived,)).fetchone()
+            new += count
+            if changes is not None and (count or relation.number in gone):
+                changes.follow(relation.table, relation.columns, gone.get(relation.number, ()), derived)
+        if changes is None and (new or gone):
             self._mark_stale()
-        last = self._conn.execute("SELECT rowid, id FROM facts ORDER BY rowid DESC LIMIT 1").fetchone() or (0, "")
-        self._conn.execute("DELETE FROM relation_state")
-        self._conn.execute("INSERT INTO relation_state (ref, fact_id) VALUES (?, ?)", last)
-        return read
+        self._conn.execute("DELETE FROM gone_facts")
+        self._conn.execute("UPDATE fact_numbers SET derived = ?", (last,))
+        return new
 
     @property
     def is_up_to_date(self) -> bool:
-        """True if the relations contain exactly the facts in `facts`."""
-        sql = "SELECT EXISTS (SELECT 1 FROM fact_changes) OR coalesce((SELECT max(rowid) FROM facts), 0) > ?"
-        seen = self._last_ref_read()
-        return seen is not None and not self._conn.execute(sql, (seen,)).fetchone()[0]
+        """True if the last derivation was from the facts as they are."""
+        return bool(self._conn.execute(f"SELECT {UP_TO_DATE}").fetchone()[0])
 
-    def _last_ref_read(self) -> int | None:
-        """Rowid up to which facts were read; None if nothing was read yet or rowids have changed since."""
-        state = self._conn.execute("SELECT ref, fact_id FROM relation_state").fetchone()
-        if state is None:
-            return None
-        ref, fact_id = state
-        if not ref:
-            return 0
-        # A copy of the file, for example after VACUUM, may number its rows differently.
-        sql = (
-            "SELECT EXISTS (SELECT 1 FROM facts WHERE rowid = ? AND id = ?)"
-            " OR EXISTS (SELECT 1 FROM fact_changes WHERE ref = ?)"
-        )
-        return ref if self._conn.execute(sql, (ref, fact_id, ref)).fetchone()[0] else None
-
-    def _drop_relations(self) -> None:
-        for (number,) in self._conn.execute("SELECT number FROM relations").fetchall():
-            self._conn.execute(f"DROP TABLE IF EXISTS _relation_{number}")
-        self._conn.execute("DELETE FROM relations")
-        self._conn.execute("DELETE FROM fact_changes")
-        self._mark_stale()
+    def _numbers(self) -> tuple[int, int]:
+        last, derived = self._conn.execute("SELECT last, derived FROM fact_numbers").fetchone()
+        return last, derived
 
     def _mark_stale(self) -> None:
         """Mark all derivations as stale and drop derived predicates, after facts have changed."""
@@ -141,48 +105,6 @@ class Relations:
     def settle(self, changes: TableChanges) -> None:
         """End the changes that `bring_up_to_date` made: the rows that are gone are deleted."""
         changes.settle()
-
-    def _forget(self, ref: int, predicate: str, arguments: str) -> None:
-        """Remove a deleted fact from its relation."""
-        cells = cells_of(predicate, arguments)
-        indicator = f"{predicate}/{len(cells)}"
-        relation = self._relation(indicator)
-        if relation is None or not is_sayable(cells):
-            return
-        number, shadowed = relation
-        self._watch(indicator)
-        if shadowed:
-            # Another fact may have the same arguments in other digits (2 and 2.0), so all are read again.
-            self._conn.execute(f"DELETE FROM _relation_{number}")  # noqa: S608  our number
-            self._loader.load("predicate = ? AND json_array_length(arguments) = ?", (predicate, len(cells)))
-            return
-        where = " AND ".join(f"a{place} = ?" for place in range(1, len(cells) + 1))
-        tags = self.symbols.tags(cells)
-        self._conn.execute(f"DELETE FROM _relation_{number} WHERE {where} AND ref = ?", (*tags, ref))  # noqa: S608
-
-    def _relation(self, indicator: str) -> tuple[int, bool] | None:
-        sql = "SELECT number, shadowed FROM relations WHERE indicator = ?"
-        found = self._conn.execute(sql, (indicator,)).fetchone()
-        return (found[0], bool(found[1])) if found else None
-
-    def _loaded_relation(self, indicator: str) -> str:
-        """Table of a predicate's facts, whose changes are recorded from now on where they are asked for."""
-        table = self.relation(indicator)
-        self._watch(indicator)
-        return table
-
-    def _watch(self, indicator: str) -> None:
-        if self._changes is not None:
-            self._changes.watch(self.relation(indicator), columns_of(indicator))
-
-    def relation(self, indicator: str) -> str:
-        """Table of a predicate's facts, created empty if there is none."""
-        found = self._relation(indicator)
-        if found is None:
-            sql = "INSERT INTO relations SELECT ?, coalesce(max(number), 0) + 1, 0 FROM relations RETURNING number"
-            found = self._conn.execute(sql, (indicator,)).fetchone()
-            self._conn.execute(schema.relation_table(found[0], columns_of(indicator)))
-        return f"_relation_{found[0]}"
 
     def denials(self, indicator: str) -> str:
         """Temporary table of the atoms of a predicate that are known to be false."""
@@ -197,20 +119,9 @@ class Relations:
             self._denials[indicator] = f"temp.{name}"
         return self._denials[indicator]
 
-    def stored(self, indicator: str, *, indexed: bool) -> str | None:
-        """Table of a predicate's facts, if there is one; `indexed`: only one that is indexed by each argument."""
-        found = self._relation(indicator)
-        if found is None:
-            return None
-        last = len(columns_of(indicator))
-        sql = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?"
-        if indexed and last > 1 and not self._conn.execute(sql, (f"relation_{found[0]}_by_{last}",)).fetchone()[0]:
-            return None
-        return f"_relation_{found[0]}"
-
-    def are_indexed(self, indicators: Iterable[str]) -> bool:
-        """True if the relations of these predicates are up to date, and indexed by each argument."""
-        return self.is_up_to_date and all(self.stored(name, indexed=True) for name in indicators)
+    def relation(self, indicator: str) -> str:
+        """The table of a predicate's facts."""
+        return self.kb.relations.table(indicator)
 
     def is_empty(self, table: str) -> bool:
         return self._conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608  our table
@@ -301,7 +212,7 @@ class Relations:
     def index(self, table: str, indicator: str) -> None:
         """Create covering indexes, so that a join can start at any argument of the table and read its `ref`."""
         columns = columns_of(indicator)
-        for place in range(1, len(columns)):
+        for place in range(1, len(columns)) if not table.startswith("temp.") else ():
             self._conn.execute(schema.if_missing(schema.rotated_index(table, columns, place)))
 
     def highest(self, table: str) -> int:
@@ -412,21 +323,23 @@ class Relations:
         return self._conn.execute(f"SELECT * FROM {derivation.table} WHERE id = ?", (number,)).fetchall()  # noqa: S608
 
     def proved_batches(
-        self, derivation: StoredDerivation, variables: int, premises: int, given: str
+        self, derivation: StoredDerivation, variables: int, tables: Sequence[str], given: str
     ) -> Iterator[list[tuple[Any, ...]]]:
         """Stored instances of a rule whose premises are facts, in batches of rows.
 
         A row has the variables' tags, the refs of the facts, and of each fact `"fact", "fact": "ID"`, with `given` in
         place of the first word for the facts of that source.
         """
-        places = range(1, premises + 1)
-        source = f"CASE f{{0}}.source WHEN '{given}' THEN '{given}' ELSE 'fact' END"
+        places = range(1, len(tables) + 1)
+        source = f"CASE WHEN f{{0}}.source IS NULL THEN '{given}' ELSE 'fact' END"
         columns = [f"i.v{place}" for place in range(1, variables + 1)] + [f"i.p{place}" for place in places]
         columns += [
-            f"""'"' || {source.format(place)} || '", "fact": ' || json_quote(f{place}.id)""" for place in places
+            f"""'"' || {source.format(place)} || '", "fact": "' || lower(hex(f{place}.id)) || '"'""" for place in places
         ]
-        # CROSS JOIN keeps this order: SQLite reads the instances in sequence and looks each fact up by its rowid.
-        joined = "".join(f" CROSS JOIN facts AS f{place} ON f{place}.rowid = i.p{place}" for place in places)
+        # CROSS JOIN keeps this order: SQLite reads the instances in sequence and looks each fact up by its number.
+        joined = "".join(
+            f" CROSS JOIN {table} AS f{place} ON f{place}.ref = i.p{place}" for place, table in enumerate(tables, 1)
+        )
         cursor = self._conn.execute(
             f"SELECT {', '.join(columns) or '1'} FROM {derivation.table} AS i{joined} ORDER BY i.id"  # noqa: S608  ours
         )
@@ -452,9 +365,3 @@ class Relations:
         self._conn.execute(f"DELETE FROM temp.{name}")  # noqa: S608  ours
         self._conn.executemany(f"INSERT INTO temp.{name} VALUES (?)", ((ref,) for ref in refs))  # noqa: S608
         return f"temp.{name}"
-
-    def facts(self, refs: Iterable[int]) -> list[FactRecord]:
-        """Facts with these refs."""
-        # One JSON parameter, because SQLite limits the number of `?` in a statement.
-        wanted = json.dumps(sorted(set(refs)))
-        return self.kb.select(FACTS, "WHERE facts.rowid IN (SELECT value FROM json_each(?))", (wanted,))

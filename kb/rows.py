@@ -146,7 +146,8 @@ class TableSchema(Generic[R]):
     `preferred` columns decide first: the greatest value wins and NULL loses, after a leading `-` the smallest wins. Two
     such rows contradict each other if they differ in `disagreement`. `side` is a table with further fields of the
     record under the same key. `references`: other table and column by column, as `rules.name`. `indexes`: the columns
-    of each index, and a condition if it has one.
+    of each index. `order`: the column by which records are in the order of storage, another one than the rowid for a
+    view.
     """
 
     name: str
@@ -161,6 +162,7 @@ class TableSchema(Generic[R]):
     side: TableSchema[Any] | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[str, ...] = ()
+    order: str = "rowid"
 
     @classmethod
     def of(
@@ -202,7 +204,9 @@ class TableSchema(Generic[R]):
 
     @property
     def sql(self) -> list[str]:
-        """Statements that create the table and its indexes."""
+        """Statements that create the table and its indexes; none of a view."""
+        if self.order != "rowid":
+            return []
         lines = []
         for name in self.all_columns:
             line = f'"{name}" {self.columns[name].sql_type if name in self.columns else "TEXT"}'
@@ -217,13 +221,10 @@ class TableSchema(Generic[R]):
             lines.append("PRIMARY KEY ({})".format(", ".join(f'"{name}"' for name in self.key)))
         joined = ",\n   ".join(lines)
         statements = [f'CREATE TABLE "{self.name}" (\n   {joined}\n) STRICT']
-        for index in self.indexes:
-            columns, _, condition = index.partition(" WHERE ")
+        for columns in self.indexes:
             listed = ", ".join(f'"{column}"' for column in columns.split(", "))
             name = f'"idx_{self.name}_{columns.replace(", ", "_")}"'
-            statements.append(
-                f'CREATE INDEX {name}\n    ON "{self.name}" ({listed})' + (condition and f" WHERE {condition}")
-            )
+            statements.append(f'CREATE INDEX {name}\n    ON "{self.name}" ({listed})')
         return statements
 
     def row(self, record: R) -> tuple[SqlValue, ...]:
@@ -260,6 +261,8 @@ class TableSchema(Generic[R]):
         # `select` puts the computed columns first.
         for (name, decode), cell in zip(self._decoders, row[len(self.computed) :], strict=True):
             try:
+                if cell is None and name in self.columns and name not in self.optional:
+                    raise ValueError("it is empty")
                 decoded[name] = None if cell is None else decode(cell)
             except (ValueError, TypeError, HapaxError) as error:
                 raise self._foreign_cell(name, cell, str(error), row) from error

@@ -10,6 +10,9 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from hapax.grammar.words import counted
 from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.fact_checks import check_fact
+from hapax.kb.facts import FactRelations
 from hapax.kb.record_store import FileMoved, RecordStore
 from hapax.kb.records import (
     ASSESSMENTS,
@@ -85,7 +89,7 @@ _FALLEN = (
     # CROSS JOIN keeps this order: SQLite would read the facts of all statements, and withdrawals are few.
     "FROM withdrawals CROSS JOIN statement_facts AS rests ON rests.fact_id = withdrawals.fact_id "
     "CROSS JOIN statements ON statements.key = rests.key LEFT JOIN runs ON runs.id = statements.run_id "
-    "WHERE withdrawals.restored IS NULL AND NOT EXISTS (SELECT 1 FROM facts WHERE facts.id = withdrawals.fact_id) "
+    "WHERE withdrawals.restored IS NULL "
     f"AND (withdrawals.author = 'user' OR runs.id IS NULL OR NOT {_EXPERIMENT})"
 )
 
@@ -119,7 +123,7 @@ _STANDING_COUNT = (
     f"AND NOT EXISTS (SELECT 1 FROM statements WHERE statements.id = gone.id AND {STANDING}))"
 )
 
-_STATE = "(SELECT coalesce(max(rowid), 0) FROM facts) || ' ' || (SELECT count(*) FROM withdrawals)"
+_STATE = "(SELECT last FROM fact_numbers) || ' ' || (SELECT count(*) FROM withdrawals)"
 """SQL for a text that differs after every change of the facts."""
 
 
@@ -522,6 +526,11 @@ class KnowledgeBase(RecordStore):
 
     # -- facts
 
+    @cached_property
+    def relations(self) -> FactRelations:
+        """The tables of facts."""
+        return FactRelations(self)
+
     def add_facts(self, facts: Iterable[FactRecord]) -> int:
         """Store facts; a given fact replaces a model's, a likelier one a less likely. Returns the number of changes.
 
@@ -535,59 +544,43 @@ class KnowledgeBase(RecordStore):
             refused = self.withdrawn_by_user()
             added = [fact for fact in facts if fact.source is Source.GIVEN or not refused or fact.id not in refused]
             self._restored(fact.id for fact in added)
-            return self.add(FACTS, added)
+            return self.relations.add(added)
 
     def facts(self, predicate: str | None = None) -> list[FactRecord]:
         """All facts, or those of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
-        name, _, arity = (predicate or "").partition("/")
-        found = self.matching(FACTS, predicate=name or None)
-        return [fact for fact in found if not arity or str(len(fact.arguments)) == arity]
+        relations = self.relations.all() if predicate is None else self.relations.named(predicate)
+        found = chain.from_iterable(map(self.relations.records, relations))
+        return [fact for _, fact in sorted(found, key=itemgetter(0))]
 
     def fact_counts(self) -> dict[str, int]:
         """Number of facts by predicate indicator."""
-        sql = "SELECT predicate, json_array_length(arguments), count(*) FROM facts GROUP BY 1, 2 ORDER BY 1, 2"
-        if self.unreadable is not None:
-            sql = sql.replace("FROM facts", "FROM facts WHERE json_valid(arguments)")
-        return {f"{name}/{arity}": count for name, arity, count in self.query(sql)}
+        counts = {relation.indicator: self.relations.count(relation) for relation in self.relations.all()}
+        return {name: counts[name] for name in sorted(counts) if counts[name]}
 
     def fact_count(self, indicator: str, at_most: int) -> int:
         """Number of facts of a predicate, counted up to this many."""
-        name, _, arity = indicator.rpartition("/")
-        valid = "" if self.unreadable is None else "json_valid(arguments) AND "
-        where = f"predicate = ? AND {valid}json_array_length(arguments) = ?"
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {where} LIMIT ?)"  # noqa: S608  ours
-        return int(self.query(sql, (name, int(arity), at_most))[0][0])
+        relation = self.relations.get(indicator)
+        return self.relations.count(relation, at_most) if relation else 0
 
     def fact_indicators(self, without: Collection[str] = ()) -> list[str]:
-        """Indicators of the predicates that have facts. The facts of the names `without` are not read."""
-        valid = "" if self.unreadable is None else " AND json_valid(arguments)"
-        lengths = f"SELECT DISTINCT json_array_length(arguments) FROM facts WHERE predicate = ?{valid} ORDER BY 1"  # noqa: S608  ours
-        found: list[str] = []
-        name = ""
-        # Name by name, because a count would visit every fact.
-        while (
-            following := self.query("SELECT min(predicate) FROM facts WHERE predicate > ?", (name,))[0][0]
-        ) is not None:
-            name = str(following)
-            if name not in without:
-                found += [f"{name}/{arity}" for (arity,) in self.query(lengths, (name,))]
-        return found
+        """Indicators of the predicates that have facts, but for the names `without`."""
+        return [item.indicator for item in self.relations.all() if item.predicate not in without and self.relations.count(item, 1)]
 
     def sourced_facts(self) -> tuple[int, int]:
         """Number of facts that a source states, such as a reference, and of all facts that models proposed."""
-        sql = "SELECT count(basis), count(*) FROM facts WHERE source = 'model'"
-        ((sourced, all_facts),) = self.query(sql)
-        return sourced, all_facts
+        counts = "SELECT count(basis), count(*) FROM {} WHERE source IS NOT NULL"
+        found = [self.query(counts.format(relation.table))[0] for relation in self.relations.all()]
+        return sum(sourced for sourced, _ in found), sum(count for _, count in found)
 
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
         """The fact, if it is stored. Raises `ValueRefused` for arguments that no fact can have."""
         # For its error alone.
         rows.VALUES.encode(tuple(arguments))
-        return self.first(FACTS, id=content_id("fact", predicate, list(arguments)))
+        return next(self.relations.at(f"{predicate}/{len(arguments)}", dict(enumerate(arguments))), None)
 
     def facts_by_id(self, fact_ids: Iterable[str]) -> dict[str, FactRecord]:
         """The stored facts among these ids."""
-        return {fact.id: fact for fact in self.select_in(FACTS, "id", fact_ids)}
+        return {fact.id: fact for fact in self.relations.by_id(list(fact_ids))}
 
     # -- withdrawn facts
 
@@ -600,7 +593,7 @@ class KnowledgeBase(RecordStore):
             facts = self.facts_by_id(fact_ids)
             now = _now()
             self.add(WITHDRAWALS, [Withdrawal.of(fact, reason, author, now) for fact in facts.values()])
-            self.write("DELETE FROM facts WHERE id = ?", [(fact_id,) for fact_id in facts])
+            self.relations.remove(facts.values())
         return len(facts)
 
     def restore(self, fact_ids: Iterable[str]) -> int:
@@ -609,8 +602,12 @@ class KnowledgeBase(RecordStore):
             wanted = set(fact_ids)
             facts = {item.id: item.fact for item in self.withdrawals() if item.id in wanted}
             self._restored(facts)
-            self.add(FACTS, facts.values())
+            self.relations.add(facts.values())
         return len(facts)
+
+    def settle_withdrawals(self) -> None:
+        """End the withdrawals of facts that stand."""
+        self._restored(item.fact_id for item in self.withdrawals() if self.fact(item.predicate, item.arguments))
 
     def _restored(self, fact_ids: Iterable[str]) -> None:
         now = _now()
@@ -637,7 +634,7 @@ class KnowledgeBase(RecordStore):
 
     def opening_notice(self) -> str:
         """A sentence if opening the file has converted it; else empty."""
-        return f"{self.place}: this file was converted to the schema of Hapax 0.1.0." if self.is_migrated else ""
+        return f"{self.place}: this file was converted to the schema of Hapax 0.1.0. Derive its rules again." if self.is_migrated else ""
 
     def standing_count(self) -> int:
         """Number of statements of searches that stand, each once, by the index of ids alone where none is gone."""
@@ -826,4 +823,10 @@ class KnowledgeBase(RecordStore):
 
     def row_counts(self) -> dict[str, int]:
         """Number of rows by table."""
-        return {table.name: self.query(f"SELECT count(*) FROM {table.name}")[0][0] for table in TABLES}  # noqa: S608  ours
+        counts = {}
+        for table in TABLES:
+            # Through the view each fact would be made a text to be counted.
+            facts = table is FACTS
+            count = sum(map(self.relations.count, self.relations.all())) if facts else None
+            counts[table.name] = self.query(f"SELECT count(*) FROM {table.name}")[0][0] if count is None else count  # noqa: S608
+        return counts

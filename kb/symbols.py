@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 TAGGED_BITS = 60
 """Whole numbers below two to this power are their own tags; the sum of two tags is far below SQLite's 64 bits."""
 
-# Constants with cached tags; a million takes about 100 MB.
-_KNOWN_TAGS = 1_000_000
+# Constants with cached tags; so many take about 20 MB.
+_KNOWN_TAGS = 200_000
 
 
 def canonical(value: Value) -> Value:
@@ -92,6 +92,24 @@ class Symbols:
         except KeyError:
             self._learn(constants)
         return list(map(self._tags.__getitem__, constants))
+
+    def known(self, constants: Sequence[Value]) -> list[int | None]:
+        """Tags of these constants, None for one that occurs nowhere."""
+        return list(map(self._known, constants))
+
+    def _known(self, constant: Value) -> int | None:
+        value = canonical(constant)
+        if _is_whole(value):
+            return 2 * value + 1
+        if constant not in self._tags:
+            if not isinstance(value, CutDecimal) and values.refusal(value):
+                return None
+            text = values.encode_value(value)
+            found = self._conn.execute("SELECT id FROM symbols WHERE symbol = ?", (text,)).fetchone()
+            if found is None:
+                return None
+            self._tags[constant] = found[0]
+        return self._tags[constant]
 
     def _learn(self, constants: Iterable[Value]) -> None:
         if len(self._tags) > _KNOWN_TAGS:

@@ -86,14 +86,13 @@ def import_facts(
     """
     is_path = isinstance(source, str | Path)
     name = str(source) if is_path else getattr(source, "name", type(source).__name__)
-    intake = FactIntake(kb, str(name), rules)
-    with extras_named():
+    with FactIntake(kb, str(name), rules) as intake, extras_named():
         if mapping is None:
             _add_facts(source, form or Path(intake.file).suffix.lstrip(".").lower(), intake)
         else:
             with _opened(source, mapping, intake) as table:
                 _add_rows(table, mapping, intake)
-    return intake.store(skip_faulty)
+        return intake.store(skip_faulty)
 
 
 def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForFacts) -> ImportReport:
@@ -101,9 +100,8 @@ def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForF
 
     Raises FactsRejected with every faulty row, numbered from 1, and then imports nothing.
     """
-    intake = FactIntake(kb, f"rows of {predicate}", rules)
-    intake.remedy = "Fix these rows, or leave them out."
-    with extras_named():
+    with FactIntake(kb, f"rows of {predicate}", rules) as intake, extras_named():
+        intake.remedy = "Fix these rows, or leave them out."
         for line, row in _in_memory(source).rows if is_table(source) else enumerate(source, 1):
             if isinstance(row, str | bytes | Mapping | Set) or not isinstance(row, Iterable):
                 # A text would pass for a row of its letters, a dict for one of its keys, a set in any order.
@@ -114,7 +112,7 @@ def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForF
                 intake.add_fact(line, predicate, list(map(_plain, row)))
             except ValueError as fault:
                 intake.add_fault(line, f"{predicate}: {fault}", "faulty cell")
-    return intake.store(skip_faulty=False)
+        return intake.store(skip_faulty=False)
 
 
 # -- tables with columns of their own

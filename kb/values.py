@@ -16,11 +16,11 @@ from json.encoder import c_make_encoder, encode_basestring, encode_basestring_as
 from typing import Any, NoReturn
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.terms import CutDecimal, Value, decimal_of
+from hapax.grammar.terms import MAXIMUM_POWER, CutDecimal, Value, decimal_of
 
 MAX_INTEGER_BITS = 10_000
 """About 3,000 digits; Python refuses to read or write integers of more than 4,300 digits."""
-MAX_PLACES = MAX_INTEGER_BITS // 3
+MAX_PLACES = MAXIMUM_POWER
 """Places of a decimal before its point, and behind it: a calculation with 1e99999999 would take hours."""
 
 LONGEST_TEXT = 1 << 20

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import objects, rows
+from hapax.kb import objects, rows, schema
 from hapax.kb.connection import translated
 from hapax.kb.derived_statements import views
 from hapax.kb.records import RECORD_TABLES
@@ -50,14 +50,14 @@ def strange_objects(kb: KnowledgeBase) -> list[objects.StrangeObject]:
         made = views(connection)
     except (TypeError, ValueError):
         made = {}  # words that another program wrote
-    return objects.strange_objects(connection, made)
+    return objects.strange_objects(connection, {"facts": schema.facts_view(connection), **made})
 
 
 def changed_rows(kb: KnowledgeBase, table: rows.TableSchema[Any]) -> Iterator[Damage]:
     """Rows of a table that cannot be read, or whose identity is that of other content."""
     with translated(kb.place):
         # Row by row, since a table may be larger than the memory.
-        for row in kb.connection.execute(f"{table.select} ORDER BY {table.name}.rowid"):
+        for row in kb.connection.execute(f"{table.select} ORDER BY {table.name}.{table.order}"):
             try:
                 table.check(row)
             except HapaxError as fault:

@@ -33,7 +33,7 @@ _CELL = "CASE cell.type WHEN 'object' THEN json_extract(cell.value, '$.decimal')
 _NAMES = f"""
 SELECT {_CELL} AS name
 FROM stored.facts, json_each(CASE WHEN json_valid(facts.arguments) THEN facts.arguments ELSE '[]' END) AS cell
-WHERE facts.rowid > ?1
+WHERE facts.ref > ?1
 UNION
 SELECT {_CELL}
 FROM stored.candidates, json_each(
@@ -44,7 +44,7 @@ WHERE candidates.rowid > ?2
 _STATE = """
 SELECT (SELECT max(rowid) FROM stored.statements), (SELECT count(*) FROM stored.statements),
     (SELECT total(length(premise) + length(conclusion)) FROM stored.statements),
-    (SELECT max(rowid) FROM stored.facts), (SELECT count(*) FROM stored.facts),
+    (SELECT max(ref) FROM stored.facts), (SELECT count(*) FROM stored.facts),
     (SELECT max(rowid) FROM stored.candidates), (SELECT count(*) FROM stored.candidates)
 """
 """The last rows, their numbers and the length of the sentences, by which a change of older rows is noticed."""
@@ -141,7 +141,7 @@ class WordIndex:
         # The rows before the last indexed one, as they are now.
         before = run(
             "SELECT count(*), total(length(premise) + length(conclusion)), "
-            "(SELECT count(*) FROM stored.facts WHERE rowid <= ?2), "
+            "(SELECT count(*) FROM stored.facts WHERE ref <= ?2), "
             "(SELECT count(*) FROM stored.candidates WHERE rowid <= ?3) FROM stored.statements WHERE rowid <= ?1",
             (last, last_fact, last_candidate),
         ).fetchone()

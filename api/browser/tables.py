@@ -12,9 +12,8 @@ from typing import Any
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
-from hapax.kb.loading import check_identity
-from hapax.kb.popularity import is_ranked, ranks_table
-from hapax.kb.records import Distribution, StatementRecord, statement_id
+from hapax.kb.popularity import CELLS, is_ranked, ranks_table
+from hapax.kb.records import FACTS, Distribution, Source, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
 from hapax.kb.store import FIRST_STANDING, STANDING, STANDS, KnowledgeBase
 from hapax.kb.values import encode_value, refusal
@@ -237,7 +236,7 @@ def _ranked(kb: KnowledgeBase, table: str, cell: str, page: Page) -> tuple[str, 
     if page.column in ("", "stored", "popularity"):
         sources.reverse()
     # CROSS JOIN: SQLite reads the first one in its order, and finds the row of the other.
-    return f"{' CROSS JOIN '.join(sources)} ON {ranks_table(table)}.row = {table}.rowid", "frequency"
+    return f"{' CROSS JOIN '.join(sources)} ON {ranks_table(table)}.row = {table}.{CELLS[table][1]}", "frequency"
 
 
 def _without_index(rank: str, page: Page) -> str:
@@ -360,8 +359,8 @@ def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
         select.where("id IN (SELECT statement_id FROM votes WHERE voter = ?)", wanted.judge)
     if wanted.least is not None:
         select.where(
-            "NOT EXISTS (SELECT 1 FROM statement_facts JOIN facts ON facts.id = fact_id "
-            "WHERE statement_facts.key = statements.key AND facts.probability < ?)",
+            "statements.key NOT IN (SELECT key FROM statement_facts "
+            "WHERE fact_id IN (SELECT id FROM facts WHERE probability < ?))",
             wanted.least,
         )
     select.between(_without_index(rank, page), wanted.rare, wanted.common)
@@ -417,7 +416,7 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     select = _Select(
         f"predicate, arguments, probability, source, basis{shown}, id",
         source,
-        "predicate, facts.rowid",
+        "facts.ref",
         orders | {"popularity": rank},
     )
     # `is_a_cheese_from/2`, or the name alone for all arities.
@@ -457,7 +456,7 @@ def statement_rows(statement: StatementRecord, ends: Sequence[str]) -> StoredTab
 
 def proof_facts(kb: KnowledgeBase, statement: str) -> StoredTable:
     """The facts of the proofs of a statement, given by its id."""
-    select = _Select("predicate, arguments, probability, source, basis, id", "facts", "predicate, facts.rowid")
+    select = _Select("predicate, arguments, probability, source, basis, id", "facts", "facts.ref")
     keys = "SELECT key FROM statements WHERE id = ?"
     select.where(f"id IN (SELECT fact_id FROM statement_facts WHERE key IN ({keys}))", statement)  # noqa: S608  ours
     table = select.table(kb, ("predicate", "arguments", "probability", "source", "basis"), Page(rows=MOST_ROWS))
@@ -485,7 +484,7 @@ def _fact_row(kb: KnowledgeBase, row: Sequence[Any]) -> tuple[Any, ...]:
     name, arguments, *rest, identity = row
     texts = _texts(arguments)
     try:
-        check_identity(identity, name, arguments)
+        FACTS.read((identity, name, arguments, "[]", Source.GIVEN, *[None] * 4))
     except HapaxError as fault:
         kb.leave_out(fault)
         texts = (_unreadable(arguments),)

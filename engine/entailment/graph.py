@@ -25,8 +25,12 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Value, Variable
 from hapax.grammar.words import counted
 from hapax.kb.records import PREDICATES, FactRecord, PredicateRecord, Source
-from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
+
+ENTAILS = "entails"
+"""Predicate of the facts that are entailments."""
+
+INDICATOR = f"{ENTAILS}/3"
 
 STRONG = 0.5
 """The default of the score from which on an entailment is used."""

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from hapax.engine.entailment.graph import Edge, store_edges, stored_edge
+from hapax.engine.entailment.graph import INDICATOR, Edge, store_edges, stored_edge
 from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.kb import rows
-from hapax.kb.loading import check_identity
-from hapax.kb.schema import ENTAILMENT_INDEXES, ENTAILMENT_NAMES, ENTAILS, if_missing
 from hapax.kb.store import KnowledgeBase
 
 PREMISE, HYPOTHESIS = 0, 1
@@ -37,10 +35,7 @@ def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
 
     Entailments of an atom by itself are skipped.
     """
-    stored = store_edges(kb, entailments)
-    # Made while the file is open for writing: without indexes each look-up reads all entailments.
-    StoredEdges(kb).prepare()
-    return stored
+    return store_edges(kb, entailments)
 
 
 class StoredEdges:
@@ -48,11 +43,7 @@ class StoredEdges:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-
-    def prepare(self) -> None:
-        """Make the indexes, unless they are there. Without them each look-up reads all entailments."""
-        for sql in ENTAILMENT_INDEXES:
-            self._kb.query(if_missing(sql))
+        self._relation = kb.relations.get(INDICATOR)
 
     def into(self, predicate: str, at_least: float = 0.0) -> list[Edge]:
         """The entailments whose hypothesis has this predicate; of equal ones the strongest.
@@ -67,34 +58,44 @@ class StoredEdges:
 
     def names(self) -> set[str]:
         """The names of all predicates in stored entailments."""
-        found: set[str] = set()
-        for name in ENTAILMENT_NAMES:
-            found.update(
-                text
-                for (text,) in self._kb.query(f"SELECT DISTINCT {name} FROM facts WHERE predicate = '{ENTAILS}'")  # noqa: S608
-            )
-        return found
+        if self._relation is None:
+            return set()
+        table = self._relation.table
+        tags = f"SELECT a1 FROM {table} UNION SELECT a2 FROM {table}"  # noqa: S608  ours
+        texts = self._kb.query(f"SELECT symbol FROM symbols WHERE id IN ({tags})")  # noqa: S608  ours
+        return {_name(text) for (text,) in texts}
 
     def count(self) -> int:
         """Number of stored entailments."""
-        ((count,),) = self._kb.query("SELECT count(*) FROM facts WHERE predicate = ?", (ENTAILS,))
-        return int(count)
+        return self._kb.relations.count(self._relation) if self._relation else 0
 
     def _at(self, place: int, predicate: str, at_least: float) -> list[Edge]:
-        # The name of the predicate is written out: SQLite uses a partial index for its own condition only.
-        sql = f"SELECT id, arguments FROM facts WHERE predicate = '{ENTAILS}' AND {ENTAILMENT_NAMES[place]} = ?"  # noqa: S608
-        found: dict[str, list[tuple[Value | None, ...]]] = {}
-        for identity, text in self._kb.query(sql, (predicate,)):
-            check_identity(identity, ENTAILS, text)
-            arguments = rows.VALUES.decode(text)
-            partner = str(arguments[1 - place]).partition("(")[0]
-            found.setdefault(partner, []).append(arguments)
+        if self._relation is None:
+            return []
+        self._kb.relations.prepare([INDICATOR])
+        found: dict[str, list[tuple[Value, ...]]] = {}
+        # A file may have a name with blanks for underscores.
+        for beginning in {predicate, predicate.replace("_", " ")}:
+            low = rows.VALUE.encode(beginning)
+            # The text of an atom that begins like this: `"went_to(` and what follows.
+            span = (str(low)[:-1], str(low)[:-1] + "\U0010ffff")
+            sql = "SELECT id, symbol FROM symbols WHERE symbol >= ? AND symbol < ?"
+            for tag, text in self._kb.query(sql, span):
+                if _name(text) == predicate:
+                    for _, fact in self._kb.relations.records(self._relation, f"WHERE r.a{place + 1} = ?", (tag,)):
+                        partner = str(fact.arguments[1 - place]).partition("(")[0]
+                        found.setdefault(partner, []).append(fact.arguments)
         strong: list[Edge] = []
         for same in found.values():
             # Before atoms are made, which takes longest: most entailments of a graph are weak.
             if max(float(arguments[-1] or 0) for arguments in same) >= at_least:
                 strong.extend(map(stored_edge, same))
         return strongest_of(strong)
+
+
+def _name(symbol: str) -> str:
+    """The name of the predicate of an atom, which is given as the text of its symbol."""
+    return symbol[1:].partition("(")[0].strip().replace(" ", "_")
 
 
 def strongest_of(found: Iterable[Edge]) -> list[Edge]:

@@ -143,29 +143,6 @@ class RuleInstance:
     others: tuple[Substitution, ...] = ()
 
 
-def instances_by_conclusion(library: Library, rows: Iterable[AnswerRow]) -> dict[Atom, list[RuleInstance]]:
-    """Rule instances by conclusion, from rows of (conclusion, index of the rule, values of its variables)."""
-    found: dict[Atom, list[RuleInstance]] = {}
-    # The order of Prolog's tables differs from process to process; of equal proofs the first is kept.
-    for head, number, values in sorted(rows, key=repr):
-        if not isinstance(head, PrologTerm) or not isinstance(number, int) or not isinstance(values, PrologTerm):
-            raise HapaxError("Prolog returned a malformed derivation. This is a bug in Hapax; please report it.")
-        rule = library.rules[number]
-        found.setdefault(ground_atom(head), []).append(RuleInstance(rule, _substitution(rule, values.arguments)))
-    return found
-
-
-def ground_atom(term: PrologTerm) -> Atom:
-    """A ground Prolog term as an atom."""
-    return Atom(term.name, tuple(Constant(cell) for cell in term.arguments if not isinstance(cell, PrologTerm)))
-
-
-def _substitution(rule: Rule, cells: Sequence[AnswerCell]) -> Substitution:
-    """The values of the rule's variables, without those that Prolog left free."""
-    pairs = zip(rule.variables, cells, strict=True)
-    return Substitution(tuple((v.name, Constant(cell)) for v, cell in pairs if not isinstance(cell, PrologTerm)))
-
-
 class Prover:
     """Builds proof trees from facts and rule instances. Equal subtrees are the same object."""
 

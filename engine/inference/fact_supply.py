@@ -16,8 +16,6 @@ from hapax.engine.inference.session import AnswerRow, PrologTerm
 from hapax.grammar.prolog_text import prolog_value
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Constant, Value
-from hapax.kb.argument_index import ArgumentIndex, facts_at
-from hapax.kb.loading import is_sayable
 from hapax.kb.records import FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
@@ -27,17 +25,12 @@ MOST_CALLS = 500
 """Calls of a predicate that are answered one by one. After them all its facts are read at once, which is faster."""
 
 
-def index_facts(kb: KnowledgeBase, patterns: CallPatterns) -> None:
-    """Index the facts that calls with these patterns look up. Outside a transaction it takes effect at once."""
-    ArgumentIndex(kb).prepare(sorted(patterns.looked_up))
-
-
 def supplied_predicates(kb: KnowledgeBase, patterns: CallPatterns) -> frozenset[str]:
     """Indicators of the called predicates whose facts are read on demand.
 
-    These are large and indexed, and always called with an argument bound.
+    These are large, and always called with an argument bound.
     """
-    return frozenset(filter(ArgumentIndex(kb).is_looked_up, patterns.looked_up))
+    return frozenset(filter(kb.relations.is_large, patterns.looked_up))
 
 
 class FactSupply:
@@ -60,7 +53,7 @@ class FactSupply:
         self._stated = [(atom.predicate, tuple(_values(atom))) for atom in stated if atom.indicator in self._predicates]
         self._sent: set[tuple[str, tuple[Value, ...]]] = set()
         self._calls: Counter[str] = Counter()
-        self._refs: set[int] = set()
+        self._facts: dict[str, FactRecord] = {}
 
     def begin(self) -> None:
         # The program has clauses for these; supplied again they would be there twice.
@@ -89,8 +82,9 @@ class FactSupply:
         """The types under which the facts accept a value, as Prolog terms."""
         if self._library is None or isinstance(value, PrologTerm):
             return iter(())
-        index = ArgumentIndex(self._kb)
-        types = set[str]().union(*(index.types_of(indicator, value) for indicator in self._predicates))
+        types = set[str]()
+        for indicator in self._predicates:
+            types |= self._kb.relations.types_of(indicator, value)
         return iter(type_rows(self._library, [TypeFact(value, data_type) for data_type in sorted(types)]))
 
     def _values_under(self, wanted: Value | PrologTerm) -> Iterator[str]:
@@ -98,19 +92,19 @@ class FactSupply:
         library = self._library
         if library is None or not isinstance(wanted, str):
             return iter(())
-        index, key = ArgumentIndex(self._kb), type_key(wanted)
+        key = type_key(wanted)
 
         def is_wanted(data_type: str) -> bool:
             return type_key(data_type) == key or library.is_subtype(data_type, wanted)
 
         found = set[tuple[Value, str]]().union(
-            *(index.typed_values(indicator, is_wanted) for indicator in self._predicates)
+            *(self._kb.relations.typed_values(indicator, is_wanted) for indicator in self._predicates)
         )
         return iter(type_rows(library, [TypeFact(value, data_type) for value, data_type in sorted(found, key=repr)]))
 
     def facts(self) -> list[FactRecord]:
         """The records of all facts that were supplied so far."""
-        return facts_at(self._kb, self._refs)
+        return list(self._facts.values())
 
     def _matching(self, name: str, arguments: list[Value | PrologTerm]) -> Iterator[str]:
         """New facts that can match, as Prolog terms."""
@@ -120,10 +114,10 @@ class FactSupply:
         if indicator not in self._predicates or any(term.name != "_" for term in terms):
             return
         bound = {place: cell for place, cell in enumerate(arguments) if not isinstance(cell, PrologTerm)}
-        for ref, cells in ArgumentIndex(self._kb).rows(indicator, bound, given=self._given):
-            self._refs.add(ref)
-            # Equal facts, such as p(2) and p(2.0), are one to Prolog.
-            if is_sayable(cells) and (name, cells) not in self._sent:
+        for fact in self._kb.relations.at(indicator, bound, given=self._given):
+            cells = fact.arguments
+            if (name, cells) not in self._sent:
+                self._facts[fact.id] = fact
                 self._sent.add((name, cells))
                 yield f"{row_name(name)}({', '.join(map(prolog_value, cells))})"
 

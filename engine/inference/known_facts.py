@@ -7,15 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapp
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 
 from hapax.grammar.arithmetic import holds
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import GENERATING, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, number_of
-from hapax.kb.argument_index import ArgumentIndex, facts_at
-from hapax.kb.loading import is_sayable
-from hapax.kb.records import DENIALS, FACTS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, content_id
+from hapax.kb.records import DENIALS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, fact_id
 from hapax.kb.store import KnowledgeBase
 
 Row = tuple[Value, ...]
@@ -41,8 +40,7 @@ class StoredFacts(MutableMapping[Row, FactRecord]):
         """The facts with these values at these positions, in the order of storage, those of rule files last."""
         bound = dict(zip(positions, key, strict=True))
         found: Facts = {}
-        refs = [ref for ref, row in ArgumentIndex(self._kb).rows(self._indicator, bound) if _has(row, bound)]
-        for fact in facts_at(self._kb, refs):
+        for fact in self._kb.relations.at(self._indicator, bound):
             if self._counts(fact):
                 found[fact.arguments] = fact
         found.update((row, fact) for row, fact in self._stated.items() if _has(row, bound))
@@ -50,14 +48,11 @@ class StoredFacts(MutableMapping[Row, FactRecord]):
 
     def some_given(self, most: int) -> list[Row]:
         """The arguments of at most so many of the given facts."""
-        name, _, arity = self._indicator.rpartition("/")
-        given = "SELECT rowid FROM facts WHERE predicate = ? AND source = 'given' AND json_array_length(arguments) = ?"
-        stored = self._kb.select(FACTS, f"WHERE facts.rowid IN ({given} LIMIT ?)", [name, int(arity), most])
-        return list(dict.fromkeys([*(fact.arguments for fact in filter(self._counts, stored)), *self._stated]))[:most]
+        stored = islice(self._kb.relations.at(self._indicator, {}, given=True), most)
+        return list(dict.fromkeys([*(fact.arguments for fact in stored), *self._stated]))[:most]
 
     def _counts(self, fact: FactRecord) -> bool:
-        is_of_kind = not self._given or fact.source is Source.GIVEN or fact.arguments in self._stated
-        return is_of_kind and is_sayable(fact.arguments)
+        return not self._given or fact.source is Source.GIVEN or fact.arguments in self._stated
 
     def __getitem__(self, row: Row) -> FactRecord:
         for fact in self.at(tuple(range(len(row))), row):
@@ -316,7 +311,7 @@ class KnownFacts:
         if fact is not None and fact.source is Source.GIVEN:
             return 1.0
         # A withdrawn fact is not among the facts: it is looked up by its identity.
-        is_withdrawn = self._withdrawn and content_id("fact", atom.predicate, list(values)) in self._withdrawn
+        is_withdrawn = self._withdrawn and fact_id(atom.predicate, values) in self._withdrawn
         if is_withdrawn:
             return 0.0
         closure = self._closure(atom.indicator)
@@ -416,12 +411,11 @@ class KnownFacts:
                 if atom.indicator == indicator:
                     fact = stated_fact(self._library, atom)
                     stated[fact.arguments] = fact
-            if self.looks_up and ArgumentIndex(self._kb).is_looked_up(indicator):
+            if self.looks_up and self._kb.relations.is_large(indicator):
                 every, given = (StoredFacts(self._kb, indicator, stated, given=given) for given in (False, True))
                 known = _PredicateFacts(every, given)
             else:
-                sayable = (fact for fact in self._kb.facts(indicator) if is_sayable(fact.arguments))
-                facts = {**{fact.arguments: fact for fact in sayable}, **stated}
+                facts = {**{fact.arguments: fact for fact in self._kb.facts(indicator)}, **stated}
                 # Given facts are read apart: those of other runs are in `facts` as well.
                 own = {arguments: fact for arguments, fact in facts.items() if fact.source is Source.GIVEN}
                 known = _PredicateFacts(facts, own)

@@ -24,7 +24,6 @@ from hapax.grammar.prolog_text import (
 )
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, type_key
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
-from hapax.kb.loading import is_sayable
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, TypeFact
 
 
@@ -199,7 +198,7 @@ class _Writer:
         """Facts about the atoms of open predicates that a critic denied."""
         for record in denied:
             indicator = f"{record.predicate}/{len(record.arguments)}"
-            if indicator in self.signatures and self.library.is_open(indicator) and is_sayable(record.arguments):
+            if indicator in self.signatures and self.library.is_open(indicator):
                 cells = ", ".join(map(self.value, record.arguments))
                 yield f"{prolog_atom(denial_name(record.predicate))}({cells})."
 
@@ -212,7 +211,7 @@ class _Writer:
         given = [(atom.predicate, _values(atom)) for atom in (*self.library.facts, *assumed)]
         # The same fact may be stored, stated in a rule file and assumed at once; a dictionary keeps the first.
         # Stated facts come first, as they do where stored ones are fetched, so that answers have one order.
-        every = dict.fromkeys(given) | {(f.predicate, f.arguments): None for f in known if is_sayable(f.arguments)}
+        every = dict.fromkeys(given) | {(f.predicate, f.arguments): None for f in known}
         every |= dict.fromkeys(concluded)
         lines: dict[str, list[str]] = {}
         for predicate, arguments in every:
@@ -276,7 +275,7 @@ class _Writer:
     def _typed(self, known: Sequence[FactRecord]) -> Iterator[tuple[str, str]]:
         """The values of facts, quoted, with the types of their arguments."""
         for fact in known:
-            if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures and is_sayable(fact.arguments):
+            if f"{fact.predicate}/{len(fact.arguments)}" in self.signatures:
                 for value, data_type in zip(fact.arguments, fact.types, strict=False):
                     yield self.value(value), data_type
 

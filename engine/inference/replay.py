@@ -14,7 +14,7 @@ from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Variable
 from hapax.grammar.verbalize import StatementText
-from hapax.kb.records import RULES, content_id
+from hapax.kb.records import RULES, content_id, fact_id
 from hapax.kb.rows import BINDINGS, TREE
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import ValueRefused
@@ -163,7 +163,7 @@ class StepChecker:
         if not isinstance(goal, Literal) or goal.negated or not goal.atom.is_ground or part.fact_id is None:
             raise StepFault(f"{_named(part)} names no fact")
         name, arguments = fact_key(goal.atom)
-        if part.fact_id != content_id("fact", name, list(arguments)):
+        if part.fact_id != fact_id(name, arguments):
             # 2 and 2.0 are equal, and a proof may name either.
             fact = self.kb.facts_by_id([part.fact_id]).get(part.fact_id)
             if fact is None or (fact.predicate, fact.arguments) != (name, arguments):

@@ -14,7 +14,7 @@ from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, Constant, Variable
-from hapax.kb.loading import columns_of
+from hapax.kb.facts import columns_of
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
 
@@ -113,8 +113,8 @@ class StoredAtoms:
             return table
         columns, tag = columns_of(indicator), self._relations.symbols.tag
         selects = [f"SELECT {', '.join(f'0 AS {column}' for column in columns)} WHERE 0"]
-        if facts := self._relations.stored(indicator, indexed=False):
-            selects.append(f"SELECT {', '.join(columns)} FROM {facts}")  # noqa: S608  ours
+        if (relation := self.kb.relations.get(indicator)) is not None:
+            selects.append(f"SELECT {', '.join(columns)} FROM {relation.table}")  # noqa: S608  ours
         for atom in self.library.facts:
             if atom.indicator == indicator:
                 tags = [tag(term.value) for term in atom.arguments if isinstance(term, Constant)]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from hapax.engine.entailment.lookup import strongest
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.fact_supply import index_facts
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
@@ -21,9 +20,7 @@ from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import ArgumentIndex
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
-from hapax.kb.relations import Relations
 from hapax.kb.store import KnowledgeBase
 
 
@@ -47,19 +44,16 @@ class QueryResult:
 class FactSource:
     """Where an evaluation finds the facts and the denials of a predicate, by indicator.
 
-    `looked_up`: true for a predicate of which stored facts are read as they are asked for, by an index. `beside`: its
-    facts that are read at once. `only_given`: stored facts count only if a user gave them. `is_stored`: the facts are
-    all that the knowledge base has.
+    `stored`: SQL of the condition on the stored facts, as rows of their relation, that count, and `beside` has further
+    facts; None: `facts` has all of them.
     """
 
     kb: KnowledgeBase
     facts: Callable[[str], Iterable[FactRecord]]
     denials: Callable[[str], Iterable[DenialRecord]]
     assumed: tuple[Atom, ...] = ()
-    looked_up: Callable[[str], bool] = lambda _: False
+    stored: Callable[[str], str | None] = lambda _: None
     beside: Callable[[str], Iterable[FactRecord]] = lambda _: ()
-    only_given: bool = False
-    is_stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +95,7 @@ class Theory:
         """The facts, denials and assumptions for an evaluation."""
         known = self.known
         if known is None:
-            looked_up = ArgumentIndex(self.kb).is_looked_up
-            return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, looked_up, is_stored=True)
+            return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, lambda _: "1")
         return FactSource(self.kb, known.of_run, known.denials, self.assumed)
 
     def atom(self, text: str) -> Atom:
@@ -184,8 +177,8 @@ class Theory:
 
     def index(self, patterns: CallPatterns) -> None:
         """Index large predicates for calls with these patterns. Call it outside `one_state`."""
-        if self.known is None and not Relations(self.kb).are_indexed(patterns.looked_up):
-            index_facts(self.kb, patterns)
+        if self.known is None:
+            self.kb.relations.prepare(sorted(patterns.looked_up))
 
 
 def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None = None) -> QueryResult:

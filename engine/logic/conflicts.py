@@ -8,7 +8,6 @@ from itertools import chain
 
 from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.fact_supply import index_facts
 from hapax.engine.inference.known_facts import KnownFacts, matched, stated_fact
 from hapax.engine.inference.program import join_order
 from hapax.engine.inference.proof import Proof, instantiated
@@ -17,7 +16,6 @@ from hapax.engine.logic.proofs import given_facts, join_premise
 from hapax.grammar.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
-from hapax.kb.argument_index import ArgumentIndex
 from hapax.kb.records import DenialRecord, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -169,14 +167,13 @@ def conflicts_around(
         patterns = CallPatterns(needed, proofs=True)
         for names in {frozenset(name for name, _ in substitution.bindings) for substitution in kept}:
             patterns.add_premise(join_order(rule, names).premise, names)
-        index_facts(known.kb, patterns)
+        known.kb.relations.prepare(sorted(patterns.looked_up))
         source = FactSource(
             known.kb,
             lambda indicator: _standing(new, known.of_run(indicator), indicator, lost),
             lambda indicator: [item for item in denials if f"{item.predicate}/{len(item.arguments)}" == indicator],
-            looked_up=known.is_looked_up,
+            stored=lambda indicator: "source IS NULL" if known.is_looked_up(indicator) else None,
             beside=lambda indicator: _standing(new, known.found_of(indicator), indicator, lost),
-            only_given=True,
         )
         found += _broken(source, needed, rule, kept)
     found += _facts_of_disjoint_types(library, _of_equal_values(library, new, known, lost))
@@ -216,7 +213,7 @@ def _of_equal_values(
     found = {fact.id: fact for fact in new}
     texts = {value for fact in new for value in fact.arguments if isinstance(value, str)}
     indicators = [signature.indicator for signature in library.completed().signatures]
-    ArgumentIndex(known.kb).prepare(indicators)
+    known.kb.relations.prepare(indicators)
     for indicator in indicators:
         for fact in known.with_values(indicator, texts):
             if fact.id not in lost:

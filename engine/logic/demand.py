@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from typing import TypeAlias
 
-from hapax.engine.inference.derive import RuleInstance, instances_by_conclusion
+from hapax.engine.inference.derive import RuleInstance
 from hapax.engine.inference.program import join_order
-from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.compile import (
@@ -28,7 +27,9 @@ from hapax.engine.logic.compile import (
     conjunction,
     covering_places,
 )
+from hapax.engine.logic.evaluate import Clause, compile_clause
 from hapax.engine.logic.goals import rule_of
+from hapax.engine.logic.instances import InstanceFinder
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.prolog_text import definition_of, evaluation_order
 from hapax.grammar.rules import Library, Rule
@@ -43,17 +44,12 @@ from hapax.grammar.terms import (
     Variable,
     variable_names,
 )
-from hapax.kb.argument_index import ArgumentIndex, facts_at
-from hapax.kb.loading import columns_of, is_sayable
+from hapax.kb.facts import columns_of
 from hapax.kb.records import FactRecord
 from hapax.kb.relations import BATCH, Relations
-from hapax.kb.symbols import canonical
 
 MOST_PATTERNS = 16
 """Patterns of a predicate; all further calls of it ask for everything."""
-
-MOST_LOOKED_UP = 500
-"""Calls of a predicate whose facts are looked up one by one. After them all are read, which is faster."""
 
 _ROWS_PER_INSERT = 500
 
@@ -86,21 +82,6 @@ class _Clause:
         return self.body.tables[:1] if self.grouped else self.body.tables
 
 
-@dataclass
-class _Lookup:
-    """Adds the facts of a predicate that calls of a pattern ask for."""
-
-    indicator: str
-    pattern: Pattern
-    calls: str
-    layer: int = 0
-    seen: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def reads(self) -> Sequence[str]:
-        return (self.calls,)
-
-
 class _Tables(dict[str, str]):
     """Tables by indicator, made when they are first named."""
 
@@ -122,17 +103,11 @@ class Demand:
         stored: StoredAtoms | None = None,
         *,
         given: Iterable[Atom] = (),
-        keeps_records: bool = False,
     ) -> None:
-        """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
-
-        `keeps_records`: the facts that were read are wanted as records, too, as proofs need them.
-        """
+        """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms."""
         self.source, self.library, self._stored = source, library.with_closure(), stored
         refuse_negative_cycles(self.library)
         self.relations = Relations(source.kb)
-        self._index = ArgumentIndex(source.kb)
-        self._reads_relations = source.is_stored and not keeps_records and self.relations.is_up_to_date
         self._given: dict[str, list[Atom]] = {}
         for atom in (*self.library.facts, *source.assumed, *given):
             self._given.setdefault(atom.indicator, []).append(atom)
@@ -143,21 +118,20 @@ class Demand:
         for number, layer in enumerate(evaluation_layers(self.library), 1):
             self._layers |= dict.fromkeys(layer, number)
         self._tables = _Tables(self)
-        self._looked_up: set[str] = set()
-        """Indicators of the predicates whose facts are read by call."""
-        self._whole: set[str] = set()
-        """Those of them of which all facts have been read since."""
         self._calls: dict[tuple[str, Pattern], str] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
-        self._steps: list[_Clause | _Lookup] = []
+        self._steps: list[_Clause] = []
         self._readers: dict[str, list[int]] = {}
         self._highest: dict[str, int] = {}
         """By table of ours, the number of its last row."""
         self._columns: dict[str, Sequence[str]] = {}
         self._pending: list[tuple[int, int]] = []
-        self._records: list[FactRecord] = []
-        self._refs: set[int] = set()
-        """Rowids of the facts that were looked up."""
+        self._stored_in: dict[str, str] = {}
+        """By table of stored facts, the predicate."""
+        self._read: dict[str, list[FactRecord]] = {}
+        """By table of ours, the facts that the source lists."""
+        self._beside: list[FactRecord] = []
+        self._finder: InstanceFinder | None = None
 
     def rows(self, atom: Atom) -> Iterator[tuple[Value, ...]]:
         """The values of an atom's distinct variables, a row for each answer, in no order."""
@@ -177,8 +151,14 @@ class Demand:
         return next(self.rows(atom), None) is not None
 
     def records(self) -> list[FactRecord]:
-        """The facts that were read."""
-        return [*self._records, *facts_at(self.source.kb, self._refs)]
+        """The facts on which the instances rest that were asked for."""
+        found = list(self._beside)
+        for table, refs in (self._finder.fact_rows if self._finder else {}).items():
+            if table in self._read:
+                found += [self._read[table][ref - 1] for ref in sorted(refs)]
+            else:
+                found += [fact for _, fact in self.source.kb.relations.by_ref(self._stored_in[table], refs)]
+        return found
 
     def instances(self, roots: Iterable[Atom]) -> dict[Atom, list[RuleInstance]]:
         """Every rule instance that takes part in deriving the atoms that match one of these, by conclusion."""
@@ -186,68 +166,31 @@ class Demand:
         for root in roots:
             self._ask(root)
         self._run()
-        waiting: list[tuple[str, set[int]]] = []
+        rows: dict[str, set[int]] = {}
         for root in roots:
-            if root.indicator in self._derived:
+            if definition_of(Literal(root), self.library) is None:
+                table = self._tables[root.indicator]
                 tests = [
                     f"a{place} = {self.relations.symbols.tag(term.value)}"
                     for place, term in enumerate(root.arguments, 1)
                     if isinstance(term, Constant)
                 ]
-                select = f"SELECT ref FROM {self._tables[root.indicator]} WHERE {conjunction(tests)}"  # noqa: S608  ours
-                waiting.append((root.indicator, {ref for (ref,) in self.relations.rows(select)}))
-        # Each atom is followed once, so that cyclic data ends.
-        seen: dict[str, set[int]] = {}
-        found: list[tuple[int, tuple[int, ...]]] = []
-        while waiting:
-            indicator, refs = waiting.pop()
-            new = refs - seen.setdefault(indicator, set())
-            if new:
-                seen[indicator] |= new
-                waiting += self._below(indicator, new, found)
-        return self._by_conclusion(found)
+                select = f"SELECT ref FROM {table} WHERE {conjunction(tests)}"  # noqa: S608  ours
+                rows.setdefault(table, set()).update(ref for (ref,) in self.relations.rows(select))
+        if self._finder is None:
+            self._finder = InstanceFinder(self.relations, self.library, {}, self._clauses_of, self._facts_of)
+        self._finder.atoms = {self._tables[name]: name for name in self._derived if name in self._tables}
+        self._finder.follow(rows)
+        return self._finder.instances()
 
-    def _below(
-        self, indicator: str, refs: set[int], found: list[tuple[int, tuple[int, ...]]]
-    ) -> Iterator[tuple[str, set[int]]]:
-        """Add the instances that conclude the atoms with these numbers; yield the derived atoms that they join."""
-        context, table = self._context(), self._tables[indicator]
-        wanted = self.relations.wanted("wanted", refs)
-        by_table = {self._tables[name]: name for name in self._derived if name in self._tables}
+    def _clauses_of(self, indicator: str) -> Iterator[Clause]:
         for number, rule in enumerate(self.library.rules):
-            if rule.conclusion.atom.indicator != indicator:
-                continue
-            items = join_order(rule).premise
-            if rule.aggregate is not None:
-                grouped = compile_aggregate(rule.aggregate, items, context)
-                body, head = grouped.premise, grouped.cells
-            else:
-                body = compile_premise(items, context)
-                head = conclusion_cells(rule.conclusion.atom, body, context)
-            same = ["h.ref = w.ref", *(f"h.a{place} = {cell}" for place, cell in enumerate(head, 1))]
-            joined = [place for place, source in enumerate(body.tables) if source in by_table]
-            columns = [f"t{place}.ref" for place in joined] + [body.values[item.name] for item in rule.variables]
-            below: dict[str, set[int]] = {}
-            select = body.select_from([f"{wanted} AS w", f"{table} AS h"], columns or ["1"], same)
-            for row in self.relations.rows(select):
-                found.append((number, row[len(joined) :] if columns else ()))
-                for place, ref in zip(joined, row, strict=False):
-                    below.setdefault(by_table[body.tables[place]], set()).add(ref)
-            yield from below.items()
+            if rule.conclusion.atom.indicator == indicator:
+                yield compile_clause(number, rule, self._context())
 
-    def _by_conclusion(self, found: Sequence[tuple[int, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
-        values = self.relations.symbols.values(chain.from_iterable(tags for _, tags in found))
-        rows: list[tuple[PrologTerm, int, PrologTerm]] = []
-        for number, tags in found:
-            rule, cells = self.library.rules[number], tuple(values[tag] for tag in tags)
-            pairs = zip(rule.variables, cells, strict=True)
-            substitution = Substitution(tuple((variable.name, Constant(cell)) for variable, cell in pairs))
-            head = substitution.apply(rule.conclusion.atom)
-            # A rule may write 2.0; in a table 2 and 2.0 are one number.
-            rows.append(
-                (PrologTerm(head.predicate, tuple(map(canonical, _values(head)))), number, PrologTerm("[]", cells))
-            )
-        return instances_by_conclusion(self.library, rows)
+    def _facts_of(self, indicator: str) -> str | None:
+        """The table of the facts among a derived predicate's atoms."""
+        return self._tables.get(_FACTS_OF + indicator)
 
     # -- tables
 
@@ -255,21 +198,24 @@ class Demand:
         """The table of a predicate's atoms or facts."""
         if self._stored is not None and indicator in self._stored.predicates:
             return self._view(self._stored.source(indicator))
+        facts = indicator.removeprefix(_FACTS_OF)
+        condition = self.source.stored(facts)
+        if facts == indicator and condition is not None and (beside := list(self.source.beside(facts))):
+            # The predicate is derived then: from its stored facts by demand, and from these.
+            self._derived |= {indicator}
+            self._given.setdefault(indicator, []).extend(_atom(fact) for fact in beside)
+            self._beside += beside
         if indicator in self._derived:
             table = self._new_table(columns_of(indicator))
             self._add_rows(table, map(_values, self._given.get(indicator, ())))
             return table
-        stored = indicator.removeprefix(_FACTS_OF)
-        if self._reads_relations:
-            is_large = not self._index.is_small(stored.rpartition("/")[0])
-            if relation := self.relations.stored(stored, indexed=is_large):
-                return relation
-        table = self._new_table(columns_of(indicator))
-        if self.source.looked_up(stored):
-            self._looked_up.add(indicator)
-            self._add_facts(table, self.source.beside(stored))
-        else:
-            self._read_whole(indicator, table)
+        if condition is None:
+            return self._read_facts(facts)
+        table = self.relations.relation(facts)
+        if condition != "1" and not table.startswith("temp."):
+            columns = ", ".join((*columns_of(facts), "ref"))
+            table = self._view(f"SELECT {columns} FROM {table} WHERE {condition}")  # noqa: S608  ours
+        self._stored_in[table] = facts
         return table
 
     def _view(self, source: str) -> str:
@@ -280,15 +226,13 @@ class Demand:
         self.relations.run(f"CREATE TEMP VIEW {name} AS {source}")
         return f"temp.{name}"
 
-    def _read_whole(self, indicator: str, table: str) -> None:
-        """Read all facts of a predicate."""
-        self._whole.add(indicator)
-        self._add_facts(table, self.source.facts(indicator.removeprefix(_FACTS_OF)))
-
-    def _add_facts(self, table: str, facts: Iterable[FactRecord]) -> None:
-        facts = list(facts)
-        self._records += facts
-        self._add_rows(table, (fact.arguments for fact in facts))
+    def _read_facts(self, indicator: str) -> str:
+        """A table of the facts that the source lists, in whose order they are numbered."""
+        table = self._new_table(columns_of(indicator))
+        by_arguments = {fact.arguments: fact for fact in self.source.facts(indicator)}
+        self._add_rows(table, by_arguments)
+        self._read[table] = list(by_arguments.values())
+        return table
 
     def _new_table(self, columns: Sequence[str]) -> str:
         columns = columns or ("a1",)  # of an atom without arguments: its one row says that it holds
@@ -302,7 +246,7 @@ class Demand:
 
     def _add_rows(self, table: str, rows: Iterable[Sequence[Value]]) -> None:
         tags = self.relations.symbols.tags
-        tagged = (tags(row) or [0] for row in rows if is_sayable(row))
+        tagged = (tags(row) or [0] for row in rows)
         while batch := list(islice(tagged, _ROWS_PER_INSERT)):
             lines = (f"({', '.join(map(str, row))})" for row in batch)
             self._insert(table, f"VALUES {', '.join(lines)}")
@@ -348,9 +292,6 @@ class Demand:
 
     def _answer(self, indicator: str, pattern: Pattern) -> None:
         """Add the steps that give a predicate the atoms that calls of a pattern ask for."""
-        if indicator in self._looked_up:
-            self._add_step(_Lookup(indicator, pattern, self._calls[indicator, pattern]))
-            return
         name, _, arity = indicator.rpartition("/")
         variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
         facts = Literal(Atom(_FACTS_OF + name, variables))
@@ -380,7 +321,7 @@ class Demand:
         """Add the step that asks for what a literal needs, given what comes before it in a premise."""
         atom = literal.atom
         _ = self._tables[atom.indicator]  # which says how its facts are read
-        if atom.indicator not in self._derived and atom.indicator not in self._looked_up:
+        if atom.indicator not in self._derived:
             return
         bound = variable_names(before)
         places = [p for p, term in enumerate(atom.arguments) if isinstance(term, Constant) or term.name in bound]
@@ -413,7 +354,7 @@ class Demand:
 
     # -- steps
 
-    def _add_step(self, step: _Clause | _Lookup) -> None:
+    def _add_step(self, step: _Clause) -> None:
         self._steps.append(step)
         number = len(self._steps) - 1
         for table in set(step.reads):
@@ -429,9 +370,7 @@ class Demand:
                 step.seen,
                 {table: self._highest[table] for table in step.reads if table in self._highest},
             )
-            if isinstance(step, _Lookup):
-                self._look_up(step, before.get(step.calls, 0))
-            elif all(step.seen.values()):
+            if all(step.seen.values()):
                 for select in self._selects(step, before):
                     self._insert(step.target, select)
 
@@ -450,22 +389,9 @@ class Demand:
                     new = [f"t{place}.ref > {before[table]}", f"t{place}.ref <= {step.seen[table]}"]
                     yield body.select_from([f"{table} AS t{place}"], head, new)
 
-    def _look_up(self, step: _Lookup, last: int) -> None:
-        """Read the facts of the calls after the last one that was answered."""
-        if step.indicator in self._whole:
-            return
-        table = self._tables[step.indicator]
-        if not step.pattern or self._highest[step.calls] > MOST_LOOKED_UP:
-            self._read_whole(step.indicator, table)
-            return
-        calls = list(self.relations.rows(f"SELECT * FROM {step.calls} WHERE ref > {last}"))  # noqa: S608  ours
-        values = self.relations.symbols.values(tag for call in calls for tag in call[1:])
-        places, stored = sorted(step.pattern), step.indicator.removeprefix(_FACTS_OF)
-        for _, *tags in calls:
-            bound = {place: values[tag] for place, tag in zip(places, tags, strict=True)}
-            found = self._index.rows(stored, bound, given=self.source.only_given)
-            self._refs.update(ref for ref, _ in found)
-            self._add_rows(table, (cells for _, cells in found))
+
+def _atom(fact: FactRecord) -> Atom:
+    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))
 
 
 def _values(atom: Atom) -> list[Value]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
@@ -16,18 +16,17 @@ from hapax.engine.inference.derive import (
     BULK_LIMITS,
     FactIndex,
     Prover,
-    RuleInstance,
     StatementWriter,
     filled,
-    instances_by_conclusion,
     relevant_library,
     rule_words,
     sentence_pieces,
 )
 from hapax.engine.inference.fingerprints import Fingerprints
-from hapax.engine.inference.session import LimitExceeded, PrologTerm
+from hapax.engine.inference.session import LimitExceeded
 from hapax.engine.logic.compile import CompiledPremise
-from hapax.engine.logic.evaluate import Clause, CompiledLibrary, constraints, left_out, open_variables, values_of
+from hapax.engine.logic.evaluate import CompiledLibrary, constraints, left_out, open_variables, values_of
+from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
 from hapax.grammar.dependencies import strata
 from hapax.grammar.errors import HapaxError
@@ -38,11 +37,10 @@ from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.derived_statements import store_words
-from hapax.kb.loading import columns_of
-from hapax.kb.records import Distribution, StatementRecord, statement_id
+from hapax.kb.facts import columns_of
+from hapax.kb.records import Distribution, FactRecord, StatementRecord, statement_id
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.symbols import canonical
 
 RUN_ID = "derive"
 """The run id in the records of bulk statements."""
@@ -287,6 +285,8 @@ class JoinedRows:
     """Derived atoms that a rule file states."""
     derived: dict[str, str]
     """Indicators of the derived predicates by table. In other tables a row's number is that of its fact."""
+    relations: dict[str, str]
+    """Indicators of the predicates of facts by table."""
 
 
 def joined_rows(kb: KnowledgeBase, library: Library, rule: Rule) -> JoinedRows:
@@ -301,7 +301,8 @@ def joined_rows(kb: KnowledgeBase, library: Library, rule: Rule) -> JoinedRows:
         for batch in relations.batches(derivation):
             statements.extend(tuple(zip(tables, row[width:], strict=True)) for row in batch)
         derived = {compiled.tables[name]: name for name in sorted(compiled.derived & set(compiled.tables))}
-        joined = JoinedRows(statements, [], [], [], derived)
+        stored = {table: name for name, table in compiled.tables.items() if name not in compiled.derived}
+        joined = JoinedRows(statements, [], [], [], derived, stored)
         # Where statements join stored facts alone, nothing below them is needed.
         for table, indicator in derived.items() if set(tables) & set(derived) else ():
             _add_rows(joined, compiled, table, indicator)
@@ -444,7 +445,6 @@ def _records(
     compiled = CompiledLibrary(relations, needed)
     compiled.materialise()
     tables = compiled.body(rule).tables
-    proofs = _ProofFinder(compiled)
     width = len(rule.searched)
     for batch in batches:
         tags = chain.from_iterable(row[1 : width + 1] for row in batch)
@@ -453,7 +453,7 @@ def _records(
         rests_on: dict[str, set[int]] = {table: set() for table in tables}
         for place, table in enumerate(tables, width + 1):
             rests_on[table].update(row[place] for row in batch)
-        scribe = StatementWriter(needed, rule, proofs.prover(rests_on), RUN_ID)
+        scribe = StatementWriter(needed, rule, _prover(compiled, rests_on), RUN_ID)
         for row in batch:
             yield scribe.record(Distribution.HEAD, _substitution(rule, row[1 : width + 1], values))
 
@@ -464,76 +464,15 @@ def _substitution(rule: Rule, tags: Sequence[int | None], values: dict[int, Valu
     return Substitution(tuple((variable.name, Constant(values[tag])) for variable, tag in pairs if tag is not None))
 
 
-@dataclass
-class _ProofFinder:
-    """Collects the facts and rule instances behind derived atoms, down to the facts."""
-
-    compiled: CompiledLibrary
-
-    def prover(self, rests_on: dict[str, set[int]]) -> Prover:
-        """A prover of the rows with these refs, by table."""
-        relations, library = self.compiled.relations, self.compiled.library
-        derived = self.compiled.derived
-        atoms = {table: indicator for indicator, table in self.compiled.tables.items() if indicator in derived}
-        facts: set[int] = set()
-        # Each atom is followed once, so that cyclic data ends.
-        seen: dict[str, set[int]] = {table: set() for table in atoms}
-        found: list[tuple[Clause, tuple[int, ...]]] = []
-        waiting = list(rests_on.items())
-        while waiting:
-            table, refs = waiting.pop()
-            if table not in atoms:
-                facts |= refs
-                continue
-            new = refs - seen[table]
-            if new:
-                seen[table] |= new
-                facts |= self._leaves(atoms[table], new)
-                waiting.extend(self._below(atoms[table], new, found))
-        index = FactIndex(library, relations.facts(facts))
-        return Prover(library, index, self._instances(found))
-
-    def _leaves(self, indicator: str, refs: set[int]) -> set[int]:
-        """Refs of the facts among derived atoms: a predicate may have both facts and rules."""
-        relations, table = self.compiled.relations, self.compiled.tables[indicator]
-        same = " AND ".join(f"r.{column} = h.{column}" for column in columns_of(indicator))
-        wanted = relations.wanted("wanted", refs)
-        select = (
-            f"SELECT r.ref FROM {wanted} AS w CROSS JOIN {table} AS h ON h.ref = w.ref "  # noqa: S608  ours
-            f"CROSS JOIN {relations.relation(indicator)} AS r ON {same}"
-        )
-        return {row[0] for row in relations.rows(select)}
-
-    def _below(
-        self, indicator: str, refs: set[int], found: list[tuple[Clause, tuple[int, ...]]]
-    ) -> Iterator[tuple[str, set[int]]]:
-        """Add the instances that conclude these atoms to `found`, and yield the rows that they join, by table."""
-        relations, table = self.compiled.relations, self.compiled.tables[indicator]
-        wanted = relations.wanted("wanted", refs)
-        for clause in self.compiled.clauses.get(indicator, ()):
-            body = clause.body
-            # w: the wanted refs, h: the table of the atoms, t0, t1, ...: the tables of the premise.
-            same = ["h.ref = w.ref", *(f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1))]
-            values = [body.values[variable.name] for variable in clause.rule.variables]
-            select = body.select_from([f"{wanted} AS w", f"{table} AS h"], [*body.references, *values, "w.ref"], same)
-            width = len(body.tables)
-            below: dict[str, set[int]] = {name: set() for name in body.tables}
-            for row in relations.rows(select):
-                found.append((clause, row[width:-1]))
-                for name, ref in zip(body.tables, row[:width], strict=True):
-                    below[name].add(ref)
-            yield from below.items()
-
-    def _instances(self, found: Sequence[tuple[Clause, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
-        """The instances by conclusion, in the order of `derivations`, so that the same proof is chosen."""
-        values = self.compiled.relations.symbols.values(chain.from_iterable(row for _, row in found))
-        rows = []
-        for clause, tags in found:
-            cells = tuple(values[tag] for tag in tags)
-            pairs = zip(clause.rule.variables, cells, strict=True)
-            substitution = Substitution(tuple((variable.name, Constant(cell)) for variable, cell in pairs))
-            head = substitution.apply(clause.rule.conclusion.atom)
-            # A rule may write 2.0; in a table 2 and 2.0 are one number.
-            term = PrologTerm(head.predicate, tuple(map(canonical, values_of([head]))))
-            rows.append((term, clause.number, PrologTerm("[]", cells)))
-        return instances_by_conclusion(self.compiled.library, rows)
+def _prover(compiled: CompiledLibrary, rows: Mapping[str, Iterable[int]]) -> Prover:
+    """A prover of rows of facts and derived atoms, by table."""
+    relations, library = compiled.relations, compiled.library
+    derived = {table: indicator for indicator, table in compiled.tables.items() if indicator in compiled.derived}
+    clauses = compiled.clauses
+    finder = InstanceFinder(relations, library, derived, lambda name: clauses.get(name, ()), relations.relation)
+    finder.follow(rows)
+    indicators = {relations.relation(indicator): indicator for indicator in compiled.used}
+    facts: list[FactRecord] = []
+    for table, refs in finder.fact_rows.items():
+        facts += [fact for _, fact in compiled.relations.kb.relations.by_ref(indicators[table], refs)]
+    return Prover(library, FactIndex(library, facts), finder.instances())

@@ -33,7 +33,7 @@ from hapax.grammar.terms import (
     Term,
     Variable,
 )
-from hapax.kb.loading import columns_of
+from hapax.kb.facts import columns_of
 
 _PLACES = 12
 """Decimal places of a number in a column."""

@@ -33,7 +33,8 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
 from hapax.kb.changes import TableChanges
-from hapax.kb.loading import MOST_ARGUMENTS, columns_of
+from hapax.kb.fact_checks import MOST_ARGUMENTS
+from hapax.kb.facts import columns_of
 from hapax.kb.relations import Relations
 
 
@@ -47,6 +48,16 @@ class Clause:
     head: tuple[str, ...]
     grouped: str = ""
     """The SELECT of an aggregate's atoms; its head and body are those of a row `h` of them."""
+
+
+def compile_clause(number: int, rule: Rule, context: CompileContext) -> Clause:
+    """Compile a rule, given with its number in its library."""
+    premise = join_order(rule).premise
+    if rule.aggregate is not None:
+        compiled = compile_aggregate(rule.aggregate, premise, context)
+        return Clause(number, rule, compiled.premise, compiled.cells, compiled.select)
+    body = compile_premise(premise, context)
+    return Clause(number, rule, body, conclusion_cells(rule.conclusion.atom, body, context))
 
 
 @dataclass
@@ -71,19 +82,19 @@ class CompiledLibrary:
             self._numbered.setdefault(rule.conclusion.atom.indicator, []).append((number, rule))
         stated = {fact.indicator for fact in library.facts}
         self.concluded = {rule.conclusion.atom.indicator for rule in library.rules}
-        used = {signature.indicator for signature in library.completed().signatures}
+        self.used = {signature.indicator for signature in library.completed().signatures}
         layers = [layer for layer in evaluation_layers(library) if layer & self.concluded]
         # Predicates with facts in rule files but without rules come first: they depend on nothing.
         stated_only = stated.difference(*layers)
         self.layers = [*(frozenset([indicator]) for indicator in sorted(stated_only)), *layers]
         self.derived = self.concluded | stated
-        for indicator in sorted(used | self.derived):
+        for indicator in sorted(self.used | self.derived):
             if len(columns_of(indicator)) > MOST_ARGUMENTS:
                 raise HapaxError(
                     f"{indicator} has more than {MOST_ARGUMENTS} arguments, which no rule can join. Give it fewer."
                 )
         # Sorted, so that the numbers of new tables do not depend on the process.
-        for indicator in sorted(used - self.derived):
+        for indicator in sorted(self.used - self.derived):
             self.tables[indicator] = self.relations.relation(indicator)
 
     def setting(self) -> CompileContext:
@@ -201,15 +212,7 @@ class CompiledLibrary:
             self.clauses.pop(indicator, None)
         for indicator in members:
             for number, rule in self._numbered.get(indicator, ()):
-                self.clauses.setdefault(indicator, []).append(self._clause(number, rule))
-
-    def _clause(self, number: int, rule: Rule) -> Clause:
-        premise = join_order(rule).premise
-        if rule.aggregate is not None:
-            compiled = compile_aggregate(rule.aggregate, premise, self.setting())
-            return Clause(number, rule, compiled.premise, compiled.cells, compiled.select)
-        body = compile_premise(premise, self.setting())
-        return Clause(number, rule, body, conclusion_cells(rule.conclusion.atom, body, self.setting()))
+                self.clauses.setdefault(indicator, []).append(compile_clause(number, rule, self.setting()))
 
     def _fill(self, members: Sequence[str]) -> None:
         """Fill the tables of a layer: facts, then the clauses over lower predicates, then the recursive ones."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hapax.engine.logic.compile import CompiledPremise
 from hapax.grammar.errors import HapaxError
 from hapax.kb.changes import TableChange, TableChanges
-from hapax.kb.loading import columns_of
+from hapax.kb.facts import columns_of
 from hapax.kb.relations import Relations, StoredDerivation
 
 _MOST_REMOVED = 0.1

@@ -21,7 +21,7 @@ from hapax.engine.logic.goals import rule_of, with_rules
 from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
-from hapax.kb.argument_index import ArgumentIndex, facts_at, one_state
+from hapax.kb.facts import one_state
 from hapax.kb.records import DenialRecord, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -91,7 +91,7 @@ def derive_every_way(theory: Theory, goals: Sequence[Atom]) -> EveryDerivation:
 
 
 def _every_way(part: Theory, goals: Sequence[Atom]) -> EveryDerivation:
-    demand = Demand(part.source(), part.library, keeps_records=True)
+    demand = Demand(part.source(), part.library)
     instances = demand.instances(goals)
     return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
 
@@ -107,7 +107,7 @@ def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
     """The stored facts that may be equal to a ground atom."""
     # By the index, since the predicate may have a million facts.
     bound = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
-    return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
+    return list(theory.kb.relations.at(atom.indicator, bound))
 
 
 # -- premises
@@ -172,7 +172,7 @@ def join_premise(source: FactSource, library: Library, rule: Rule, kept: Sequenc
         rules.append(rule_of((asked, *constraints), Atom(f"{_JOINED} {shape}", (_NUMBER, *shown))))
     given = [atom for rows in shapes.values() for atom in rows]
     with reading(source.kb):
-        demand = Demand(source, with_rules(library, rules), given=given, keeps_records=True)
+        demand = Demand(source, with_rules(library, rules), given=given)
         heads = [item.conclusion.atom for item in rules]
         found: list[tuple[int, Substitution]] = []
         for head in heads:

@@ -62,7 +62,10 @@ def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologS
             for row in demand.rows(atom):
                 values = iter(row)
                 cells = (term.value if isinstance(term, Constant) else next(values) for term in terms)
-                concluded[call.functor, tuple(cells)] = None
+                found = tuple(cells)
+                # Prolog cannot hold U+0000.
+                if not any(isinstance(value, str) and "\0" in value for value in found):
+                    concluded[call.functor, found] = None
     program = build_program(replace(library, rules=(), facts=()), [], supply=Supply(concluded=tuple(concluded)))
     with open_session(session) as prolog:
         prolog.load(program)

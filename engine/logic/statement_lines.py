@@ -157,7 +157,7 @@ class _Sheet:
 def _filled_batches(relations: Relations, derivation: StoredDerivation, sheet: _Sheet) -> Iterator[list[str]]:
     cache = _TextCache(relations)
     width = len(sheet.rule.searched)
-    for batch in relations.proved_batches(derivation, width, len(sheet.tables), Source.GIVEN.value):
+    for batch in relations.proved_batches(derivation, width, sheet.tables, Source.GIVEN.value):
         columns = list(zip(*batch, strict=True))
         values = [cache.columns(columns[place]) for place in sheet.valued]
         refs = columns[width : width + len(sheet.tables)]

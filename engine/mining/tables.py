@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
+from operator import attrgetter
 
 from hapax.engine.logic.derive import derive_all
 from hapax.grammar.declarations import Property
@@ -21,7 +22,6 @@ from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Constant, Value, Variable
 from hapax.kb import rows, values
 from hapax.kb.connection import translated
-from hapax.kb.loading import is_sayable
 from hapax.kb.records import PATTERNS, PREDICATES
 from hapax.kb.relations import BATCH, Relations
 from hapax.kb.store import KnowledgeBase
@@ -154,12 +154,9 @@ class MiningTables:
         relations = self._relations
         if derived:
             derive_all(self._kb, self.library, self.library.rules)
-        with self._kb.transaction(), relations.interruptible(self._check_time):
-            relations.bring_up_to_date()
-        found = self._conn.execute("SELECT indicator, number FROM relations ORDER BY indicator").fetchall()
         tables: dict[str, list[str]] = {}
-        for indicator, number in found:
-            tables.setdefault(indicator, []).append(f"_relation_{number}")
+        for relation in sorted(self._kb.relations.all(), key=attrgetter("indicator")):
+            tables.setdefault(relation.indicator, []).append(relation.table)
         for rule in self.library.rules if derived else ():
             stored = relations.derivations().get(rule.name)
             if stored is None:
@@ -278,7 +275,7 @@ class MiningTables:
         while batch := list(islice(waiting, BATCH)):
             for name, arguments in batch:
                 code = codes.get(f"{name}/{len(arguments)}")
-                if code is None or not is_sayable(arguments):
+                if code is None:
                     continue
                 tags = self._relations.symbols.tags(arguments)
                 kinds = [self._kind(data_type) for data_type in self.predicates[code].types]

@@ -93,7 +93,7 @@ def ground(
     called.add_atom(free)
     part.index(called)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
-        demand = Demand(part.source(), part.library, keeps_records=True)
+        demand = Demand(part.source(), part.library)
         builder = _Builder(original, demand.library, chances)
         waiting = [free]
         # Negated atoms have instances of their own, below which there may be further negations.

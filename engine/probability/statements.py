@@ -20,7 +20,6 @@ from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, Constant, Literal, Value, variable_names
-from hapax.kb.argument_index import scores_at
 from hapax.kb.records import FactRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -87,7 +86,15 @@ def _leaf_rows(joined: JoinedRows) -> set[tuple[str, int]]:
 
 def _facts(kb: KnowledgeBase, joined: JoinedRows) -> dict[int, FactRecord]:
     """The facts behind the rows, by number and without their values."""
-    return scores_at(kb, {row for _, row in _leaf_rows(joined)} | {fact for _, fact in joined.facts})
+    wanted: dict[str, set[int]] = {}
+    for table, row in _leaf_rows(joined):
+        wanted.setdefault(joined.relations[table], set()).add(row)
+    for (table, _), fact in joined.facts:
+        wanted.setdefault(joined.derived[table], set()).add(fact)
+    found: dict[int, FactRecord] = {}
+    for indicator, refs in wanted.items():
+        found |= kb.relations.scores(indicator, refs)
+    return found
 
 
 def _weight(fact: FactRecord, chances: Chances) -> float:

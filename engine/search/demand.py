@@ -25,7 +25,7 @@ from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.rules import Library, PredicateKind, literals_of
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.argument_index import one_state
+from hapax.kb.facts import one_state
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Question, Source, TypeFact
 from hapax.llm_oracle.budget import BudgetReached
 

@@ -49,7 +49,7 @@ from hapax.kb.records import (
     Question,
     Source,
     TypeFact,
-    content_id,
+    fact_id,
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import ParsedValue
@@ -425,7 +425,7 @@ class Oracle:
             values = atom_values(atom)
             relation = "reaches" if score is not None and score >= threshold else "is below"
             reason = "no critic" if score is None else f"P(true) {score:.3f} {relation} the threshold {threshold:.2f}"
-            subject = content_id("fact", atom.predicate, list(values))
+            subject = fact_id(atom.predicate, values)
             decisions.append(Decision(self.run_id, CRITIC.name, subject, is_true, score, threshold, reason))
             if is_true:
                 types = self.library.signature(atom.indicator).argument_types

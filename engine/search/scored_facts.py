@@ -11,7 +11,7 @@ from hapax.engine.voter_errors import Vote, WeighedVotes, weigh_shared
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.verbalize import atom_text
-from hapax.kb.records import AtomPattern, FactLabel, content_id
+from hapax.kb.records import AtomPattern, FactLabel, fact_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.prompts import sentence, type_claim
 
@@ -34,7 +34,7 @@ class ProposedAtom:
     @property
     def id(self) -> str:
         """Id of the fact."""
-        return content_id("fact", self.predicate, list(self.arguments))
+        return fact_id(self.predicate, self.arguments)
 
     @property
     def indicator(self) -> str:

@@ -16,8 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hapax.engine.entailment.graph import DECLARATION
-from hapax.engine.entailment.lookup import StoredEdges
+from hapax.engine.entailment.graph import DECLARATION, ENTAILS
 from hapax.evaluation.entailment.graph_files import block_to_read, graph_paths, header_types, numbered_lines
 from hapax.evaluation.entailment.wording import predicate_words
 from hapax.grammar.arguments import checked
@@ -25,7 +24,6 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.kb.intake import FactFault, FactIntake
 from hapax.kb.records import PREDICATES
-from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
 
 # Prefix, and for each argument the words and the number of its slot: `try__(visit.1,visit.2)`.
@@ -160,14 +158,13 @@ def import_entailment_graphs(
     files: dict[Path, None] = {}
     for name in paths:
         files.update(dict.fromkeys(graph_paths(str(name))))
-    intake = FactIntake(kb, "")
     counts = {"weak": 0, "trivial": 0}
-    for path in files:
-        intake.file = str(path)
-        _read(path, intake, chosen, counts)
-    report = intake.store(chosen.skip_faulty)
+    with FactIntake(kb, "") as intake:
+        for path in files:
+            intake.file = str(path)
+            _read(path, intake, chosen, counts)
+        report = intake.store(chosen.skip_faulty)
     kb.add(PREDICATES, [DECLARATION])
-    StoredEdges(kb).prepare()
     known = report.known + report.promoted
     return GraphImport(len(files), report.added, known, counts["weak"], counts["trivial"], report.faults)
 

@@ -12,16 +12,11 @@ from scipy.sparse import coo_matrix  # type: ignore[import-untyped]  # ships no 
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # ships no types
 
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.graph import Edge, stored_edge
+from hapax.engine.entailment.graph import INDICATOR, Edge, stored_edge
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
 from hapax.grammar.terms import Atom
-from hapax.kb import rows
-from hapax.kb.loading import check_identity
-from hapax.kb.schema import ENTAILS
 from hapax.kb.store import KnowledgeBase
-
-_BATCH = 50_000
 
 
 @dataclass(frozen=True)
@@ -91,15 +86,9 @@ def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> Entail
 
 def _edges(kb: KnowledgeBase) -> Iterator[Edge]:
     """The stored entailments, read in batches."""
-    last = 0
-    while True:
-        selection = "SELECT rowid, id, arguments FROM facts WHERE predicate = ? AND rowid > ? ORDER BY rowid LIMIT ?"
-        found = kb.query(selection, (ENTAILS, last, _BATCH))
-        if not found:
-            return
-        for last, identity, arguments in found:  # noqa: B007  the last row number begins the next batch
-            check_identity(identity, ENTAILS, arguments)
-            yield stored_edge(rows.VALUES.decode(arguments))
+    relation = kb.relations.get(INDICATOR)
+    for _, fact in kb.relations.records(relation) if relation else ():
+        yield stored_edge(fact.arguments)
 
 
 def _instances(edge: Edge) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,396 @@
+"""Facts in relations: one table for each predicate, with a column of tags (`kb/symbols.py`) for each argument.
+
+A row of `_relation_N (ref, a1, .., id, ..)` is a fact: its number, which no other fact of the file ever has, its
+arguments, its identity and where it comes from. `ref` names a fact in derived tables. The view `facts` shows the facts
+of all predicates as text. An index by an argument is made when a question first begins there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Value
+from hapax.kb import rows, schema
+from hapax.kb.connection import translated
+from hapax.kb.records import FACTS, FactRecord, Source
+
+if TYPE_CHECKING:
+    from hapax.kb.store import KnowledgeBase
+
+FEW_FACTS = 2_000
+"""Facts of a predicate that are read at once, because this is faster than to look some of them up."""
+
+# Rows of one INSERT: 500 are twice as fast as one by one, more are no faster.
+_ROWS = 500
+
+Origin: TypeAlias = tuple[str | None, str | None, float | None, str | None, str | None, str | None]
+"""The cells of `schema.ORIGIN`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The table of a predicate's facts. `types`: the data types, as JSON, of facts that have no others."""
+
+    number: int
+    predicate: str
+    arity: int
+    types: str
+
+    @property
+    def table(self) -> str:
+        return f"_relation_{self.number}"
+
+    @property
+    def indicator(self) -> str:
+        return f"{self.predicate}/{self.arity}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return columns_of(self.indicator)
+
+    @property
+    def select(self) -> str:
+        """SELECT of the facts as the view `facts` shows them, from the table under the alias `r`."""
+        return schema.facts_of_relation(self.number, self.predicate, self.arity, self.types)
+
+
+class FactRelations:
+    """The relations of an open knowledge base. Call the methods that write inside a transaction."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb, self._conn, self._symbols = kb, kb.connection, kb.symbols
+
+    # -- relations
+
+    def all(self) -> list[Relation]:
+        """The relations in the order in which they were made."""
+        return [Relation(*row) for row in self._kb.query(f"{schema.RELATIONS} ORDER BY number")]
+
+    def named(self, predicate: str) -> list[Relation]:
+        """The relations of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
+        name, _, arity = predicate.partition("/")
+        if rows.values.refusal(name):
+            return []
+        found = self._kb.query(f"{schema.RELATIONS} WHERE predicate = ? ORDER BY arity", (name,))
+        return [Relation(*row) for row in found if not arity or str(row[2]) == arity]
+
+    def get(self, indicator: str) -> Relation | None:
+        """The relation of a predicate by indicator; None if it never had facts."""
+        return next(iter(self.named(indicator)), None)
+
+    def table(self, indicator: str) -> str:
+        """The table of a predicate's facts; an empty temporary one for a predicate that never had any."""
+        relation = self.get(indicator)
+        if relation is not None:
+            return relation.table
+        columns = columns_of(indicator)
+        name = f"no_facts_{len(columns)}"
+        self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} (ref, {', '.join(columns)})")
+        return f"temp.{name}"
+
+    def made(self, wanted: Mapping[str, str]) -> dict[str, Relation]:
+        """The relations of these predicates, new ones included. `wanted`: the data types, as JSON, by indicator."""
+        found: dict[str, Relation] = {}
+        new = False
+        for indicator, types in wanted.items():
+            relation = self.get(indicator)
+            if relation is None:
+                predicate, _, arity = indicator.rpartition("/")
+                sql = "INSERT INTO relations (predicate, arity, types) VALUES (?, ?, ?) RETURNING number"
+                ((number,),) = self._kb.query(sql, (predicate, int(arity), types))
+                relation, new = Relation(number, predicate, int(arity), types), True
+                self._conn.execute(schema.relation_table(number, relation.columns))
+            found[indicator] = relation
+        if new:
+            self._conn.execute("DROP VIEW facts")
+            self._conn.execute(schema.facts_view(self._conn))
+        return found
+
+    # -- adding
+
+    def add(self, facts: Iterable[FactRecord]) -> int:
+        """Store facts; of two with the same arguments the better one stays. Returns the number of changes."""
+        by_indicator: dict[str, list[FactRecord]] = {}
+        for fact in facts:
+            by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append(fact)
+        types = {name: rows.NAMES.encode(group[0].types) for name, group in by_indicator.items()}
+        return sum(self._add(relation, by_indicator[name]) for name, relation in self.made(types).items())
+
+    def _add(self, relation: Relation, facts: Sequence[FactRecord]) -> int:
+        changes = 0
+        for begin in range(0, len(facts), _ROWS):
+            batch = facts[begin : begin + _ROWS]
+            origins = [_origin(fact, relation) for fact in batch]
+            refs = self.new_refs(len(batch))
+            tags = self._symbols.tags([value for fact in batch for value in fact.arguments])
+            known = self.insert(relation, refs, tags, [bytes.fromhex(fact.id) for fact in batch], origins)
+            changes += len(batch) - len(known)
+            for place in known:
+                ref, _ = self.find(relation, tags[place * relation.arity : (place + 1) * relation.arity])
+                changes += self.improve(relation, ref, origins[place])
+        return changes
+
+    def new_refs(self, count: int) -> range:
+        """Numbers for so many new facts."""
+        sql = "UPDATE fact_numbers SET last = last + ? RETURNING last"
+        ((last,),) = self._kb.query(sql, (count,))
+        return range(last - count + 1, last + 1)
+
+    def insert(
+        self,
+        relation: Relation,
+        refs: Sequence[int],
+        tags: Sequence[int],
+        ids: Sequence[bytes],
+        origins: Sequence[Origin] | None = None,
+    ) -> list[int]:
+        """Insert up to 500 facts, and return the places of those whose arguments some fact has already.
+
+        `tags`: of the arguments of one fact after the other. `origins`: None for given facts of the relation's types.
+        """
+        columns = ["ref", *relation.columns, "id", *(schema.ORIGIN if origins is not None else ())]
+        each = (zip(*[iter(tags)] * relation.arity, strict=True), ids, origins if origins is not None else repeat(()))
+        cells = list(chain.from_iterable((ref, *row, identity, *origin) for ref, row, identity, origin in zip(refs, *each)))
+        row = f"({', '.join('?' * len(columns))})"
+        table = relation.table
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * len(refs))} ON CONFLICT DO NOTHING"  # noqa: S608
+        if self._conn.execute(sql, cells).rowcount == len(refs):
+            return []
+        present = {ref for (ref,) in self._conn.execute(f"SELECT ref FROM {table} WHERE ref >= ?", (refs[0],))}  # noqa: S608
+        return [place for place, ref in enumerate(refs) if ref not in present]
+
+    def find(self, relation: Relation, tags: Sequence[int]) -> tuple[int, str | None]:
+        """The number and the source, None for a given one, of the fact with these arguments."""
+        sql = f"SELECT ref, source FROM {relation.table} WHERE {_equal(relation.columns)}"  # noqa: S608  ours
+        ref, source = self._conn.execute(sql, tags).fetchone()
+        return ref, source
+
+    def improve(self, relation: Relation, ref: int, origin: Origin) -> bool:
+        """Give a fact another origin, if that is better; False otherwise."""
+        sql = f"SELECT {', '.join(schema.ORIGIN)} FROM {relation.table} WHERE ref = ?"  # noqa: S608  ours
+        stored = self._conn.execute(sql, (ref,)).fetchone()
+        if not _is_better(origin, stored, relation):
+            return False
+        changes = ", ".join(f"{name} = ?" for name in schema.ORIGIN)
+        self._conn.execute(f"UPDATE {relation.table} SET {changes} WHERE ref = ?", (*origin, ref))  # noqa: S608  ours
+        return True
+
+    # -- removing
+
+    def remove(self, facts: Iterable[FactRecord]) -> int:
+        """Delete facts, and return how many were there. What is derived from them follows by `gone_facts`."""
+        count = 0
+        ((derived,),) = self._kb.query("SELECT derived FROM fact_numbers")
+        for fact in facts:
+            relation = self.get(f"{fact.predicate}/{len(fact.arguments)}")
+            tags = self._known_tags(fact.arguments)
+            if relation is None or tags is None:
+                continue
+            sql = f"DELETE FROM {relation.table} WHERE {_equal(relation.columns)} RETURNING ref"  # noqa: S608  ours
+            for (ref,) in self._conn.execute(sql, tags).fetchall():
+                count += 1
+                self._conn.execute("DELETE FROM facts_popularity WHERE row = ?", (ref,))
+                # A newer one was never joined.
+                if ref <= derived:
+                    cells = relation.number, ref, json.dumps(tags)
+                    self._conn.execute("INSERT INTO gone_facts (relation, ref, tags) VALUES (?, ?, ?)", cells)
+        return count
+
+    # -- reading
+
+    def records(
+        self, relation: Relation, condition: str = "", parameters: Sequence[object] = ()
+    ) -> Iterator[tuple[int, FactRecord]]:
+        """Facts of a relation with their numbers, in the order of storage. `condition`: on the table `r`."""
+        sql = f"{relation.select} {condition} ORDER BY r.ref"
+        with translated(self._kb.place):
+            for *cells, ref in self._conn.execute(sql, parameters):
+                for record in self._kb.read_rows(FACTS, [tuple(cells)]):
+                    yield ref, record
+
+    def at(self, indicator: str, bound: Mapping[int, Value], *, given: bool = False) -> Iterator[FactRecord]:
+        """A predicate's facts that have these values at these places, counted from 0; `given`: the given ones."""
+        relation, tags = self.get(indicator), self._known_tags(list(bound.values()))
+        if relation is None or tags is None:
+            return
+        conditions = [f"r.a{place + 1} = ?" for place in bound] + (["r.source IS NULL"] if given else [])
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        yield from (fact for _, fact in self.records(relation, where, tags))
+
+    def types_of(self, indicator: str, value: Value) -> set[str]:
+        """The data types that a predicate's facts give to a value."""
+        relation, tags = self.get(indicator), self._known_tags([value])
+        found: set[str] = set()
+        if relation is not None and tags is not None:
+            for place, column in enumerate(relation.columns):
+                sql = f"SELECT DISTINCT coalesce(types, ?) FROM {relation.table} WHERE {column} = ?"  # noqa: S608  ours
+                for (text,) in self._kb.query(sql, (relation.types, *tags)):
+                    found.update(_names(text)[place : place + 1])
+        return found
+
+    def typed_values(self, indicator: str, is_wanted: Callable[[str], bool]) -> set[tuple[Value, str]]:
+        """The values to which a predicate's facts give a wanted data type, with the type.
+
+        All facts are read if any gives such a type, and none otherwise.
+        """
+        found: set[tuple[Value, str]] = set()
+        relation = self.get(indicator)
+        if relation is None:
+            return found
+        lists = self._kb.query(f"SELECT DISTINCT coalesce(types, ?) FROM {relation.table}", (relation.types,))  # noqa: S608
+        if any(map(is_wanted, chain.from_iterable(_names(text) for (text,) in lists))):
+            for _, fact in self.records(relation):
+                # Imported facts may have no types.
+                pairs = zip(fact.arguments, fact.types, strict=False)
+                found.update((value, data_type) for value, data_type in pairs if is_wanted(data_type))
+        return found
+
+    def by_ref(self, indicator: str, refs: Iterable[int]) -> list[tuple[int, FactRecord]]:
+        """Facts of a predicate by their numbers, with these."""
+        relation = self.get(indicator)
+        if relation is None:
+            return []
+        # One parameter, because SQLite limits the number of `?` in a statement.
+        wanted = json.dumps(sorted(set(refs)))
+        return list(self.records(relation, "WHERE r.ref IN (SELECT value FROM json_each(?))", (wanted,)))
+
+    def scores(self, indicator: str, refs: Iterable[int]) -> dict[int, FactRecord]:
+        """Facts of a predicate by their numbers, without their values and types: empty texts stand for the values.
+
+        A score depends on everything else, and reading the values takes most of the time.
+        """
+        relation = self.get(indicator)
+        if relation is None:
+            return {}
+        values = ("",) * relation.arity
+        sql = (
+            "SELECT ref, coalesce(source, 'given'), probability, candidate_id, run_id, basis "
+            f"FROM {relation.table} WHERE ref IN (SELECT value FROM json_each(?))"  # noqa: S608  ours
+        )
+        found = self._kb.query(sql, (json.dumps(sorted(set(refs))),))
+        return {
+            ref: FactRecord(relation.predicate, values, (), Source(source), *rest) for ref, source, *rest in found
+        }
+
+    def by_id(self, identities: Collection[str]) -> list[FactRecord]:
+        """The stored facts among these identities, in the order of storage."""
+        wanted = []
+        for identity in set(identities):
+            try:
+                wanted.append(bytes.fromhex(identity))
+            except ValueError:
+                continue  # no fact has it
+        found: list[tuple[int, FactRecord]] = []
+        for begin in range(0, len(wanted), _ROWS):
+            part = wanted[begin : begin + _ROWS]
+            where = f"WHERE r.id IN ({', '.join('?' * len(part))})"
+            for relation in self.all():
+                found += self.records(relation, where, part)
+        return [fact for _, fact in sorted(found, key=lambda pair: pair[0])]
+
+    def count(self, relation: Relation, at_most: int | None = None) -> int:
+        """Number of a relation's facts, counted up to `at_most`."""
+        source = f"(SELECT 1 FROM {relation.table} LIMIT {at_most})" if at_most is not None else relation.table  # noqa: S608
+        return int(self._kb.query(f"SELECT count(*) FROM {source}")[0][0])  # noqa: S608  ours
+
+    def is_large(self, indicator: str) -> bool:
+        """True if the predicate's facts are many, so that some are looked up sooner than all are read."""
+        relation = self.get(indicator)
+        return relation is not None and self.count(relation, FEW_FACTS + 1) > FEW_FACTS
+
+    def prepare(self, indicators: Iterable[str]) -> None:
+        """Index the facts of large predicates by each argument, so that a question may begin anywhere.
+
+        Does nothing if the file may not be written, or if another process is writing to it.
+        """
+        waiting = [name for name in dict.fromkeys(indicators) if self.is_large(name) and self._lacks_index(name)]
+        if not waiting:
+            return
+        if self._kb.path is None or not self._kb.is_read_only:
+            with self._kb.transaction():
+                self._index(waiting)
+            return
+        try:
+            # A second connection writes, and gives up at once where it cannot: without the index a goal is only slower.
+            with type(self._kb)(self._kb.path) as writer, writer.transaction(seconds=0):
+                writer.relations._index(waiting)
+        except HapaxError:
+            return
+
+    def _lacks_index(self, indicator: str) -> bool:
+        relation = self.get(indicator)
+        if relation is None or relation.arity == 1:
+            return False
+        sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
+        return not self._kb.query(sql, (f"relation_{relation.number}_by_{relation.arity}",))
+
+    def _index(self, indicators: Iterable[str]) -> None:
+        for indicator in indicators:
+            if relation := self.get(indicator):
+                for place in range(1, relation.arity):
+                    self._conn.execute(schema.if_missing(schema.rotated_index(relation.table, relation.columns, place)))
+
+    def _known_tags(self, values: Sequence[Value]) -> list[int] | None:
+        """The tags of values, as far as they occur in the file; None if one does not."""
+        tags = self._symbols.known(values)
+        return None if any(tag is None for tag in tags) else [tag for tag in tags if tag is not None]
+
+
+def columns_of(indicator: str) -> tuple[str, ...]:
+    """`a1, a2, ...`, the argument columns in every table of a predicate."""
+    return tuple(f"a{place}" for place in range(1, int(indicator.rpartition("/")[2]) + 1))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(map(str, rows.NAMES.decode(text)))
+
+
+def _equal(columns: Sequence[str]) -> str:
+    return " AND ".join(f"{column} = ?" for column in columns)
+
+
+def _origin(fact: FactRecord, relation: Relation) -> Origin:
+    """The cells of a fact's origin; None for a given fact, and for the types that the relation has."""
+    row = dict(zip(FACTS.all_columns, FACTS.row(fact), strict=True))
+    if row["source"] == Source.GIVEN:
+        row["source"] = None
+    if row["types"] == relation.types:
+        row["types"] = None
+    types, source, probability, candidate, run, basis = (row[name] for name in schema.ORIGIN)
+    return types, source, probability, candidate, run, basis  # type: ignore[return-value]
+
+
+def _is_better(new: Sequence[Any], old: Sequence[Any], relation: Relation) -> bool:
+    """True if a new origin is greater in the table's order than the old one: a given fact's before a model's."""
+    after, before = (dict(zip(schema.ORIGIN, cells, strict=True)) for cells in (new, old))
+    for cells in (after, before):
+        cells["types"] = cells["types"] or relation.types
+    for column in (*FACTS.preferred, "basis"):
+        name = column.lstrip("-")
+        first, second = (before, after) if column.startswith("-") else (after, before)
+        if first[name] != second[name]:
+            # NULL loses, as in `TableSchema`.
+            return second[name] is None or (first[name] is not None and first[name] > second[name])
+    return False
+
+
+@contextmanager
+def one_state(kb: KnowledgeBase) -> Iterator[None]:
+    """Read one state of the knowledge base inside the block, whoever writes meanwhile."""
+    # A transaction that writes reads one state as it is.
+    if kb.connection.in_transaction:
+        yield
+        return
+    with translated(kb.place):
+        # Deferred: no writer waits for it, and the first read inside fixes the state.
+        kb.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            kb.connection.execute("ROLLBACK")
