@@ -59,7 +59,9 @@ def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
     if rules.library is None or not path.exists():
         return
     with FactIntake(kb, str(path), rules) as intake, KnowledgeBase(path, read_only=True) as source:
-        intake.remedy = Remedy("Retract these facts there ({}), or correct the declarations here.", Operation("retract"))
+        intake.remedy = Remedy(
+            "Retract these facts there ({}), or correct the declarations here.", Operation("retract")
+        )
         for number, fact in enumerate(source.facts(), 1):
             if fact.source is Source.GIVEN:
                 intake.add_fact(number, fact.predicate, list(fact.arguments), fact.types)

@@ -248,8 +248,8 @@ def sound_rules(rules: Library) -> Library:
     Raises RulesRejected for an error that is not one of a rule, such as a cycle of types. Stored entailments that were
     added as rules stay: their types are a parser's, and their scores decide.
     """
-    from hapax.grammar.sound_rules import sound_part
     from hapax.engine.entailment.graph import ENTAILS
+    from hapax.grammar.sound_rules import sound_part
 
     return sound_part(rules, ENTAILS)
 

@@ -14,9 +14,9 @@ from hapax.engine.inference.derive import (
     fact_key,
     values_in_sentence,
 )
-from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.compile import join_order
 from hapax.engine.logic.conflicts import fact_text
 from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
 from hapax.engine.logic.proofs import derive_statements, holding_prefixes, prove
@@ -32,6 +32,7 @@ from hapax.engine.run_memory import last_account, models_of, stored_rule, with_s
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
 from hapax.engine.search.certifying import certificates_of, certificates_of_statement
+from hapax.engine.search.demand import is_asked
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty

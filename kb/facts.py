@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb import rows, schema
 from hapax.kb.connection import translated
+from hapax.kb.record_store import OpenRecords
 from hapax.kb.records import FACTS, FactRecord, Source
+from hapax.kb.values import refusal
 
 if TYPE_CHECKING:
     from hapax.kb.store import KnowledgeBase
@@ -63,7 +64,7 @@ class Relation:
 class FactRelations:
     """The relations of an open knowledge base. Call the methods that write inside a transaction."""
 
-    def __init__(self, kb: KnowledgeBase) -> None:
+    def __init__(self, kb: OpenRecords) -> None:
         self._kb, self._conn, self._symbols = kb, kb.connection, kb.symbols
 
     # -- relations
@@ -75,7 +76,7 @@ class FactRelations:
     def named(self, predicate: str) -> list[Relation]:
         """The relations of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
         name, _, arity = predicate.partition("/")
-        if rows.values.refusal(name):
+        if refusal(name):
             return []
         found = self._kb.query(f"{schema.RELATIONS} WHERE predicate = ? ORDER BY arity", (name,))
         return [Relation(*row) for row in found if not arity or str(row[2]) == arity]
@@ -91,7 +92,7 @@ class FactRelations:
             return relation.table
         columns = columns_of(indicator)
         name = f"no_facts_{len(columns)}"
-        self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} (ref, {', '.join(columns)})")
+        self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({', '.join(('ref', *columns))})")
         return f"temp.{name}"
 
     def made(self, wanted: Mapping[str, str]) -> dict[str, Relation]:
@@ -119,7 +120,7 @@ class FactRelations:
         by_indicator: dict[str, list[FactRecord]] = {}
         for fact in facts:
             by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append(fact)
-        types = {name: rows.NAMES.encode(group[0].types) for name, group in by_indicator.items()}
+        types = {name: str(rows.NAMES.encode(group[0].types)) for name, group in by_indicator.items()}
         return sum(self._add(relation, by_indicator[name]) for name, relation in self.made(types).items())
 
     def _add(self, relation: Relation, facts: Sequence[FactRecord]) -> int:
@@ -155,8 +156,9 @@ class FactRelations:
         `tags`: of the arguments of one fact after the other. `origins`: None for given facts of the relation's types.
         """
         columns = ["ref", *relation.columns, "id", *(schema.ORIGIN if origins is not None else ())]
-        each = (zip(*[iter(tags)] * relation.arity, strict=True), ids, origins if origins is not None else repeat(()))
-        cells = list(chain.from_iterable((ref, *row, identity, *origin) for ref, row, identity, origin in zip(refs, *each)))
+        arguments = zip(*[iter(tags)] * relation.arity, strict=True)
+        facts = zip(refs, arguments, ids, repeat(()) if origins is None else origins, strict=False)
+        cells = list(chain.from_iterable((ref, *row, identity, *origin) for ref, row, identity, origin in facts))
         row = f"({', '.join('?' * len(columns))})"
         table = relation.table
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * len(refs))} ON CONFLICT DO NOTHING"  # noqa: S608
@@ -269,14 +271,10 @@ class FactRelations:
         if relation is None:
             return {}
         values = ("",) * relation.arity
-        sql = (
-            "SELECT ref, coalesce(source, 'given'), probability, candidate_id, run_id, basis "
-            f"FROM {relation.table} WHERE ref IN (SELECT value FROM json_each(?))"  # noqa: S608  ours
-        )
+        columns = "ref, coalesce(source, 'given'), probability, candidate_id, run_id, basis"
+        sql = f"SELECT {columns} FROM {relation.table} WHERE ref IN (SELECT value FROM json_each(?))"  # noqa: S608
         found = self._kb.query(sql, (json.dumps(sorted(set(refs))),))
-        return {
-            ref: FactRecord(relation.predicate, values, (), Source(source), *rest) for ref, source, *rest in found
-        }
+        return {ref: FactRecord(relation.predicate, values, (), Source(source), *rest) for ref, source, *rest in found}
 
     def by_id(self, identities: Collection[str]) -> list[FactRecord]:
         """The stored facts among these identities, in the order of storage."""
@@ -304,33 +302,18 @@ class FactRelations:
         relation = self.get(indicator)
         return relation is not None and self.count(relation, FEW_FACTS + 1) > FEW_FACTS
 
-    def prepare(self, indicators: Iterable[str]) -> None:
-        """Index the facts of large predicates by each argument, so that a question may begin anywhere.
-
-        Does nothing if the file may not be written, or if another process is writing to it.
-        """
-        waiting = [name for name in dict.fromkeys(indicators) if self.is_large(name) and self._lacks_index(name)]
-        if not waiting:
-            return
-        if self._kb.path is None or not self._kb.is_read_only:
-            with self._kb.transaction():
-                self._index(waiting)
-            return
-        try:
-            # A second connection writes, and gives up at once where it cannot: without the index a goal is only slower.
-            with type(self._kb)(self._kb.path) as writer, writer.transaction(seconds=0):
-                writer.relations._index(waiting)
-        except HapaxError:
-            return
-
-    def _lacks_index(self, indicator: str) -> bool:
+    def lacks_index(self, indicator: str) -> bool:
+        """True if the facts of a large predicate cannot be looked up by each of their arguments."""
+        if not self.is_large(indicator):
+            return False
         relation = self.get(indicator)
         if relation is None or relation.arity == 1:
             return False
         sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
         return not self._kb.query(sql, (f"relation_{relation.number}_by_{relation.arity}",))
 
-    def _index(self, indicators: Iterable[str]) -> None:
+    def index(self, indicators: Iterable[str]) -> None:
+        """Index the facts of predicates by each argument, so that a question may begin anywhere."""
         for indicator in indicators:
             if relation := self.get(indicator):
                 for place in range(1, relation.arity):

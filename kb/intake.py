@@ -488,7 +488,7 @@ class _ArrivingFacts:
         by_kind: dict[_FactKind, list[int]] = {}
         for place, fact in enumerate(waiting):
             by_kind.setdefault(fact.kind, []).append(place)
-        made = relations.made({kind.indicator: rows.NAMES.encode(kind.types) for kind in by_kind})
+        made = relations.made({kind.indicator: str(rows.NAMES.encode(kind.types)) for kind in by_kind})
         for kind, places in by_kind.items():
             facts = [waiting[place] for place in places]
             self._insert(made[kind.indicator], kind, facts, [refs[place] for place in places])
@@ -553,7 +553,8 @@ class _ArrivingFacts:
             keys = ", ".join(key) or "1"
             arriving = f"SELECT ref FROM temp.arriving WHERE relation = {relation.number}"  # noqa: S608  ours
             touched = f"SELECT {keys} FROM {relation.table} WHERE ref IN ({arriving})"  # noqa: S608  ours
-            several = f"SELECT {keys} FROM {relation.table} WHERE ({keys}) IN ({touched}) GROUP BY {keys} HAVING count(*) > 1"  # noqa: S608
+            groups_of = f"FROM {relation.table} WHERE ({keys}) IN ({touched}) GROUP BY {keys}"
+            several = f"SELECT {keys} {groups_of} HAVING count(*) > 1"
             wanted = f"SELECT ref FROM {relation.table} WHERE ({keys}) IN ({several})"  # noqa: S608  ours
             numbers = {ref for (ref,) in self._kb.query(arriving)}
             groups: dict[tuple[Value, ...], list[tuple[int, FactRecord]]] = {}
@@ -562,7 +563,7 @@ class _ArrivingFacts:
             for group in groups.values():
                 if tolerance is not None and tolerance.covers_all([fact.arguments[-1] for _, fact in group]):
                     continue
-                facts = sorted((fact for _, fact in group), key=lambda fact: rows.VALUES.encode(fact.arguments))
+                facts = sorted((fact for _, fact in group), key=lambda fact: str(rows.VALUES.encode(fact.arguments)))
                 atoms = [str(Atom(fact.predicate, tuple(map(Constant, fact.arguments)))) for fact in facts]
                 own = [fact for ref, fact in group if ref in numbers]
                 others = [fact for ref, fact in group if ref not in numbers]
@@ -585,7 +586,8 @@ class _ArrivingFacts:
                     self._count -= ref >= self._first
                     self._kb.query(f"DELETE FROM {relation.table} WHERE ref = ? AND ref >= ?", (ref, self._first))  # noqa: S608
                     for table in ("arriving", "claims"):
-                        self._kb.query(f"DELETE FROM temp.{table} WHERE relation = ? AND ref = ?", (relation.number, ref))  # noqa: S608
+                        where = "relation = ? AND ref = ?"
+                        self._kb.query(f"DELETE FROM temp.{table} WHERE {where}", (relation.number, ref))  # noqa: S608
         return sorted(withdrawn)
 
     def store(self) -> tuple[int, Counter[Source], list[tuple[int, str]]]:

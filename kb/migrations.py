@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from hapax.kb import objects, rows, schema, system, values
+from hapax.kb import objects, schema, system, values
 from hapax.kb.facts import FactRelations
 from hapax.kb.record_store import OpenRecords
 from hapax.kb.records import FACTS, TABLES, WITHDRAWALS, FactRecord, Withdrawal
@@ -74,14 +75,20 @@ def _add_facts(records: OpenRecords) -> None:
     cursor = records.connection.execute(f"SELECT {', '.join(FACTS.columns)} FROM old_facts ORDER BY rowid")  # noqa: S608
     while batch := cursor.fetchmany(_BATCH):
         facts = list(_facts(batch))
-        refused = {fact: reason for fact in facts if (reason := next(filter(None, map(values.fact_refusal, fact.arguments)), ""))}
-        relations.add(fact for fact in facts if fact not in refused)
-        for fact, reason in refused.items():
+        refused = [(fact, reason) for fact in facts if (reason := _refusal(fact))]
+        relations.add(fact for fact in facts if not _refusal(fact))
+        for fact, reason in refused:
             row = WITHDRAWALS.row(Withdrawal.of(fact, reason, "conversion", now))
             records.connection.execute(WITHDRAWALS.insert(OnConflict.KEEP), row)
 
 
 def _facts(batch: list[tuple[object, ...]]) -> Iterator[FactRecord]:
     for cells in batch:
-        decoded = [codec.decode(cell) if cell is not None else None for codec, cell in zip(FACTS.columns.values(), cells, strict=True)]
+        pairs = zip(FACTS.columns.values(), cells, strict=True)
+        decoded: list[Any] = [None if cell is None else codec.decode(cell) for codec, cell in pairs]
         yield FactRecord(*decoded)
+
+
+def _refusal(fact: FactRecord) -> str:
+    """Why no new fact could have the arguments; empty if one could."""
+    return next(filter(None, map(values.fact_refusal, fact.arguments)), "")

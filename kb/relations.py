@@ -1,7 +1,7 @@
 """Derived predicates and instances of rules, in tables beside the facts' relations (`kb/facts.py`).
 
-Constants are tagged integers (`kb/symbols.py`). `_atoms_N (ref, a1, ..)` holds a derived predicate and `_instances_N` the instances of a
-rule: its variables, and for each premise the `ref` of the fact or atom that matched it.
+Constants are tagged integers (`kb/symbols.py`). `_atoms_N (ref, a1, ..)` holds a derived predicate and `_instances_N`
+the instances of a rule: its variables, and for each premise the `ref` of the fact or atom that matched it.
 """
 
 from __future__ import annotations

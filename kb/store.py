@@ -25,7 +25,7 @@ from hapax.kb import asking, connection, own_files, rows, spill, system, unfinis
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.fact_checks import check_fact
 from hapax.kb.facts import FactRelations
-from hapax.kb.record_store import FileMoved, RecordStore
+from hapax.kb.record_store import FileMoved, R, RecordStore
 from hapax.kb.records import (
     ASSESSMENTS,
     ATTEMPTS,
@@ -74,7 +74,7 @@ from hapax.kb.records import (
     content_id,
     text_id,
 )
-from hapax.kb.rows import OnConflict
+from hapax.kb.rows import OnConflict, TableSchema
 from hapax.kb.values import refusal
 
 _EXPERIMENT = (
@@ -229,6 +229,13 @@ class KnowledgeBase(RecordStore):
         return f"<p>{html.escape(repr(self))}</p>" + html_table(
             ("predicate", "facts"), list(self.fact_counts().items())
         )
+
+    def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict | None = None) -> int:
+        """As `RecordStore.add`; of two facts with the same arguments the better one stays."""
+        if table is not FACTS:
+            return super().add(table, records, on_conflict)
+        with self.transaction():
+            return self.relations.add(record for record in records if isinstance(record, FactRecord))
 
     # -- runs
 
@@ -531,6 +538,22 @@ class KnowledgeBase(RecordStore):
         """The tables of facts."""
         return FactRelations(self)
 
+    def index_facts(self, indicators: Iterable[str]) -> None:
+        """Index the facts of large predicates by each argument, so that a question may begin anywhere.
+
+        Does nothing if the file may not be written, or if another process is writing to it.
+        """
+        waiting = [name for name in dict.fromkeys(indicators) if self.relations.lacks_index(name)]
+        if not waiting:
+            return
+        if self.path is None or not self.is_read_only:
+            with self.transaction():
+                self.relations.index(waiting)
+            return
+        # A second connection writes, and gives up at once where it cannot: without the index a goal is only slower.
+        with suppress(HapaxError), KnowledgeBase(self.path) as writer, writer.transaction(seconds=0):
+            writer.relations.index(waiting)
+
     def add_facts(self, facts: Iterable[FactRecord]) -> int:
         """Store facts; a given fact replaces a model's, a likelier one a less likely. Returns the number of changes.
 
@@ -544,7 +567,7 @@ class KnowledgeBase(RecordStore):
             refused = self.withdrawn_by_user()
             added = [fact for fact in facts if fact.source is Source.GIVEN or not refused or fact.id not in refused]
             self._restored(fact.id for fact in added)
-            return self.relations.add(added)
+            return self.add(FACTS, added)
 
     def facts(self, predicate: str | None = None) -> list[FactRecord]:
         """All facts, or those of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
@@ -564,7 +587,8 @@ class KnowledgeBase(RecordStore):
 
     def fact_indicators(self, without: Collection[str] = ()) -> list[str]:
         """Indicators of the predicates that have facts, but for the names `without`."""
-        return [item.indicator for item in self.relations.all() if item.predicate not in without and self.relations.count(item, 1)]
+        filled = (relation for relation in self.relations.all() if self.relations.count(relation, 1))
+        return [relation.indicator for relation in filled if relation.predicate not in without]
 
     def sourced_facts(self) -> tuple[int, int]:
         """Number of facts that a source states, such as a reference, and of all facts that models proposed."""
@@ -602,7 +626,7 @@ class KnowledgeBase(RecordStore):
             wanted = set(fact_ids)
             facts = {item.id: item.fact for item in self.withdrawals() if item.id in wanted}
             self._restored(facts)
-            self.relations.add(facts.values())
+            self.add(FACTS, facts.values())
         return len(facts)
 
     def settle_withdrawals(self) -> None:
@@ -634,7 +658,11 @@ class KnowledgeBase(RecordStore):
 
     def opening_notice(self) -> str:
         """A sentence if opening the file has converted it; else empty."""
-        return f"{self.place}: this file was converted to the schema of Hapax 0.1.0. Derive its rules again." if self.is_migrated else ""
+        return (
+            f"{self.place}: this file was converted to the schema of Hapax 0.1.0. Derive its rules again."
+            if self.is_migrated
+            else ""
+        )
 
     def standing_count(self) -> int:
         """Number of statements of searches that stand, each once, by the index of ids alone where none is gone."""
@@ -826,7 +854,8 @@ class KnowledgeBase(RecordStore):
         counts = {}
         for table in TABLES:
             # Through the view each fact would be made a text to be counted.
-            facts = table is FACTS
-            count = sum(map(self.relations.count, self.relations.all())) if facts else None
-            counts[table.name] = self.query(f"SELECT count(*) FROM {table.name}")[0][0] if count is None else count  # noqa: S608
+            if table is FACTS:
+                counts[table.name] = sum(map(self.relations.count, self.relations.all()))
+            else:
+                counts[table.name] = self.query(f"SELECT count(*) FROM {table.name}")[0][0]  # noqa: S608  ours
         return counts

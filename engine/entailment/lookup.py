@@ -72,7 +72,7 @@ class StoredEdges:
     def _at(self, place: int, predicate: str, at_least: float) -> list[Edge]:
         if self._relation is None:
             return []
-        self._kb.relations.prepare([INDICATOR])
+        self._kb.index_facts([INDICATOR])
         found: dict[str, list[tuple[Value, ...]]] = {}
         # A file may have a name with blanks for underscores.
         for beginning in {predicate, predicate.replace("_", " ")}:

@@ -15,7 +15,6 @@ from decimal import Decimal
 from hapax.engine.inference.known_facts import atom_values, stated_fact
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.engine.inference.session import AnswerCell, AnswerRow, PrologTerm
 from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy

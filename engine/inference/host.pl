@@ -6,8 +6,7 @@
 %   r  starts a row         e  starts the end mark: two atoms, kind and message
 % Without the end mark the goal's process died, and its output is discarded.
 
-:- module(hapax_host, [ready/0, limit_stacks/1, load_program/3, answer/4, need/3, demanded/3,
-                       open_feed/2, fetch/2]).
+:- module(hapax_host, [ready/0, limit_stacks/1, load_program/3, answer/4]).
 
 :- use_module(library(aggregate)).
 :- use_module(library(apply)).
@@ -85,7 +84,6 @@ answer(Text, Names, Module, Options) :-
     emit_end(Out, Kind, Message).
 
 answer_(Text, NamesText, Module, OptionsText, Out, Kind, Message) :-
-    nb_setval(hapax_module, Module),
     term_to_atom(options(Trust, Answers, Inferences, Distinct), OptionsText),
     ( NamesText == '' -> Names = [] ; atomic_list_concat(Names, ',', NamesText) ),
     goal_term(Text, Module, Goal0, Bindings),
@@ -145,127 +143,6 @@ raised_by(_, '').
 
 memory(Resource) :- memberchk(Resource, [stack_overflow, memory, no_memory, program_space, private_table_space,
                                          shared_table_space, table_space, stack, c_stack]).
-
-% --- demand: the questions that a goal needs answered ----------------------------------------------------------------
-
-%!  demanded(+Text, -Name, -Pattern)
-%   Run the untrusted goal Text to its end, then enumerate the questions whose answers it needed: a predicate's name, and
-%   free or bound(Value) for each argument.
-demanded(Text, Name, Pattern) :-
-    nb_getval(hapax_module, Module),
-    goal_term(Text, Module, Goal0, _),
-    safe_goal(Goal0, Module, Goal),
-    trie_new(Missing),
-    nb_setval(hapax_missing, Missing),
-    forall(Goal, true),
-    trie_gen(Missing, Name-Pattern).
-
-%!  need(+Name, +Arguments, ?Fact) is failure.
-%   Record the question that Name(Arguments) needs, unless it was asked or is settled. Fact is the same atom among the
-%   stored facts. It fails so that the next clause of the predicate, which looks the facts up, is tried.
-need(Name, Arguments, Fact) :-
-    nb_getval(hapax_module, Module),
-    \+ misfit(Name, Arguments, Module),
-    note(Name, Arguments, Fact, Module),
-    fail.
-
-% No question about a value that was accepted, but under no sub- or supertype of the argument's: Prague is not a landmark.
-misfit(Name, Arguments, Module) :-
-    length(Arguments, Arity),
-    nth1(Position, Arguments, Value),
-    nonvar(Value),
-    Module:hapax_argument(Name/Arity, Position, Type),
-    Module:hapax_accepted(Value, _),
-    \+ Module:hapax_instance(Value, Type),
-    \+ ( Module:hapax_above(Type, Wider), Module:hapax_accepted(Value, Wider) ),
-    !.
-
-note(Name, Arguments, Fact, Module) :-
-    ground(Arguments), !,
-    \+ Module:Fact,
-    \+ Module:hapax_refuted(Name, Arguments),
-    \+ answered_otherwise(Name, Arguments, Fact, Module),
-    missing(Name, Arguments).
-note(Name, Arguments, Fact, Module) :-
-    maplist(pattern, Arguments, Pattern),
-    length(Arguments, Arity),
-    (   \+ Module:hapax_asked(Name, Pattern)
-    ->  \+ ( Module:hapax_functional(Name/Arity), append(Given, [free], Pattern), \+ memberchk(free, Given), Module:Fact ),
-        missing(Name, Arguments)
-    ;   append(_, [free|Later], Pattern), memberchk(free, Later)
-    ->  nth1(Position, Pattern, free), !,        % the first free argument was asked for: continue with each of its values
-        nth1(Position, Arguments, Value),
-        Module:hapax_argument(Name/Arity, Position, Type),
-        forall(Module:hapax_instance(Value, Type), ignore(note(Name, Arguments, Fact, Module)))
-    ).
-
-% A functional predicate that has a value for these arguments has no other value.
-answered_otherwise(Name, Arguments, Fact, Module) :-
-    length(Arguments, Arity),
-    Module:hapax_functional(Name/Arity),
-    copy_term(Fact, Other),
-    setarg(Arity, Other, _),
-    Module:Other, !.
-
-missing(Name, Arguments) :-
-    maplist(pattern, Arguments, Pattern),
-    catch(nb_getval(hapax_missing, Missing), _, fail),
-    ignore(trie_insert(Missing, Name-Pattern)).
-
-pattern(Argument, free) :- var(Argument), !.
-pattern(Argument, bound(Argument)).
-
-% --- facts that the program left out ---------------------------------------------------------------------------------
-
-%!  open_feed(+Calls, +Facts)
-%   Open the files to which calls for facts are written and from which the facts are read. Without bom(false) Prolog would
-%   wait for the first facts.
-open_feed(Calls, Facts) :-
-    open(Calls, write, Out, [encoding(utf8), buffer(full), newline(posix)]),
-    open(Facts, read, In, [encoding(utf8), newline(posix), bom(false)]),
-    trie_new(Fetched),
-    nb_setval(hapax_feed, feed(Out, In, Fetched)).
-
-%!  fetch(+Name, +Arguments)
-%   Assert the facts that can match the call Name(Arguments), once for all calls that differ in free arguments only.
-fetch(Name, Arguments) :-
-    nb_getval(hapax_feed, feed(Out, In, Fetched)),
-    maplist(pattern, Arguments, Pattern),
-    (   fetched(Pattern, Name, Fetched)
-    ->  true
-    ;   emit_row(Out, [Name|Arguments]), put_char(Out, '.'), flush_output(Out),
-        assert_facts(In, Last),
-        ( Last == all -> maplist(freed, Pattern, Known) ; Known = Pattern ),
-        compound_name_arguments(Key, Name, Known),
-        ignore(trie_insert(Fetched, Key, true))
-    ).
-
-% The pattern itself, a pattern with only one of its bound arguments, or the whole predicate was fetched.
-fetched(Pattern, Name, Fetched) :- was_fetched(Pattern, Name, Fetched), !.
-fetched(Pattern, Name, Fetched) :- memberchk(bound(_), Pattern), only(Pattern, One), was_fetched(One, Name, Fetched), !.
-
-%!  only(+Pattern, -One)
-%   One has at most one of the bound arguments of Pattern.
-only([], []).
-only([bound(Value)|Pattern], [bound(Value)|Free]) :- maplist(freed, Pattern, Free).
-only([_|Pattern], [free|One]) :- only(Pattern, One).
-
-freed(_, free).
-
-was_fetched(Pattern, Name, Fetched) :- compound_name_arguments(Key, Name, Pattern), trie_lookup(Fetched, Key, _).
-
-%!  assert_facts(+In, -Last)
-%   Last is `all` if all facts of the predicate came, or else `end`.
-assert_facts(In, Last) :-
-    nb_getval(hapax_module, Module),
-    repeat,
-    read_term(In, Facts, [module(Module)]),
-    (   is_list(Facts)
-    ->  forall(member(Fact, Facts), assertz(Module:Fact)), fail
-    ;   memberchk(Facts, [all, end])
-    ->  !, Last = Facts
-    ;   throw(error(system_error(no_facts), _))
-    ).
 
 % --- writing ---------------------------------------------------------------------------------------------------------
 

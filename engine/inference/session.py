@@ -21,11 +21,11 @@ from fractions import Fraction
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from hapax.engine.inference.isolation import child_command, child_environment
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.worker import END, REQUEST
+from hapax.engine.inference.worker import END
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import BUILT_INS
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
@@ -117,18 +117,6 @@ class GoalAnswers:
     truncated: bool = False
 
 
-class FactFeed(Protocol):
-    """Supplies the facts that a program left out when a goal calls their predicates."""
-
-    def begin(self) -> None:
-        """Forget what was supplied: a new goal begins."""
-        ...
-
-    def rows(self, call: AnswerRow) -> str:
-        """Lists of facts as Prolog terms for a call: the predicate's name and its arguments."""
-        ...
-
-
 class PrologSession:
     """A worker process with at most one loaded program. Safe to share between threads: goals run one at a time."""
 
@@ -139,7 +127,6 @@ class PrologSession:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._program: bytes | None = None
-        self._feed: FactFeed | None = None
 
     def __enter__(self) -> PrologSession:
         return self
@@ -149,10 +136,9 @@ class PrologSession:
     ) -> None:
         self.close()
 
-    def load(self, program: str, feed: FactFeed | None = None) -> None:
+    def load(self, program: str) -> None:
         """Replace the session's program. It is trusted: its directives run.
 
-        `feed` supplies the facts of predicates that the program fetches (`hapax_host:fetch/2`).
         Raises PrologError with the line of the first error or warning that Prolog reports.
         """
         data = _utf8(program, "The program")
@@ -161,7 +147,7 @@ class PrologSession:
             faults = self._load(data)
             if faults:
                 raise _load_error(faults)
-            self._program, self._feed = data, feed
+            self._program = data
 
     def solutions(
         self,
@@ -190,11 +176,8 @@ class PrologSession:
             "seconds": float(limits.seconds),
             "most_seconds": MOST_WAITING * float(limits.seconds),
             "memory_mb": int(limits.memory_mb),
-            "feed": self._feed is not None,
         }
         with self._lock:
-            if self._feed is not None:
-                self._feed.begin()
             text, reply = self._request(request, None, MOST_WAITING * limits.seconds + GRACE_SECONDS)
         return _answers(text, reply, limits)
 
@@ -231,8 +214,8 @@ class PrologSession:
             connection.send_bytes(json.dumps(request).encode())
             if payload is not None:
                 connection.send_bytes(payload)
-            return _reply(connection, seconds, self._feed)
-        except (KeyboardInterrupt, HapaxError):  # the feed could not read the facts
+            return _reply(connection, seconds)
+        except KeyboardInterrupt:
             self._interrupted()
             raise
         except (EOFError, OSError, TimeoutError) as fault:
@@ -309,13 +292,9 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _reply(connection: Connection, seconds: float, feed: FactFeed | None = None) -> tuple[bytes, dict[str, Any]]:
-    """The answer text up to the closing reply; calls of the goal for facts are answered meanwhile.
-
-    Raises TimeoutError when the worker is silent for `seconds`.
-    """
+def _reply(connection: Connection, seconds: float) -> tuple[bytes, dict[str, Any]]:
+    """The answer text up to the closing reply. Raises TimeoutError when the worker is silent for `seconds`."""
     pieces: list[bytes] = []
-    asked = b""
     while True:
         # For each message: a goal may stream answers for longer, and the worker watches its time limit.
         if not connection.poll(seconds):
@@ -323,30 +302,7 @@ def _reply(connection: Connection, seconds: float, feed: FactFeed | None = None)
         message = connection.recv_bytes()
         if message[:1] == END:
             return b"".join(pieces), json.loads(message[1:])
-        if message[:1] == REQUEST:
-            asked += message[1:]
-            call = _call(asked)
-            if call is not None and feed is not None:
-                asked = b""
-                connection.send_bytes(json.dumps({"do": "feed"}).encode())
-                connection.send_bytes(feed.rows(call).encode("utf-8"))
-            continue
         pieces.append(message[1:])
-
-
-def _call(text: bytes) -> AnswerRow | None:
-    """The call for facts that a goal has written; None while it is incomplete."""
-    if not text.endswith(b"."):
-        return None
-    reader = _PrefixDecoder(text.decode("utf-8", "replace"))
-    try:
-        reader.tag()
-        row = reader.cell()
-        if reader.tag() != "." or not isinstance(row, PrologTerm):
-            return None
-    except (_CutOffError, ValueError):
-        return None
-    return row.arguments
 
 
 def _answers(text: bytes, reply: dict[str, Any], limits: QueryLimits) -> GoalAnswers:

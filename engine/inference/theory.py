@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.entailment.lookup import strongest
-from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.limits import QueryLimits
@@ -165,20 +164,10 @@ class Theory:
         )
         return (self, None) if stored is None else (replace(self, library=stored.part), stored)
 
-    def called_by(self, goal: Goal) -> CallPatterns:
-        """The call patterns of the theory's rules below a goal."""
-        patterns = self.patterns()
-        patterns.add_goal(goal)
-        return patterns
-
-    def patterns(self, *, proofs: bool = False) -> CallPatterns:
-        """Call patterns of the theory's rules, to which goals are added. `proofs`: for a search for proofs."""
-        return CallPatterns(self.library.with_closure(), proofs)
-
-    def index(self, patterns: CallPatterns) -> None:
-        """Index large predicates for calls with these patterns. Call it outside `one_state`."""
+    def index(self) -> None:
+        """Index large predicates, for questions about some of their facts. Call it outside `one_state`."""
         if self.known is None:
-            self.kb.relations.prepare(sorted(patterns.looked_up))
+            self.kb.index_facts(signature.indicator for signature in self.library.completed().signatures)
 
 
 def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None = None) -> QueryResult:

@@ -7,7 +7,6 @@ pyswip finds and starts SWI-Prolog. Its own conversion of terms is not used: it 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
@@ -23,9 +22,8 @@ from typing import Any, NoReturn
 
 from hapax.engine.inference.landlock import kill_group, lead_group, shut_off
 
-ROWS, REQUEST, END = b"R", b"F", b"E"
-"""The first byte of a message: a piece of the answer text follows, a piece of a call for facts, or the JSON that closes
-the reply."""
+ROWS, END = b"R", b"E"
+"""The first byte of a message: a piece of the answer text follows, or the JSON that closes the reply."""
 
 _HERE = Path(__file__).parent
 _CHUNK = 1 << 16
@@ -104,31 +102,28 @@ class Worker:
 
     def _answer(self, request: Mapping[str, Any]) -> None:
         """Run a goal in a child process and forward its output."""
-        pipes = _GoalPipes(self.connection)
+        pipe = _AnswerPipe(self.connection)
         # A fork, because a goal may crash Prolog or exhaust its memory, and the loaded program must outlive that.
         child = os.fork()
         if child == 0:
-            self._run(pipes, request)
-        # Else the pipes would never report their end, since this process would still hold the child's ends open.
-        pipes.close_child_ends()
+            self._run(pipe, request)
+        # Else the pipe would never report its end, since this process would still hold the child's end open.
+        pipe.close_child_end()
         try:
-            ended = pipes.pass_on(time.monotonic() + request["most_seconds"], request["memory_mb"] << 20)
+            ended = pipe.pass_on(time.monotonic() + request["most_seconds"], request["memory_mb"] << 20)
         finally:
-            pipes.close()
+            pipe.close()
             kill_group(child)  # with what `shell` left behind, which hangs for seconds where it may start nothing
             _, status, usage = os.wait4(child, 0)
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         self._end({"kind": ended, "signal": killed_by, "resident_mb": usage.ru_maxrss >> 10})
 
-    def _run(self, pipes: _GoalPipes, request: Mapping[str, Any]) -> NoReturn:
-        """The child: make the pipes its files, set the limits, run the goal. Never returns."""
+    def _run(self, pipe: _AnswerPipe, request: Mapping[str, Any]) -> NoReturn:
+        """The child: make the pipe its output, set the limits, run the goal. Never returns."""
         try:
             lead_group()
-            pipes.take_child_ends()
+            pipe.take_child_end()
             os.environ.clear()  # no goal has a use for it
-            if request["feed"]:
-                # Prolog opens the pipes now, since no file can be opened under the limits.
-                self.prolog.call("hapax_host", "open_feed", f"/dev/fd/{_CALLS}", "/dev/fd/0")
             _limit(request["seconds"], request["memory_mb"])
             self.prolog.call("hapax_host", "limit_stacks", str(request["memory_mb"]))
             self.prolog.call("hapax_host", "answer", request["goal"], request["names"], self.module, request["options"])
@@ -140,39 +135,23 @@ class Worker:
         self.connection.send_bytes(END + json.dumps(reply).encode())
 
 
-_CALLS = 3
-"""The file descriptor to which a goal writes its calls for facts."""
-
-
-class _GoalPipes:
-    """The pipes between the worker and a goal's process: answers, calls for facts, and the facts."""
+class _AnswerPipe:
+    """The pipe from a goal's process to the worker, which passes the answers on."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.answers, self._to_answers = os.pipe()
-        self.calls, self._to_calls = os.pipe()
-        self._from_facts, self.facts = os.pipe()
-        os.set_blocking(self.facts, False)
-        # A view, of which a piece is taken without a copy of the rest.
-        self.waiting = memoryview(b"")
 
-    def close_child_ends(self) -> None:
-        for descriptor in (self._to_answers, self._to_calls, self._from_facts):
-            os.close(descriptor)
+    def close_child_end(self) -> None:
+        os.close(self._to_answers)
 
     def close(self) -> None:
-        for descriptor in (self.answers, self.calls, self.facts):
-            os.close(descriptor)
+        os.close(self.answers)
 
-    def take_child_ends(self) -> None:
-        """In the child: facts are its standard input, answers its standard output."""
-        # Copies out of the way, so that no descriptor is overwritten before it is used.
-        ends = (self._from_facts, self._to_answers, self._to_calls)
-        copies = [fcntl.fcntl(end, fcntl.F_DUPFD, _CALLS + 1) for end in ends]
-        for end, descriptor in zip(copies, (0, 1, _CALLS), strict=True):
-            os.dup2(end, descriptor)
-        # The child must not keep the worker's connection open.
-        os.closerange(_CALLS + 1, 256)
+    def take_child_end(self) -> None:
+        """In the child: answers are its standard output, and it keeps nothing of the worker open."""
+        os.dup2(self._to_answers, 1)
+        os.closerange(3, 256)
 
     def pass_on(self, deadline: float, room: int) -> str:
         """Forward the child's bytes until it closes its end. Returns how it ended, or which limit it exceeded."""
@@ -181,14 +160,10 @@ class _GoalPipes:
             if left <= 0:
                 return "seconds"
             # The connection is watched as well: a cancel, or the end of the parent, ends the goal.
-            watched = [self.answers, self.calls, self.connection.fileno()]
-            ready, writable, _ = select.select(watched, [self.facts] if self.waiting else [], [], left)
-            if writable:
-                self._feed()
-            if self.connection.fileno() in ready and not self._received():
+            ready, _, _ = select.select([self.answers, self.connection.fileno()], [], [], left)
+            if self.connection.fileno() in ready:
+                self.connection.recv_bytes()  # at the end of the file the error ends the worker
                 return "cancelled"
-            if self.calls in ready:
-                self._forward_call()
             if self.answers in ready:
                 chunk = os.read(self.answers, _CHUNK)
                 room -= len(chunk)
@@ -197,28 +172,6 @@ class _GoalPipes:
                 if room < 0:
                     return "memory"
                 self.connection.send_bytes(ROWS + chunk)
-
-    def _received(self) -> bool:
-        """Take facts from the session; False for a cancel. At the end of the file the error ends the worker."""
-        if json.loads(self.connection.recv_bytes())["do"] != "feed":
-            return False
-        self.waiting = memoryview(self.connection.recv_bytes())
-        return True
-
-    def _forward_call(self) -> None:
-        call = os.read(self.calls, _CHUNK)
-        if call:
-            self.connection.send_bytes(REQUEST + call)
-
-    def _feed(self) -> None:
-        """Write as much of the facts as the pipe takes."""
-        try:
-            written = os.write(self.facts, self.waiting[:_CHUNK])
-        except BlockingIOError:
-            return
-        except BrokenPipeError:  # the goal has ended; its answers tell how
-            written = len(self.waiting)
-        self.waiting = self.waiting[written:]
 
 
 @contextmanager

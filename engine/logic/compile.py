@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
@@ -18,7 +18,7 @@ from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import assignment, compares_numbers, definition_of, evaluation_order
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,
@@ -30,6 +30,7 @@ from hapax.grammar.terms import (
     Term,
     Value,
     Variable,
+    variable_names,
 )
 from hapax.kb.arithmetic import Calculated, Cell, ExactArithmetic, Operand
 
@@ -166,6 +167,29 @@ def _select_in_parts(columns: Sequence[str], sources: Sequence[str], comma: str,
 
     outer = [f"{part} AS s", *sources[_MOST_JOINED - 1 :]]
     return _select([*map(outside, columns)], outer, comma, [*map(outside, rest)])
+
+
+def join_order(rule: Rule, known: Collection[str] = ()) -> Rule:
+    """The rule with its positive atoms ordered to join along shared variables, beginning with its hypotheses.
+
+    `known` are variables that have values before. `clause_text` decides where the tests go: each as soon as its
+    variables are bound.
+    """
+    waiting = list(rule.premise)
+    bound = set(known)
+    ordered: list[BodyLiteral] = []
+    while waiting:
+        chosen = max(waiting, key=lambda item: _eagerness(rule, item, bound))
+        waiting.remove(chosen)
+        bound |= variable_names([chosen])
+        ordered.append(chosen)
+    return replace(rule, premise=tuple(ordered))
+
+
+def _eagerness(rule: Rule, item: BodyLiteral, bound: set[str]) -> tuple[bool, int, bool]:
+    """Sort key: atoms before tests, then by the number of variables that are bound. `max` keeps the order of ties."""
+    is_generator = isinstance(item, Literal) and not item.negated
+    return is_generator, len({v.name for v in item.variables} & bound), not bound and rule.is_information(item)
 
 
 def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> CompiledPremise:

@@ -6,10 +6,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass
 from itertools import chain
 
-from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.known_facts import KnownFacts, matched, stated_fact
-from hapax.engine.inference.program import join_order
 from hapax.engine.inference.proof import Proof, instantiated
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.proofs import given_facts, join_premise
@@ -164,10 +162,7 @@ def conflicts_around(
         kept = _instances(rule, needed, new)
         if not kept:
             continue
-        patterns = CallPatterns(needed, proofs=True)
-        for names in {frozenset(name for name, _ in substitution.bindings) for substitution in kept}:
-            patterns.add_premise(join_order(rule, names).premise, names)
-        known.kb.relations.prepare(sorted(patterns.looked_up))
+        known.kb.index_facts(signature.indicator for signature in needed.completed().signatures)
         source = FactSource(
             known.kb,
             lambda indicator: _standing(new, known.of_run(indicator), indicator, lost),
@@ -213,7 +208,7 @@ def _of_equal_values(
     found = {fact.id: fact for fact in new}
     texts = {value for fact in new for value in fact.arguments if isinstance(value, str)}
     indicators = [signature.indicator for signature in library.completed().signatures]
-    known.kb.relations.prepare(indicators)
+    known.kb.index_facts(indicators)
     for indicator in indicators:
         for fact in known.with_values(indicator, texts):
             if fact.id not in lost:

@@ -9,13 +9,12 @@ rule above it runs: so absence and numbers are those of all atoms. Tables are te
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count, islice
+from itertools import count, islice
 from typing import TypeAlias
 
 from hapax.engine.inference.derive import RuleInstance
-from hapax.engine.inference.program import join_order
 from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.compile import (
@@ -26,6 +25,7 @@ from hapax.engine.logic.compile import (
     conclusion_cells,
     conjunction,
     covering_places,
+    join_order,
 )
 from hapax.engine.logic.evaluate import Clause, compile_clause
 from hapax.engine.logic.goals import rule_of
@@ -38,7 +38,6 @@ from hapax.grammar.terms import (
     BodyLiteral,
     Constant,
     Literal,
-    Substitution,
     Term,
     Value,
     Variable,
@@ -103,8 +102,14 @@ class Demand:
         stored: StoredAtoms | None = None,
         *,
         given: Iterable[Atom] = (),
+        asked: Collection[str] = (),
     ) -> None:
-        """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms."""
+        """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
+
+        `asked`: indicators of the predicates whose calls are kept, for `calls`.
+        """
+        self._asked = frozenset(asked)
+        self._asked_calls: dict[tuple[str, Pattern], str] = {}
         self.source, self.library, self._stored = source, library.with_closure(), stored
         refuse_negative_cycles(self.library)
         self.relations = Relations(source.kb)
@@ -149,6 +154,19 @@ class Demand:
     def holds(self, atom: Atom) -> bool:
         """True if a ground atom holds."""
         return next(self.rows(atom), None) is not None
+
+    def calls(self, roots: Iterable[Atom]) -> Iterator[tuple[str, tuple[Value | None, ...]]]:
+        """The calls of the `asked` predicates below atoms: indicators and arguments, None at free ones."""
+        for root in roots:
+            self._ask(root)
+        self._run()
+        for (indicator, pattern), table in self._asked_calls.items():
+            width = int(indicator.rpartition("/")[2])
+            found = list(self.relations.rows(f"SELECT * FROM {table}"))  # noqa: S608  ours
+            values = self.relations.symbols.values(tag for _, *tags in found for tag in tags)
+            for _, *tags in found:
+                bound = dict(zip(sorted(pattern), tags, strict=False))
+                yield indicator, tuple(values[bound[place]] if place in bound else None for place in range(width))
 
     def records(self) -> list[FactRecord]:
         """The facts on which the instances rest that were asked for."""
@@ -308,7 +326,7 @@ class Demand:
         items = list(evaluation_order([Literal(asked), *join_order(rule, known).premise], self.library))
         for number, item in enumerate(items):
             if isinstance(item, Literal) and item.atom is not asked and definition_of(item, self.library) is None:
-                self._add_calls(item, items[:number])
+                self._add_calls(item, items[:number], self._layers.get(head.indicator, 1))
         context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
         if rule.aggregate is not None:
             found = compile_aggregate(rule.aggregate, items, context)
@@ -317,14 +335,16 @@ class Demand:
             body = compile_premise(items, context)
             self._add_step(_Clause(layer, table, body, conclusion_cells(head, body, context)))
 
-    def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral]) -> None:
-        """Add the step that asks for what a literal needs, given what comes before it in a premise."""
+    def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral], layer: int = 0) -> None:
+        """Add the step that asks for what a literal needs, given what comes before it in a premise of this layer."""
         atom = literal.atom
+        bound = variable_names(before)
+        places = [p for p, term in enumerate(atom.arguments) if isinstance(term, Constant) or term.name in bound]
+        if atom.indicator in self._asked:
+            self._keep_calls(atom, frozenset(places), before, layer)
         _ = self._tables[atom.indicator]  # which says how its facts are read
         if atom.indicator not in self._derived:
             return
-        bound = variable_names(before)
-        places = [p for p, term in enumerate(atom.arguments) if isinstance(term, Constant) or term.name in bound]
         if literal.negated and (covered := covering_places(atom, self.library)):
             # Another atom with the same first arguments can make this one false.
             places = places[:covered]
@@ -333,6 +353,17 @@ class Demand:
         body = compile_premise(before, self._context())
         layer = self._layers.get(atom.indicator, 0)
         self._add_step(_Clause(layer, calls, body, conclusion_cells(head, body, self._context())))
+
+    def _keep_calls(self, atom: Atom, pattern: Pattern, before: Sequence[BodyLiteral], layer: int) -> None:
+        """Add the step that keeps the calls of an atom. Its layer is the rule's: what negations read is whole then."""
+        key = atom.indicator, pattern
+        if key not in self._asked_calls:
+            columns = [f"a{place}" for place in range(1, max(1, len(pattern)) + 1)]
+            self._asked_calls[key] = self._new_table(columns)
+        head = self._called(self._asked_calls[key], [atom.arguments[place] for place in sorted(pattern)])
+        body = compile_premise(before, self._context())
+        cells = conclusion_cells(head, body, self._context())
+        self._add_step(_Clause(layer, self._asked_calls[key], body, cells))
 
     def _called(self, calls: str, terms: Sequence[Term]) -> Atom:
         """The atom of a call. A call that binds nothing has a constant in place of arguments."""

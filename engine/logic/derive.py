@@ -32,7 +32,7 @@ from hapax.grammar.dependencies import strata
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Substitution, Value
+from hapax.grammar.terms import Constant, Substitution, Value
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.derived_ids import DerivedIds

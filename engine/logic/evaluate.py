@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fingerprints import Fingerprints
-from hapax.engine.inference.program import join_order
 from hapax.engine.logic.compile import (
     CompileContext,
     CompiledPremise,
     compile_aggregate,
     compile_premise,
     conclusion_cells,
+    join_order,
 )
 from hapax.engine.logic.maintenance import (
     MaintainedClause,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
+from typing import TypeAlias
 
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable, answered_names
@@ -66,6 +67,84 @@ def goal_rules(goal: Goal, library: Library, *, by_failure: bool = False) -> tup
     head = Atom(GOAL, tuple(map(reader.variable, goal.variables)))
     reader.conclude(head, goal.term)
     return tuple(reader.rules)
+
+
+def asking_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
+    """Rules whose premises call what a goal needs, in its order.
+
+    Of a goal that only Prolog can answer each part is called with what stands before it: a condition, and what is
+    inside a collection, too. What a built-in would bind stays free.
+    """
+    try:
+        return goal_rules(goal, library, by_failure=True)
+    except NotRules:
+        reader = _GoalReader(library, _bound(goal.term), by_failure=True)
+    reader.note_types(goal.term)
+    walk = _AskedParts(reader)
+    walk.ways += walk.after(goal.term, [()])
+    return tuple(
+        rule_of(way, Atom(f"{GOAL}, asked {number}", ()), f"{GOAL} {number}")
+        for number, way in enumerate(dict.fromkeys(walk.ways), 1)
+        if any(isinstance(item, Literal) for item in way)
+    )
+
+
+_MOST_WAYS = 16
+
+# By built-in, the places of its arguments that are goals, whose bindings do not leave it.
+_INNER = {
+    "\\+/1": (0,),
+    "forall/2": (0, 1),
+    "findall/3": (1,),
+    "aggregate_all/3": (1,),
+    "setof/3": (1,),
+    "bagof/3": (1,),
+}
+
+Way: TypeAlias = tuple[BodyLiteral, ...]
+"""A conjunction of parts of a goal."""
+
+
+@dataclass
+class _AskedParts:
+    """Collects the conjunctions under which parts of a goal are reached. `ways`: those that end somewhere."""
+
+    reader: _GoalReader
+    ways: list[Way] = field(default_factory=list)
+
+    def after(self, term: GoalTerm, before: list[Way]) -> list[Way]:
+        """The conjunctions that hold behind a part of a goal that stands behind others."""
+        if not isinstance(term, Compound):
+            return before
+        if term.functor in (",", "->", "*->") or term.indicator == "once/1":
+            for part in term.arguments:
+                before = self.after(part, before)
+            return before
+        if term.functor == ";":
+            found = [way for part in term.arguments for way in self.after(part, before)]
+            if len(found) <= _MOST_WAYS:
+                return found
+            self.ways += found
+            return before
+        if term.functor == "^":
+            return self.after(term.arguments[-1], before)
+        try:
+            item = self.reader.item(term)
+        except NotRules:
+            inner = before
+            for place in _INNER.get(term.indicator, ()):
+                inner = self.after(term.arguments[place], inner)
+            self.ways += inner if inner is not before else []
+            return before
+        return [(*way, item) if _can_test(item, way) else way for way in before]
+
+
+def _can_test(item: BodyLiteral, way: Way) -> bool:
+    """True for an atom, and for a test whose variables the atoms before it bind."""
+    if isinstance(item, Literal) and not item.negated:
+        return True
+    bound = variable_names(part for part in way if isinstance(part, Literal) and not part.negated)
+    return variable_names([item]) <= bound
 
 
 @dataclass

@@ -54,7 +54,7 @@ def given_facts(kb: KnowledgeBase, facts: Iterable[FactRecord], denied: Iterable
 def prove(theory: Theory, atom: Atom) -> Proof | None:
     """Prove a ground atom from the theory's facts, rules and assumptions. None if it does not hold."""
     part = theory.relevant_to(goals=[atom.indicator])
-    _index(part, [atom])
+    part.index()
     leaf = FactIndex(part.library, _facts_of(theory, atom), part.assumed).leaf(atom)
     if leaf is not None:
         return leaf
@@ -85,7 +85,7 @@ class EveryDerivation:
 def derive_every_way(theory: Theory, goals: Sequence[Atom]) -> EveryDerivation:
     """All derivations of those ground goals that hold; none of a goal that does not."""
     part = theory.relevant_to(goals=[goal.indicator for goal in goals])
-    _index(part, goals)
+    part.index()
     with reading(theory.kb):
         return _every_way(part, goals)
 
@@ -94,13 +94,6 @@ def _every_way(part: Theory, goals: Sequence[Atom]) -> EveryDerivation:
     demand = Demand(part.source(), part.library)
     instances = demand.instances(goals)
     return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
-
-
-def _index(part: Theory, goals: Iterable[Atom]) -> None:
-    patterns = part.patterns(proofs=True)
-    for goal in goals:
-        patterns.add_atom(goal)
-    part.index(patterns)
 
 
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
@@ -122,9 +115,7 @@ def holding_prefixes(
     """
     part = theory.relevant_to(rule)
     items = [instantiated(item, bound) for item in premise]
-    patterns = part.patterns()
-    patterns.add_premise(premise, [name for name, _ in bound.bindings])
-    part.index(patterns)
+    part.index()
     rules: list[Rule] = []
     for length in range(1, len(items) + 1):
         named = variable_names(items[:length])

@@ -7,17 +7,16 @@ proofs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.program import Supply, build_program
+from hapax.engine.inference.program import answers_program
 from hapax.engine.inference.session import AnswerRow, PrologSession
 from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules
 from hapax.engine.logic.limits import time_limit
 from hapax.engine.logic.proofs import reading
-from hapax.grammar.goals import Goal, called_indicators, calls
+from hapax.grammar.goals import Goal, called_indicators, calls, has_constants
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
 
 
@@ -34,7 +33,8 @@ def answer(
     """Answer a goal that was read."""
     limits = limits or QueryLimits()
     whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    whole.index(whole.called_by(goal))
+    if has_constants(goal):
+        whole.index()
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
         part, stored = whole.without_stored(goal)
         try:
@@ -66,7 +66,7 @@ def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologS
                 # Prolog cannot hold U+0000.
                 if not any(isinstance(value, str) and "\0" in value for value in found):
                     concluded[call.functor, found] = None
-    program = build_program(replace(library, rules=(), facts=()), [], supply=Supply(concluded=tuple(concluded)))
+    program = answers_program(library, concluded)
     with open_session(session) as prolog:
         prolog.load(program)
         return answer_goal(prolog, goal, limits)

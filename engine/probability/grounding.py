@@ -87,11 +87,9 @@ def ground(
     original = part.library.with_closure()
     refuse_aggregates(original)
     part = replace(part, library=relaxed(original))
-    called = part.patterns(proofs=True)
-    root = called.library.concluding[goal][0].conclusion.atom
+    root = part.library.concluding[goal][0].conclusion.atom
     free = Atom(root.predicate, tuple(Variable(f"A{place}", "Object") for place in range(len(root.arguments))))
-    called.add_atom(free)
-    part.index(called)
+    part.index()
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
         demand = Demand(part.source(), part.library)
         builder = _Builder(original, demand.library, chances)

@@ -1,32 +1,33 @@
 """The demand loop: collect the questions that a goal needs, ask them as one batch, and repeat until none is missing.
 
-A goal over oracle predicates never calls a model. In demand mode it records what it needed instead: for an atom with
-one free argument a question; for one with more, a question for values of the first; for a ground atom a verification.
-While something is missing, negation and aggregates may be wrong, so answers that use them are withheld.
+A goal over oracle predicates never calls a model. The evaluator knows the calls that it makes
+(`engine/logic/demand.py`): a call with one free argument is a question; one with more, a question for values of the
+first; a ground one a verification. While something is missing, negation and aggregates may be wrong, so answers that
+use them are withheld.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from hapax.engine.inference.call_patterns import CallPatterns
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.fact_supply import FactSupply, supplied_predicates
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.program import DemandState, Supply, build_program
-from hapax.engine.inference.session import PrologSession, PrologTerm
-from hapax.engine.inference.theory import QueryResult, Theory, open_session
+from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.theory import QueryResult, Theory
+from hapax.engine.logic.demand import Demand
+from hapax.engine.logic.goals import asking_rules, with_rules
+from hapax.engine.logic.limits import time_limit
+from hapax.engine.logic.proofs import reading
 from hapax.engine.logic.query import answer
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
-from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, called_indicators, goal_text
-from hapax.grammar.prolog_text import prolog_atom
-from hapax.grammar.rules import Library, PredicateKind, literals_of
+from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, called_indicators
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, literals_of, type_key
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted
-from hapax.kb.facts import one_state
-from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Question, Source, TypeFact
+from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
+from hapax.kb.symbols import canonical
 from hapax.llm_oracle.budget import BudgetReached
 
 CLOSED_WORLD = frozenset(
@@ -120,48 +121,162 @@ class DemandResult:
         return not self.missing
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Facts under which a goal runs; `state` has the questions that need not be asked again."""
+def is_asked(library: Library, signature: PredicateSignature) -> bool:
+    """True if a model may be asked about the predicate.
 
-    facts: Sequence[FactRecord] = ()
-    type_facts: Sequence[TypeFact] = ()
-    assumed: Sequence[Atom] = ()
-    denied: Sequence[DenialRecord] = ()
-    state: DemandState = field(default_factory=DemandState)
-    supply: Supply = field(default_factory=Supply)
-    """The predicates whose facts, and the types of their values, `feed` gives when they are called."""
-    feed: FactSupply | None = None
+    A predicate that rules conclude is derived unless a file also declares it an oracle predicate. One that rules only
+    use about their generic person is a hypothesis, about which a model knows nothing.
+    """
+    if signature.kind not in ASKED_KINDS:
+        return False
+    rules = [rule for rule in library.rules if not rule.by_declaration]
+    if not signature.declared and any(rule.conclusion.atom.indicator == signature.indicator for rule in rules):
+        return False
+    uses: list[bool] = []
+    for rule in rules:
+        literals = [literal for literal in rule.literals if literal.atom.indicator == signature.indicator]
+        uses += map(rule.is_information, literals)
+    return not (uses and all(uses) and any(map(library.is_person, signature.argument_types)))
+
+
+Row: TypeAlias = tuple[Value | None, ...]
+"""The arguments of a call, None at free ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What need not be asked again: patterns that were asked, atoms found false or lost, and facts learnt since.
+
+    `types`: of values that the answers brought.
+    """
+
+    asked: frozenset[AtomPattern] = frozenset()
+    refuted: frozenset[Atom] = frozenset()
+    learnt: tuple[FactRecord, ...] = ()
+    types: tuple[TypeFact, ...] = ()
 
 
 def missing_questions(
-    session: PrologSession, library: Library, goal: Goal, known: Evidence, limits: QueryLimits | None = None
+    theory: Theory, goal: Goal, settled: Settled | None = None, limits: QueryLimits | None = None
 ) -> Missing:
     """The questions and ground atoms that the goal needs beyond what is known."""
-    program = build_program(
-        library,
-        known.facts,
-        known.assumed,
-        state=replace(known.state, type_facts=known.type_facts),
-        denied=known.denied,
-        supply=known.supply,
-    )
-    session.load(program, known.feed)
-    demand = f"hapax_host:demanded({prolog_atom(goal_text(goal))}, Name, Pattern)"
-    answers = session.solutions(demand, ("Name", "Pattern"), limits, trusted=True)
-    patterns = []
-    for name, term in answers.rows:
-        if isinstance(term, PrologTerm):
-            patterns.append(AtomPattern(str(name), tuple(map(_cell, term.arguments))))
-    # Prolog returns them in the order of a hash table, which differs between processes.
-    patterns.sort(key=lambda pattern: (pattern.predicate, repr(pattern.arguments)))
-    needs = tuple(_need(pattern, library) for pattern in patterns if None in pattern.arguments)
-    atoms: list[Atom] = []
-    for pattern in patterns:
-        constants = tuple(Constant(value) for value in pattern.arguments if value is not None)
-        if len(constants) == len(pattern.arguments):
-            atoms.append(Atom(pattern.predicate, constants))
-    return Missing(needs, tuple(atoms))
+    settled, limits = settled or Settled(), limits or QueryLimits()
+    library = theory.library
+    signatures = library.completed().signatures
+    asked = frozenset(item.indicator for item in signatures if is_asked(library, item))
+    rules = asking_rules(goal, library)
+    learnt = [fact_atom(fact) for fact in settled.learnt]
+    with reading(theory.kb), time_limit(theory.kb, limits.seconds):
+        demand = Demand(theory.source(), with_rules(library, rules), given=learnt, asked=asked)
+        finder = _NeedFinder(theory, settled, _Known(theory, settled))
+        for indicator, row in demand.calls(rule.conclusion.atom for rule in rules):
+            finder.add_call(library.signature(indicator), row)
+    return finder.missing()
+
+
+class _Known:
+    """The facts under which a goal runs, and the types that they give to values."""
+
+    def __init__(self, theory: Theory, settled: Settled) -> None:
+        self._theory = theory
+        self._library = theory.library
+        relations = theory.kb.relations
+        indicators = [signature.indicator for signature in self._library.completed().signatures]
+        self._large = [name for name in indicators if theory.known is None and relations.is_large(name)]
+        stated = (*self._library.facts, *theory.assumed, *map(fact_atom, settled.learnt))
+        self._rows: dict[str, set[tuple[Value, ...]]] = {}
+        self._types: dict[Value, set[str]] = {}
+        for atom in stated:
+            self._rows.setdefault(atom.indicator, set()).add(tuple(map(canonical, _values(atom))))
+        for fact in theory.facts(self._large):
+            self._rows.setdefault(f"{fact.predicate}/{len(fact.arguments)}", set()).add(fact.arguments)
+            self._note(zip(fact.arguments, fact.types, strict=False))
+        for atom in self._library.facts:
+            self._note(zip(_values(atom), self._library.signature(atom.indicator).argument_types, strict=True))
+        for found in (*theory.type_facts(), *settled.types):
+            self._note([(found.constant, found.data_type)])
+
+    def _note(self, pairs: Iterable[tuple[Value, str]]) -> None:
+        for value, data_type in pairs:
+            self._types.setdefault(canonical(value), set()).add(data_type)
+
+    def has(self, indicator: str, row: Row) -> bool:
+        """True if a fact has the values of a row, whatever it has where the row is free."""
+        bound = {place: canonical(value) for place, value in enumerate(row) if value is not None}
+        if indicator in self._large and next(self._theory.kb.relations.at(indicator, bound), None) is not None:
+            return True
+        rows = self._rows.get(indicator, set())
+        if len(bound) == len(row):
+            return tuple(bound.values()) in rows
+        return any(all(known[place] == value for place, value in bound.items()) for known in rows)
+
+    def accepted(self, value: Value) -> set[str]:
+        """The types under which facts accept a value."""
+        found = set(self._types.get(canonical(value), ()))
+        return found.union(*(self._theory.kb.relations.types_of(indicator, value) for indicator in self._large))
+
+    def instances(self, data_type: str) -> list[Value]:
+        """The values that facts accept under a type or one below it."""
+
+        def is_below(lower: str) -> bool:
+            return _is_below(self._library, lower, data_type)
+
+        found = {value for value, types in self._types.items() if any(map(is_below, types))}
+        for indicator in self._large:
+            found.update(value for value, _ in self._theory.kb.relations.typed_values(indicator, is_below))
+        return sorted(found, key=repr)
+
+
+def _is_below(library: Library, lower: str, upper: str) -> bool:
+    return type_key(lower) == type_key(upper) or library.is_subtype(lower, upper)
+
+
+@dataclass
+class _NeedFinder:
+    """Finds out what calls need that is not known."""
+
+    theory: Theory
+    settled: Settled
+    known: _Known
+    found: dict[AtomPattern, None] = field(default_factory=dict)
+
+    def add_call(self, signature: PredicateSignature, row: Row) -> None:
+        """Note what a call needs."""
+        if not any(self._is_misfit(value, name) for value, name in zip(row, signature.argument_types, strict=True)):
+            self._note(signature, row)
+
+    def _is_misfit(self, value: Value | None, wanted: str) -> bool:
+        """True for a value that was accepted, but under no sub- or supertype of this: Prague is no landmark."""
+        types = set() if value is None else self.known.accepted(value)
+        library = self.theory.library
+        return bool(types) and not any(
+            _is_below(library, name, wanted) or _is_below(library, wanted, name) for name in types
+        )
+
+    def _note(self, signature: PredicateSignature, row: Row) -> None:
+        free = [place for place, value in enumerate(row) if value is None]
+        is_functional = signature.kind is PredicateKind.FUNCTIONAL
+        pattern = AtomPattern(signature.name, row)
+        if not free:
+            # A functional predicate that has a value for these arguments has no other value.
+            decisive = (*row[:-1], None) if is_functional else row
+            if not self.known.has(signature.indicator, decisive) and _atom(pattern) not in self.settled.refuted:
+                self.found[pattern] = None
+        elif pattern not in self.settled.asked:
+            is_known = is_functional and free == [len(row) - 1] and self.known.has(signature.indicator, row)
+            if not is_known:
+                self.found[pattern] = None
+        elif len(free) > 1:
+            # The first free argument was asked for: go on with each of its values.
+            place = free[0]
+            for value in self.known.instances(signature.argument_types[place]):
+                self._note(signature, (*row[:place], value, *row[place + 1 :]))
+
+    def missing(self) -> Missing:
+        """What was found, in one order."""
+        patterns = sorted(self.found, key=lambda pattern: (pattern.predicate, repr(pattern.arguments)))
+        needs = tuple(_need(pattern, self.theory.library) for pattern in patterns if None in pattern.arguments)
+        return Missing(needs, tuple(_atom(pattern) for pattern in patterns if None not in pattern.arguments))
 
 
 def run_demand(
@@ -178,11 +293,8 @@ def run_demand(
     """
     goal = theory.goal(goal_text)
     part = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    patterns = part.patterns()
-    patterns.add_goal(goal)
-    part.index(patterns)
-    with open_session(session) as prolog:
-        return _Loop(prolog, part, goal, oracle, budget or DemandBudget(), patterns).run()
+    part.index()
+    return _Loop(part, goal, oracle, budget or DemandBudget(), session).run()
 
 
 @dataclass
@@ -192,12 +304,11 @@ class _Loop:
     `retracted`: facts that were learnt and have lost in a conflict since.
     """
 
-    session: PrologSession
     theory: Theory
     goal: Goal
     oracle: DemandOracle | None
     budget: DemandBudget
-    patterns: CallPatterns
+    session: PrologSession | None
     asked: dict[Need, None] = field(default_factory=dict)
     verdicts: dict[Atom, bool] = field(default_factory=dict)
     learnt: list[FactRecord] = field(default_factory=list)
@@ -234,23 +345,9 @@ class _Loop:
     def _missing(self) -> Missing:
         # Questions that were asked, and atoms found false, are no longer missing.
         refuted = [atom for atom, holds in self.verdicts.items() if not holds]
-        state = DemandState(tuple(need.pattern for need in self.asked), (*refuted, *self.retracted))
-        with one_state(self.theory.kb):
-            known = self._evidence(state)
-            return missing_questions(self.session, self.theory.library, self.goal, known, self.budget.limits)
-
-    def _evidence(self, state: DemandState) -> Evidence:
-        """The facts of small predicates, those learnt, and a supply of the others."""
-        theory, supplied = self.theory, supplied_predicates(self.theory.kb, self.patterns)
-        types = (*theory.type_facts(), *self.types)
-        bound = {
-            number: self.patterns.bound_variables(rule) for number, rule in enumerate(theory.library.rules) if supplied
-        }
-        learnt = [fact_atom(fact) for fact in self.learnt]
-        stated = (*theory.library.facts, *theory.assumed, *learnt)
-        feed = FactSupply(theory.kb, supplied, stated, theory.library) if supplied else None
-        facts = [*theory.facts(supplied), *self.learnt]
-        return Evidence(facts, types, theory.assumed, tuple(theory.denied()), state, Supply(supplied, bound), feed)
+        asked = frozenset(need.pattern for need in self.asked)
+        settled = Settled(asked, frozenset((*refuted, *self.retracted)), tuple(self.learnt), tuple(self.types))
+        return missing_questions(self.theory, self.goal, settled, self.budget.limits)
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing.
@@ -326,11 +423,12 @@ def _mentions(term: GoalTerm) -> bool:
     return isinstance(term, GoalList) and any(map(_mentions, term.items))
 
 
-def _cell(cell: object) -> Value | None:
-    """`free` -> None, `bound(Value)` -> the value."""
-    if isinstance(cell, PrologTerm) and not isinstance(cell.arguments[0], PrologTerm):
-        return cell.arguments[0]
-    return None
+def _atom(pattern: AtomPattern) -> Atom:
+    return Atom(pattern.predicate, tuple(Constant(value) for value in pattern.arguments if value is not None))
+
+
+def _values(atom: Atom) -> Iterator[Value]:
+    return (term.value for term in atom.arguments if isinstance(term, Constant))
 
 
 def _need(pattern: AtomPattern, library: Library) -> Need:

@@ -8,7 +8,7 @@ import pytest
 
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.inference.theory import Theory
-from hapax.engine.search.demand import DemandBudget, DemandResult, Evidence, Missing, missing_questions, run_demand
+from hapax.engine.search.demand import DemandBudget, DemandResult, Missing, missing_questions, run_demand
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.grammar.parser import parse_goal, parse_library
 from hapax.grammar.rules import Library
@@ -97,8 +97,8 @@ def question(predicate: str, data_type: str, *arguments: Value | None, functiona
     return Question((AtomPattern(predicate, arguments),), data_type, functional)
 
 
-def missing(prolog: PrologSession, library: Library, goal: str) -> Missing:
-    return missing_questions(prolog, library, parse_goal(goal, library), Evidence(()))
+def missing(kb: KnowledgeBase, library: Library, goal: str) -> Missing:
+    return missing_questions(Theory(library, kb), parse_goal(goal, library))
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def missing(prolog: PrologSession, library: Library, goal: str) -> Missing:
         ("aggregate_all(count, borders(a, _), N)", question("borders", "Place", "a", None)),
     ],
 )
-def test_questions_by_what_is_free(prolog: PrologSession, library: Library, goal: str, expected: Question) -> None:
+def test_questions_by_what_is_free(fresh_kb: KnowledgeBase, library: Library, goal: str, expected: Question) -> None:
     """One free argument asks for it; several ask for values of the first one's type first."""
-    assert missing(prolog, library, goal).questions == {expected}
+    assert missing(fresh_kb, library, goal).questions == {expected}
 
 
 def test_rounds_go_on_until_nothing_is_missing(demand: Demand) -> None:

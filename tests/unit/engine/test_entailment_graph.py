@@ -94,7 +94,6 @@ def test_looked_up_chains_are_those_of_the_whole_graph(seed: int, at_least: floa
     """Chains over the entailments that a predicate looks up, before or after it, are those over all entailments."""
     with KnowledgeBase() as kb:
         store_edges(kb, random_edges(seed))
-        StoredEdges(kb).prepare()
         whole, ahead = EntailmentGraph(edges(kb, 0.0)), EntailmentGraph(edges_out_of(kb, ["p0"], at_least))
         behind = EntailmentGraph(edges_into(kb, Library(), ["p0"], at_least))
 

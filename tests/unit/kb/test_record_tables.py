@@ -49,7 +49,7 @@ RECORDS: list[tuple[Any, Any]] = [
     (records.CANDIDATES, st.builds(records.Candidate, TEXT, VALUE, TEXT, TEXT, COUNT, SOME_TEXT)),
     (records.ASSESSMENTS, st.builds(records.Assessment, TEXT, TEXT, TEXT, NUMBER, COUNT, SOME_TEXT)),
     (records.DECISIONS, st.builds(records.Decision, TEXT, TEXT, TEXT, st.booleans(), SCORE, SCORE, TEXT, SOME_TEXT, st.none() | st.sampled_from(records.Distribution), st.none() | COUNT, NAMES)),
-    (records.FACTS, st.builds(records.FactRecord, TEXT, VALUES, NAMES, st.sampled_from(records.Source), st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT)),
+    (records.FACTS, st.builds(records.FactRecord, TEXT, VALUES.filter(bool), NAMES, st.sampled_from(records.Source), st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT)),
     (records.STATEMENTS, st.builds(records.StatementRecord, TEXT, st.sampled_from(records.Distribution), TEXT, st.lists(st.tuples(TEXT, VALUE)).map(tuple), TEXT, TEXT, TREE, SCORE)),
     (records.RUNS, st.builds(records.RunRecord, TEXT, TEXT, TREE, TEXT, TEXT, SOME_TEXT, TEXT, TREE)),
     (records.VOTES, st.builds(records.VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
