@@ -123,12 +123,23 @@ class FactRelations:
         types = {name: str(rows.NAMES.encode(group[0].types)) for name, group in by_indicator.items()}
         return sum(self._add(relation, by_indicator[name]) for name, relation in self.made(types).items())
 
-    def _add(self, relation: Relation, facts: Sequence[FactRecord]) -> int:
+    def add_numbered(self, facts: Iterable[tuple[int, FactRecord]]) -> None:
+        """Store facts under numbers that no fact has, in their order."""
+        by_indicator: dict[str, list[tuple[int, FactRecord]]] = {}
+        for ref, fact in facts:
+            by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append((ref, fact))
+        types = {name: str(rows.NAMES.encode(group[0][1].types)) for name, group in by_indicator.items()}
+        for name, relation in self.made(types).items():
+            refs, group = zip(*by_indicator[name], strict=True)
+            self._add(relation, group, refs)
+            self._kb.query("UPDATE fact_numbers SET last = max(last, ?)", (refs[-1],))
+
+    def _add(self, relation: Relation, facts: Sequence[FactRecord], numbers: Sequence[int] = ()) -> int:
         changes = 0
         for begin in range(0, len(facts), _ROWS):
             batch = facts[begin : begin + _ROWS]
             origins = [_origin(fact, relation) for fact in batch]
-            refs = self.new_refs(len(batch))
+            refs = numbers[begin : begin + _ROWS] or self.new_refs(len(batch))
             tags = self._symbols.tags([value for fact in batch for value in fact.arguments])
             known = self.insert(relation, refs, tags, [bytes.fromhex(fact.id) for fact in batch], origins)
             changes += len(batch) - len(known)

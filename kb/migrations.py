@@ -72,21 +72,22 @@ def _add_facts(records: OpenRecords) -> None:
     """Store the facts of the earlier table. Those that no fact can be any more are withdrawn, with the reason."""
     relations = FactRelations(records)
     now = system.now().isoformat(timespec="microseconds")
-    cursor = records.connection.execute(f"SELECT {', '.join(FACTS.columns)} FROM old_facts ORDER BY rowid")  # noqa: S608
+    columns = ", ".join(("rowid", *FACTS.columns))
+    cursor = records.connection.execute(f"SELECT {columns} FROM old_facts ORDER BY rowid")  # noqa: S608  ours
     while batch := cursor.fetchmany(_BATCH):
         facts = list(_facts(batch))
-        refused = [(fact, reason) for fact in facts if (reason := _refusal(fact))]
-        relations.add(fact for fact in facts if not _refusal(fact))
+        refused = [(fact, reason) for _, fact in facts if (reason := _refusal(fact))]
+        relations.add_numbered((ref, fact) for ref, fact in facts if not _refusal(fact))
         for fact, reason in refused:
             row = WITHDRAWALS.row(Withdrawal.of(fact, reason, "conversion", now))
             records.connection.execute(WITHDRAWALS.insert(OnConflict.KEEP), row)
 
 
-def _facts(batch: list[tuple[object, ...]]) -> Iterator[FactRecord]:
-    for cells in batch:
+def _facts(batch: list[tuple[Any, ...]]) -> Iterator[tuple[int, FactRecord]]:
+    for ref, *cells in batch:
         pairs = zip(FACTS.columns.values(), cells, strict=True)
         decoded: list[Any] = [None if cell is None else codec.decode(cell) for codec, cell in pairs]
-        yield FactRecord(*decoded)
+        yield ref, FactRecord(*decoded)
 
 
 def _refusal(fact: FactRecord) -> str:

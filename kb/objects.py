@@ -34,6 +34,13 @@ _CALCULATED = re.compile(r"\b(?:AS|VIRTUAL)\b", re.IGNORECASE)
 _PLAIN_INDEX = re.compile(r"CREATE INDEX [^()]+ ON [^()]+\([^()]+\)", re.IGNORECASE)
 
 
+_FORMER_TRIGGERS = frozenset(
+    (
+        *("fact_withdrawn", "fact_deleted", "fact_changed", "fact_numbered_again", "indexed_fact_deleted"),
+        *("indexed_fact_changed", "facts_popularity_deleted", "facts_popularity_changed"),
+    )
+)
+
 _VIEWS = ("facts", "derived_statements", "symbol_texts")
 
 
@@ -86,8 +93,15 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
 
 
 def foreign_triggers(connection: sqlite3.Connection) -> list[SchemaObject]:
-    """The triggers that Hapax did not make, also in a file that is not migrated yet."""
-    return [entry for entry in _objects(connection) if entry.kind == "trigger" and entry.sql not in schema.TRIGGERS]
+    """The triggers that Hapax did not make, also in a file that is not migrated yet.
+
+    Those with the name of a trigger of the last version before 0.1.0 are dropped by the migration, whatever they do.
+    """
+    return [
+        entry
+        for entry in _objects(connection)
+        if entry.kind == "trigger" and entry.sql not in schema.TRIGGERS and entry.name not in _FORMER_TRIGGERS
+    ]
 
 
 def calculated_tables(connection: sqlite3.Connection) -> list[SchemaObject]:

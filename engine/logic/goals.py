@@ -69,29 +69,9 @@ def goal_rules(goal: Goal, library: Library, *, by_failure: bool = False) -> tup
     return tuple(reader.rules)
 
 
-def asking_rules(goal: Goal, library: Library) -> tuple[Rule, ...]:
-    """Rules whose premises call what a goal needs, in its order.
-
-    Of a goal that only Prolog can answer each part is called with what stands before it: a condition, and what is
-    inside a collection, too. What a built-in would bind stays free.
-    """
-    try:
-        return goal_rules(goal, library, by_failure=True)
-    except NotRules:
-        reader = _GoalReader(library, _bound(goal.term), by_failure=True)
-    reader.note_types(goal.term)
-    walk = _AskedParts(reader)
-    walk.ways += walk.after(goal.term, [()])
-    return tuple(
-        rule_of(way, Atom(f"{GOAL}, asked {number}", ()), f"{GOAL} {number}")
-        for number, way in enumerate(dict.fromkeys(walk.ways), 1)
-        if any(isinstance(item, Literal) for item in way)
-    )
-
-
 _MOST_WAYS = 16
 
-# By built-in, the places of its arguments that are goals, whose bindings do not leave it.
+# By built-in, the places of its arguments that are goals.
 _INNER = {
     "\\+/1": (0,),
     "forall/2": (0, 1),
@@ -101,50 +81,67 @@ _INNER = {
     "bagof/3": (1,),
 }
 
-Way: TypeAlias = tuple[BodyLiteral, ...]
-"""A conjunction of parts of a goal."""
+Way: TypeAlias = tuple[GoalTerm, ...]
+"""Parts of a goal that are reached one after the other."""
 
 
 @dataclass
-class _AskedParts:
-    """Collects the conjunctions under which parts of a goal are reached. `ways`: those that end somewhere."""
+class GoalParts:
+    """The parts of a goal that only Prolog can answer, to call its atoms by rules.
 
-    reader: _GoalReader
-    ways: list[Way] = field(default_factory=list)
+    What is inside a condition or a collection counts as a part, too, behind what stands before it.
+    """
 
-    def after(self, term: GoalTerm, before: list[Way]) -> list[Way]:
-        """The conjunctions that hold behind a part of a goal that stands behind others."""
+    goal: Goal
+    library: Library
+    _ends: list[Way] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._reader = _GoalReader(self.library, _bound(self.goal.term), by_failure=True)
+        self._reader.note_types(self.goal.term)
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules below the items: those of negations."""
+        return self._reader.rules
+
+    def ways(self) -> list[Way]:
+        """The ways through the goal, by its disjunctions."""
+        self._ends += self._after(self.goal.term, [()])
+        return list(dict.fromkeys(self._ends))
+
+    def item(self, part: GoalTerm) -> BodyLiteral | None:
+        """A part as the item of a premise; None for one that rules cannot have."""
+        try:
+            return self._reader.item(part) if isinstance(part, Compound) else None
+        except NotRules:
+            return None
+
+    def variables(self, names: Iterable[str]) -> tuple[Variable, ...]:
+        """Variables of the goal by their names."""
+        return tuple(map(self._reader.variable, names))
+
+    def _after(self, term: GoalTerm, before: list[Way]) -> list[Way]:
+        """The ways that end behind a part of the goal that stands behind others."""
         if not isinstance(term, Compound):
             return before
         if term.functor in (",", "->", "*->") or term.indicator == "once/1":
             for part in term.arguments:
-                before = self.after(part, before)
+                before = self._after(part, before)
             return before
         if term.functor == ";":
-            found = [way for part in term.arguments for way in self.after(part, before)]
+            found = [way for part in term.arguments for way in self._after(part, before)]
             if len(found) <= _MOST_WAYS:
                 return found
-            self.ways += found
+            self._ends += found
             return before
         if term.functor == "^":
-            return self.after(term.arguments[-1], before)
-        try:
-            item = self.reader.item(term)
-        except NotRules:
-            inner = before
-            for place in _INNER.get(term.indicator, ()):
-                inner = self.after(term.arguments[place], inner)
-            self.ways += inner if inner is not before else []
-            return before
-        return [(*way, item) if _can_test(item, way) else way for way in before]
-
-
-def _can_test(item: BodyLiteral, way: Way) -> bool:
-    """True for an atom, and for a test whose variables the atoms before it bind."""
-    if isinstance(item, Literal) and not item.negated:
-        return True
-    bound = variable_names(part for part in way if isinstance(part, Literal) and not part.negated)
-    return variable_names([item]) <= bound
+            return self._after(term.arguments[-1], before)
+        inner = before
+        for place in _INNER.get(term.indicator, ()):
+            inner = self._after(term.arguments[place], inner)
+        self._ends += inner if inner is not before else []
+        return [(*way, term) for way in before]
 
 
 @dataclass

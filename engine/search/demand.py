@@ -14,17 +14,17 @@ from typing import Protocol, TypeAlias
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.demand import Demand
-from hapax.engine.logic.goals import asking_rules, with_rules
+from hapax.engine.logic.goals import GOAL, GoalParts, NotRules, Way, goal_rules, rule_of, with_rules
 from hapax.engine.logic.limits import time_limit
 from hapax.engine.logic.proofs import reading
 from hapax.engine.logic.query import answer
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
-from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, called_indicators
-from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, literals_of, type_key
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, answered_names, called_indicators
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, literals_of, type_key
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
 from hapax.grammar.words import counted
 from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
 from hapax.kb.symbols import canonical
@@ -157,21 +157,84 @@ class Settled:
 
 
 def missing_questions(
-    theory: Theory, goal: Goal, settled: Settled | None = None, limits: QueryLimits | None = None
+    theory: Theory,
+    goal: Goal,
+    settled: Settled | None = None,
+    limits: QueryLimits | None = None,
+    session: PrologSession | None = None,
 ) -> Missing:
     """The questions and ground atoms that the goal needs beyond what is known."""
     settled, limits = settled or Settled(), limits or QueryLimits()
     library = theory.library
     signatures = library.completed().signatures
     asked = frozenset(item.indicator for item in signatures if is_asked(library, item))
-    rules = asking_rules(goal, library)
-    learnt = [fact_atom(fact) for fact in settled.learnt]
+    learnt = tuple(fact_atom(fact) for fact in settled.learnt)
+    known = replace(theory, assume=(*theory.assumed, *learnt))
+    rules, given = _calling_rules(known, goal, limits, session)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
-        demand = Demand(theory.source(), with_rules(library, rules), given=learnt, asked=asked)
+        demand = Demand(known.source(), with_rules(library, rules), given=given, asked=asked)
         finder = _NeedFinder(theory, settled, _Known(theory, settled))
         for indicator, row in demand.calls(rule.conclusion.atom for rule in rules):
             finder.add_call(library.signature(indicator), row)
     return finder.missing()
+
+
+def _calling_rules(
+    theory: Theory, goal: Goal, limits: QueryLimits, session: PrologSession | None
+) -> tuple[list[Rule], list[Atom]]:
+    """Rules whose premises call what the goal calls, and atoms for them.
+
+    Where only Prolog can tell what stands before a call, as of `member(X, [a, b]), borders(X, Y)`, it answers that, and
+    its answers are atoms for the rule of what follows.
+    """
+    library = theory.library
+    try:
+        return list(goal_rules(goal, library, by_failure=True)), []
+    except NotRules:
+        parts = GoalParts(goal, library)
+    rules: list[Rule] = []
+    given: list[Atom] = []
+    for way in parts.ways():
+        premise: list[BodyLiteral] = []
+        items = [parts.item(part) for part in way]
+        for place, item in enumerate(items):
+            if item is not None:
+                if _is_call(item) or variable_names([item]) <= variable_names(filter(_is_call, premise)):
+                    premise.append(item)
+            elif any(isinstance(later, Literal) for later in items[place + 1 :]):
+                rules += _calling(premise, len(rules))
+                names, rows = _before(theory, way[: place + 1], limits, session)
+                name = f"{GOAL}, before {len(rules)}.{place}"
+                given += [Atom(name, tuple(map(Constant, row))) for row in rows]
+                premise = [Literal(Atom(name, parts.variables(names)))]
+        rules += _calling(premise, len(rules))
+    return [*rules, *parts.rules], given
+
+
+def _is_call(item: BodyLiteral) -> bool:
+    return isinstance(item, Literal) and not item.negated
+
+
+def _calling(premise: Sequence[BodyLiteral], number: int) -> list[Rule]:
+    """The rule that calls the atoms of a premise, none without any."""
+    if not any(isinstance(item, Literal) for item in premise):
+        return []
+    name = f"{GOAL}, calls {number}"
+    return [rule_of(premise, Atom(name, ()), name)]
+
+
+def _before(
+    theory: Theory, way: Way, limits: QueryLimits, session: PrologSession | None
+) -> tuple[list[str], set[tuple[Value, ...]]]:
+    """Names of variables, and their values where the parts of a goal hold; variables with lists are left out."""
+    term = way[0]
+    for part in way[1:]:
+        term = Compound(",", (term, part))
+    names = tuple(dict.fromkeys(name for name in answered_names(term) if not name.startswith("_")))
+    found = answer(theory, Goal(term, names), limits, session=session).rows
+    plain = [place for place, _ in enumerate(names) if not any(isinstance(row[place], PrologTerm) for row in found)]
+    rows = {tuple(cell for place in plain if not isinstance(cell := row[place], PrologTerm)) for row in found}
+    return [names[place] for place in plain], rows
 
 
 class _Known:
@@ -347,7 +410,7 @@ class _Loop:
         refuted = [atom for atom, holds in self.verdicts.items() if not holds]
         asked = frozenset(need.pattern for need in self.asked)
         settled = Settled(asked, frozenset((*refuted, *self.retracted)), tuple(self.learnt), tuple(self.types))
-        return missing_questions(self.theory, self.goal, settled, self.budget.limits)
+        return missing_questions(self.theory, self.goal, settled, self.budget.limits, self.session)
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing.
