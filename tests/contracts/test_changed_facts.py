@@ -160,22 +160,17 @@ def routes(tmp_path: Path) -> Path:
     return tmp_path / "kb.db"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "DELETE FROM facts WHERE rowid IN (3, 7)",
-        "UPDATE facts SET rowid = 100 - rowid",
-        "VACUUM",
-    ],
-)
-def test_what_another_program_changes_is_seen(change: str, routes: Path) -> None:
-    """Rows that go, and rows with other numbers, such as after VACUUM: goals and statements are those of the facts."""
+def test_other_programs_change_no_facts(routes: Path) -> None:
+    """What they read as `facts` is a view, which SQLite does not change; a file that was copied or packed answers as before."""
     with closing(sqlite3.connect(routes, isolation_level=None)) as connection:
-        connection.execute(change)
+        for sql in ("DELETE FROM facts", "UPDATE facts SET predicate = 'owns'"):
+            with pytest.raises(sqlite3.OperationalError, match="view"):
+                connection.execute(sql)
+        connection.execute("VACUUM")
     rules = hapax.parse_rules(ROUTES)
     with hapax.KnowledgeBase(routes) as kb:
         roads = len(kb.facts())
-        assert len(hapax.query("road(X, Y)", rules, kb)) == roads == (6 if "DELETE" in change else 8)
+        assert len(hapax.query("road(X, Y)", rules, kb)) == roads == 8
         assert assert_as_anew(rules, kb)["step"] == roads
 
 

@@ -44,6 +44,13 @@ def change(path: Path, sql: str, *values: object) -> None:
         assert connection.execute(sql, values).rowcount != 0
 
 
+def relation(path: Path, predicate: str) -> str:
+    """The table of a predicate's facts."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((number,),) = connection.execute("SELECT number FROM relations WHERE predicate = ?", (predicate,))
+    return f"_relation_{number}"
+
+
 def damages(path: Path, *options: object) -> list[dict[str, Any]]:
     """The damages that `verify` lists; its exit code says whether there is anything."""
     result = invoke("verify", "--db", path, *options, "--json")
@@ -55,7 +62,7 @@ def damages(path: Path, *options: object) -> list[dict[str, Any]]:
 @pytest.fixture
 def changed(database: Path) -> Path:
     """The same, with the currency of Norway replaced by arsenic."""
-    change(database, "UPDATE facts SET arguments = replace(arguments, 'Norwegian krone', 'arsenic')")
+    change(database, "UPDATE symbols SET symbol = replace(symbol, 'Norwegian krone', 'arsenic')")
     return database
 
 
@@ -65,12 +72,10 @@ def changed(database: Path) -> Path:
 @pytest.mark.parametrize(
     "words",
     [
-        ("query", "uses_currency('Norway', X)"),
         ("why", "uses_currency('Norway', 'arsenic')"),
         ("export", "-o", "-"),
         ("report", "-o", "report.html"),
         ("dataset", "dataset", "--in-both", "keep"),
-        ("derive",),
         ("merge", "kb.db", "--db", "other.db"),
         ("backup", "copy.db"),
     ],
@@ -99,8 +104,8 @@ def test_a_changed_fact_is_served_by_no_command(
         ),
         ("statements SET substitution = 'null'", ("report", "-o", "page.html")),
         ("statements SET log_likelihood = 9e999", ("report", "-o", "page.html")),
-        ("facts SET probability = 9e999", ("dataset", "out", "--in-both", "keep")),
-        ("facts SET probability = -0.1", ("export", "-o", "-")),
+        ("{} SET probability = 9e999", ("dataset", "out", "--in-both", "keep")),
+        ("{} SET probability = -0.1", ("export", "-o", "-")),
         ("assessments SET score = 9e999", ("why", "uses_currency('Norway', 'Norwegian krone')")),
     ],
 )
@@ -108,7 +113,7 @@ def test_an_impossible_cell_is_told(
     database: Path, update: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Changed values, infinite scores, impossible probabilities and lists that are none end a command; `verify` lists them."""
-    change(database, f"UPDATE {update}")
+    change(database, f"UPDATE {update.format(relation(database, 'uses_currency'))}")
     monkeypatch.chdir(database.parent)
     result = invoke(*words, "--db", database)
 
@@ -159,13 +164,14 @@ def test_a_broken_index_and_a_missing_reference_are_named(database: Path, tmp_pa
     missing = copied(database, tmp_path / "missing.db")
     change(missing, "DELETE FROM candidates")
     with closing(sqlite3.connect(database)) as connection:
-        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'idx_facts_predicate'")
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'idx_statements_rule'")
+        ((rule,),) = connection.execute("SELECT min(rule) FROM statements")
         ((size,),) = connection.execute("PRAGMA page_size")
     with database.open("r+b") as stream:
         stream.seek((page - 1) * size)
         content = stream.read(size)
         stream.seek((page - 1) * size)
-        stream.write(content.replace(b"uses_currency", b"uses_currenxy", 1))
+        stream.write(content.replace(rule.encode(), rule.upper().encode(), 1))
 
     assert {damage["table"] for damage in damages(database)} == {"SQLite"}
     assert {damage["table"] for damage in damages(missing)} == {"facts"}
@@ -237,12 +243,13 @@ def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
     """A proof that was deleted, and a fact that is gone without a withdrawal; not a fact that was withdrawn."""
     lost, gone = (copied(proved, tmp_path / f"{name}.db") for name in ("lost", "gone"))
     change(lost, "DELETE FROM proofs WHERE key = (SELECT min(key) FROM proofs)")
-    change(proved, "DELETE FROM facts WHERE id IN (SELECT fact_id FROM statement_facts LIMIT 1)")  # a withdrawal
+    with hapax.KnowledgeBase(proved) as kb:
+        kb.withdraw([fact for (fact,) in kb.query("SELECT fact_id FROM statement_facts LIMIT 1")], "", "user")
     with closing(sqlite3.connect(gone)) as connection, connection:
         select = "SELECT fact_id, count(*) FROM statement_facts GROUP BY fact_id ORDER BY 2 LIMIT 1"
         fact, statements = connection.execute(select).fetchone()
-        connection.execute("DELETE FROM facts WHERE id = ?", (fact,))
-        connection.execute("DELETE FROM withdrawals")
+        for (number,) in connection.execute("SELECT number FROM relations").fetchall():
+            connection.execute(f"DELETE FROM _relation_{number} WHERE id = ?", (bytes.fromhex(fact),))  # noqa: S608
 
     assert [damage["table"] for damage in damages(lost)] == ["proofs"]
     assert [damage for damage in damages(proved) if damage["table"] == "proofs"] == []
@@ -283,16 +290,16 @@ def test_a_sealed_file_is_checked(database: Path, keys: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "sql",
     [
-        "UPDATE facts SET probability = 1.0",
-        "DELETE FROM facts WHERE predicate = 'uses_currency'",
+        "UPDATE {} SET probability = 1.0",
+        "DELETE FROM {}",
         "UPDATE runs SET command = 'import'",
-        'UPDATE facts SET types = \'["Town","Town"]\'',
+        'UPDATE {} SET types = \'["Town","Town"]\'',
     ],
 )
 def test_a_change_that_no_identity_shows_breaks_the_seal_of_its_run(database: Path, keys: Path, sql: str) -> None:
     """A changed probability and a deleted row belong to no identity, and later rows to no seal; sealing takes them in."""
     run("verify", "--db", database, "--seal", keys / "ada")
-    change(database, sql)
+    change(database, sql.format(relation(database, "uses_currency")))
     with hapax.KnowledgeBase(database) as kb:
         (identity,) = [found.id for found in kb.runs()]
         assert identity in [damage["row"] for damage in damages(database)]
@@ -327,7 +334,7 @@ def test_a_forged_seal_is_refused(database: Path, keys: Path, monkeypatch: pytes
             without.setenv("PATH", str(keys))
             with pytest.raises(hapax.HapaxError, match="Install OpenSSH"):
                 hapax.seal(kb, keys / "ada")
-    change(database, "UPDATE facts SET arguments = replace(arguments, 'euro', 'arsenic')")
+    change(database, "UPDATE symbols SET symbol = replace(symbol, 'euro', 'arsenic')")
     assert invoke("verify", "--db", database, "--seal", keys / "ada").exit_code == 1
     assert not seal.exists()
 

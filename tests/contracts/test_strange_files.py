@@ -214,7 +214,7 @@ def test_a_mapping_whose_merges_multiply_is_refused(tmp_path: Path) -> None:
 
 # -- knowledge bases of strangers
 
-THIEF = "CREATE TRIGGER thief AFTER INSERT ON facts BEGIN DELETE FROM facts WHERE id = NEW.id; END"
+THIEF = "CREATE TRIGGER thief AFTER INSERT ON _relation_1 BEGIN DELETE FROM _relation_1 WHERE ref = NEW.ref; END"
 
 
 def damages(database: Path) -> list[str]:
@@ -229,9 +229,9 @@ def damages(database: Path) -> list[str]:
     [
         (THIEF, "trigger thief"),
         ("CREATE TRIGGER thief AFTER INSERT ON runs BEGIN INSERT INTO runs SELECT * FROM runs; END", "trigger thief"),
-        ("CREATE UNIQUE INDEX thief ON facts (arguments)", "index thief"),
-        ("CREATE INDEX thief ON facts (hex(arguments))", "index thief"),
-        ("ALTER TABLE facts ADD COLUMN thief INTEGER CHECK (predicate <> 'owns')", "table facts"),
+        ("CREATE UNIQUE INDEX thief ON _relation_1 (a1)", "index thief"),
+        ("CREATE INDEX thief ON _relation_1 (hex(id))", "index thief"),
+        ("ALTER TABLE _relation_1 ADD COLUMN thief INTEGER CHECK (a1 <> 4)", "table _relation_1"),
     ],
 )
 def test_what_decides_on_writes_is_named_and_nothing_is_written(
@@ -253,7 +253,7 @@ def test_other_programs_may_add_tables_and_the_seal_has_them(database: Path, one
     change(
         database,
         "CREATE TABLE notes (text)",
-        "CREATE INDEX facts_by_source ON facts (source, predicate DESC)",
+        "CREATE INDEX facts_by_source ON _relation_1 (source, a2 DESC)",
         f"CREATE VIEW zz AS {ENDLESS}",
     )
     key = tmp_path / "key"
@@ -282,19 +282,19 @@ def test_what_derive_makes_is_recognised(database: Path, places: Path) -> None:
     assert damages(database) == ["schema view derived_statements"]
     run("derive", "--rules", places, "--db", database)
     assert damages(database) == []
-    change(database, "DROP TRIGGER fact_withdrawn")  # by which a file notices what other programs change
-    assert damages(database) == ["schema trigger fact_withdrawn"]
+    change(database, "DROP TRIGGER statements_popularity_deleted")  # by which a list notices what others change
+    assert damages(database) == ["schema trigger statements_popularity_deleted"]
 
 
 @pytest.mark.parametrize("command", ["stats", "verify", "import"])
 def test_a_calculated_column_of_a_strangers_knowledge_base_is_not_read(database: Path, one: Path, command: str) -> None:
     """A table of Hapax with a calculated column is refused by every command."""
-    change(database, f"ALTER TABLE facts ADD COLUMN big TEXT AS ({LARGE})")
+    change(database, f"ALTER TABLE _relation_1 ADD COLUMN big TEXT AS ({LARGE})")
 
     result = invoke(command, *([one] if command == "import" else []), "--db", database)
 
     assert result.exit_code == 1
-    assert "facts" in result.output
+    assert "_relation_1" in result.output
 
 
 @pytest.mark.parametrize("command", ["stats", "import"])
