@@ -8,6 +8,7 @@ of all predicates as text. An index by an argument is made when a question first
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,8 +92,8 @@ class FactRelations:
         if relation is not None:
             return relation.table
         columns = columns_of(indicator)
-        name = f"no_facts_{len(columns)}"
-        self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({', '.join(('ref', *columns))})")
+        name, cells = f"no_facts_{len(columns)}", ("ref", *columns, "id", *schema.ORIGIN)
+        self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({', '.join(cells)})")
         return f"temp.{name}"
 
     def made(self, wanted: Mapping[str, str]) -> dict[str, Relation]:
@@ -117,29 +118,22 @@ class FactRelations:
 
     def add(self, facts: Iterable[FactRecord]) -> int:
         """Store facts; of two with the same arguments the better one stays. Returns the number of changes."""
-        by_indicator: dict[str, list[FactRecord]] = {}
-        for fact in facts:
-            by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append(fact)
-        types = {name: str(rows.NAMES.encode(group[0].types)) for name, group in by_indicator.items()}
-        return sum(self._add(relation, by_indicator[name]) for name, relation in self.made(types).items())
+        facts = list(facts)
+        return self.add_numbered(zip(self.new_refs(len(facts)), facts, strict=True))
 
-    def add_numbered(self, facts: Iterable[tuple[int, FactRecord]]) -> None:
-        """Store facts under numbers that no fact has, in their order."""
+    def add_numbered(self, facts: Iterable[tuple[int, FactRecord]]) -> int:
+        """The same under numbers that no fact has, in ascending order."""
         by_indicator: dict[str, list[tuple[int, FactRecord]]] = {}
         for ref, fact in facts:
             by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append((ref, fact))
         types = {name: str(rows.NAMES.encode(group[0][1].types)) for name, group in by_indicator.items()}
-        for name, relation in self.made(types).items():
-            refs, group = zip(*by_indicator[name], strict=True)
-            self._add(relation, group, refs)
-            self._kb.query("UPDATE fact_numbers SET last = max(last, ?)", (refs[-1],))
+        return sum(self._add(relation, by_indicator[name]) for name, relation in self.made(types).items())
 
-    def _add(self, relation: Relation, facts: Sequence[FactRecord], numbers: Sequence[int] = ()) -> int:
+    def _add(self, relation: Relation, facts: Sequence[tuple[int, FactRecord]]) -> int:
         changes = 0
         for begin in range(0, len(facts), _ROWS):
-            batch = facts[begin : begin + _ROWS]
+            refs, batch = zip(*facts[begin : begin + _ROWS], strict=True)
             origins = [_origin(fact, relation) for fact in batch]
-            refs = numbers[begin : begin + _ROWS] or self.new_refs(len(batch))
             tags = self._symbols.tags([value for fact in batch for value in fact.arguments])
             known = self.insert(relation, refs, tags, [bytes.fromhex(fact.id) for fact in batch], origins)
             changes += len(batch) - len(known)
@@ -162,20 +156,26 @@ class FactRelations:
         ids: Sequence[bytes],
         origins: Sequence[Origin] | None = None,
     ) -> list[int]:
-        """Insert up to 500 facts, and return the places of those whose arguments some fact has already.
+        """Insert facts, and return the places of those whose arguments some fact has already.
 
         `tags`: of the arguments of one fact after the other. `origins`: None for given facts of the relation's types.
         """
         columns = ["ref", *relation.columns, "id", *(schema.ORIGIN if origins is not None else ())]
         arguments = zip(*[iter(tags)] * relation.arity, strict=True)
         facts = zip(refs, arguments, ids, repeat(()) if origins is None else origins, strict=False)
-        cells = list(chain.from_iterable((ref, *row, identity, *origin) for ref, row, identity, origin in facts))
-        row = f"({', '.join('?' * len(columns))})"
-        table = relation.table
-        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * len(refs))} ON CONFLICT DO NOTHING"  # noqa: S608
-        if self._conn.execute(sql, cells).rowcount == len(refs):
+        lines = [(ref, *row, identity, *origin) for ref, row, identity, origin in facts]
+        # SQLite limits the parameters of a statement, so that few wide facts go into one.
+        most = self._conn.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(columns)
+        inserted = 0
+        for begin in range(0, len(lines), most):
+            part = lines[begin : begin + most]
+            marks = ", ".join([f"({', '.join('?' * len(columns))})"] * len(part))
+            sql = f"INSERT INTO {relation.table} ({', '.join(columns)}) VALUES {marks} ON CONFLICT DO NOTHING"  # noqa: S608
+            inserted += self._conn.execute(sql, list(chain.from_iterable(part))).rowcount
+        if inserted == len(lines):
             return []
-        present = {ref for (ref,) in self._conn.execute(f"SELECT ref FROM {table} WHERE ref >= ?", (refs[0],))}  # noqa: S608
+        sql = f"SELECT ref FROM {relation.table} WHERE ref BETWEEN ? AND ?"  # noqa: S608  ours
+        present = {ref for (ref,) in self._conn.execute(sql, (refs[0], refs[-1]))}
         return [place for place, ref in enumerate(refs) if ref not in present]
 
     def find(self, relation: Relation, tags: Sequence[int]) -> tuple[int, str | None]:

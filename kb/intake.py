@@ -158,14 +158,15 @@ class RulesForFacts:
     names: FactNames | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _FactKind:
+@dataclass(frozen=True, slots=True, eq=False)
+class FactKind:
     """Facts of one predicate with the same types. `beginning`: what their identities are hashed from first.
 
     `numeric`: places, from 0, of the arguments that the rules have as numbers. `is_followed`: they can break a
     declaration, so that their lines are needed when all are read.
     """
 
+    predicate: str
     indicator: str
     types: tuple[str, ...]
     beginning: str
@@ -201,7 +202,7 @@ class FactIntake:
             if signature.kind is PredicateKind.FUNCTIONAL:
                 self._functional[signature.indicator] = signature.tolerance
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
-        self._kinds: dict[tuple[str, int, tuple[str, ...] | None], _FactKind | FactRefused] = {}
+        self._kinds: dict[tuple[str, int, tuple[str, ...] | None], FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
         self._arriving = _ArrivingFacts(kb)
         self._renaming = _Renaming(self._rules.names)
@@ -228,11 +229,19 @@ class FactIntake:
 
         What a file has may be of any class.
         """
-        basis = None
         try:
             check_form(predicate, arguments, () if types is None else types)
             kind = self.kind(predicate, len(arguments), types)
-            texts = encoded_arguments(predicate, arguments, columns)
+        except FactRefused as refused:
+            self.add_fault(line, str(refused), refused.kind)
+        else:
+            self.add(line, kind, arguments, columns)
+
+    def add(self, line: int, kind: FactKind, arguments: Sequence[Any], columns: Sequence[str] = ()) -> None:
+        """Add a fact of a kind, of which it has the number of arguments, or the fault that keeps it from being one."""
+        basis = None
+        try:
+            texts = encoded_arguments(kind.predicate, arguments, columns)
             for place in kind.numeric:
                 if isinstance(arguments[place], str):
                     raise FactRefused(
@@ -241,8 +250,8 @@ class FactIntake:
                         "text for a number",
                     )
             if self._renaming.title and kind.types:
-                arguments, basis = self._renaming.renamed(predicate, arguments, kind.types)
-                texts = encoded_arguments(predicate, arguments)
+                arguments, basis = self._renaming.renamed(kind.predicate, arguments, kind.types)
+                texts = encoded_arguments(kind.predicate, arguments)
         except FactRefused as refused:
             self.add_fault(line, str(refused), refused.kind)
             return
@@ -257,7 +266,7 @@ class FactIntake:
     def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
         self.faults.append(FactFault(self.file, line, message, kind))
 
-    def kind(self, predicate: str, arity: int, types: Sequence[str] | None = None) -> _FactKind:
+    def kind(self, predicate: str, arity: int, types: Sequence[str] | None = None) -> FactKind:
         """The kind of such facts. Raises FactRefused for a predicate that does not fit the rules."""
         key = predicate, arity, None if types is None else tuple(types)
         found = self._kinds.get(key)
@@ -267,7 +276,7 @@ class FactIntake:
             raise found.with_traceback(None)
         return found
 
-    def _new_kind(self, predicate: str, arity: int, types: tuple[str, ...] | None) -> _FactKind | FactRefused:
+    def _new_kind(self, predicate: str, arity: int, types: tuple[str, ...] | None) -> FactKind | FactRefused:
         arities = self._arities.get(predicate)
         if arities is not None and arity not in arities:
             wanted = " or ".join(map(str, sorted(arities)))
@@ -291,7 +300,7 @@ class FactIntake:
             types = self._declared.get(indicator) or declared
         beginning = f'["fact",{values.encode_value(predicate)},'
         is_followed = indicator in self._functional or indicator in self._rules.constrained
-        return _FactKind(indicator, types, beginning, tuple(numeric), is_followed)
+        return FactKind(predicate, indicator, types, beginning, tuple(numeric), is_followed)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one."""
@@ -450,7 +459,7 @@ class _ArrivingFact:
     """A fact of the source with its line. `basis`: what the source has in place of canonical names."""
 
     line: int
-    kind: _FactKind
+    kind: FactKind
     arguments: Sequence[Value]
     identity: bytes
     basis: str | None
@@ -485,7 +494,7 @@ class _ArrivingFacts:
         if not self._first:
             self._begin()
         refs = relations.new_refs(len(waiting))
-        by_kind: dict[_FactKind, list[int]] = {}
+        by_kind: dict[FactKind, list[int]] = {}
         for place, fact in enumerate(waiting):
             by_kind.setdefault(fact.kind, []).append(place)
         made = relations.made({kind.indicator: str(rows.NAMES.encode(kind.types)) for kind in by_kind})
@@ -507,7 +516,7 @@ class _ArrivingFacts:
         ):
             self._kb.query(sql)
 
-    def _insert(self, relation: Relation, kind: _FactKind, facts: Sequence[_ArrivingFact], refs: list[int]) -> None:
+    def _insert(self, relation: Relation, kind: FactKind, facts: Sequence[_ArrivingFact], refs: list[int]) -> None:
         tags = self._kb.symbols.tags([value for fact in facts for value in fact.arguments])
         types = rows.NAMES.encode(kind.types)
         is_plain = types == relation.types and not any(fact.basis for fact in facts)

@@ -116,7 +116,7 @@ def datasette_metadata(database: str | Path) -> dict[str, Any]:
     """Metadata with which Datasette opens a knowledge base: facets, hidden inner tables, queries with sentences."""
     name = Path(database).stem
     with KnowledgeBase(database, read_only=True) as kb:
-        names = kb.database.table_names()
+        names = [*kb.database.table_names(), "facts"]
     tables: dict[str, dict[str, Any]] = {}
     for table in names:
         if (description := DESCRIPTIONS.get(table)) is None:

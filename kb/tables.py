@@ -123,26 +123,26 @@ def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
     atoms = []
     for facts in mapping.facts:
         try:
-            intake.kind(facts.predicate, len(facts.columns))
+            kind = intake.kind(facts.predicate, len(facts.columns))
         except FactRefused as refused:
             raise HapaxError(f"{intake.file}: {refused}. Correct the predicate or its columns.") from refused
         places = [table.columns.index(name) for name in facts.columns if isinstance(name, str)]
         fixed = [(place, name.value) for place, name in enumerate(facts.columns) if not isinstance(name, str)]
-        atoms.append((facts.predicate, places, fixed, list(map(str, facts.columns))))
+        atoms.append((kind, places, fixed, list(map(str, facts.columns))))
     value, width = table.value, len(table.columns)
     for line, row in table.rows:
         if len(row) != width:
             _add_width_fault(line, row, width, intake)
             continue
-        for predicate, places, fixed, columns in atoms:
+        for kind, places, fixed, columns in atoms:
             try:
                 arguments = list(map(value, [row[place] for place in places]))
             except ValueError as fault:
-                intake.add_fault(line, f"{predicate}: {fault}", "faulty cell")
+                intake.add_fault(line, f"{kind.predicate}: {fault}", "faulty cell")
                 continue
             for position, constant in fixed:
                 arguments.insert(position, constant)
-            intake.add_fact(line, predicate, arguments, None, columns)
+            intake.add(line, kind, arguments, columns)
 
 
 @contextmanager

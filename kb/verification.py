@@ -40,8 +40,8 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
     for table in RECORD_TABLES:
         yield from changed_rows(kb, table)
     for name, rowid, parent, _ in kb.query("PRAGMA foreign_key_check"):
-        table = "facts" if objects.is_of_one_predicate(name) else name
-        yield Damage(table, f"row {rowid}", f"it refers to a row of {parent} that is not there")
+        shown = "facts" if objects.is_of_one_predicate(name) else name
+        yield Damage(shown, f"row {rowid}", f"it refers to a row of {parent} that is not there")
 
 
 def strange_objects(kb: KnowledgeBase) -> list[objects.StrangeObject]:

@@ -8,9 +8,7 @@ rule above it runs: so absence and numbers are those of all atoms. Tables are te
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import TypeAlias
 
@@ -19,7 +17,6 @@ from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.compile import (
     CompileContext,
-    CompiledPremise,
     compile_aggregate,
     compile_premise,
     conclusion_cells,
@@ -30,6 +27,7 @@ from hapax.engine.logic.compile import (
 from hapax.engine.logic.evaluate import Clause, compile_clause
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.instances import InstanceFinder
+from hapax.engine.logic.rounds import Rounds, Step
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.prolog_text import definition_of, evaluation_order
 from hapax.grammar.rules import Library, Rule
@@ -60,25 +58,6 @@ _FACTS_OF = "facts of "
 
 Pattern: TypeAlias = frozenset[int]
 """The places of a call's bound arguments, counted from 0."""
-
-
-@dataclass
-class _Clause:
-    """A SELECT that adds rows to a table when a table that it reads has grown. A lower layer goes first."""
-
-    layer: int
-    target: str
-    body: CompiledPremise
-    head: Sequence[str]
-    grouped: str = ""
-    """The SELECT of an aggregate: of the groups that are asked for, once everything below them is derived."""
-    seen: dict[str, int] = field(default_factory=dict)
-    """By table, the number of the last row that was joined."""
-
-    @property
-    def reads(self) -> Sequence[str]:
-        # The first table of an aggregate has the groups that are asked for.
-        return self.body.tables[:1] if self.grouped else self.body.tables
 
 
 class _Tables(dict[str, str]):
@@ -125,12 +104,7 @@ class Demand:
         self._tables = _Tables(self)
         self._calls: dict[tuple[str, Pattern], str] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
-        self._steps: list[_Clause] = []
-        self._readers: dict[str, list[int]] = {}
-        self._highest: dict[str, int] = {}
-        """By table of ours, the number of its last row."""
-        self._columns: dict[str, Sequence[str]] = {}
-        self._pending: list[tuple[int, int]] = []
+        self._rounds = Rounds(self.relations)
         self._stored_in: dict[str, str] = {}
         """By table of stored facts, the predicate."""
         self._read: dict[str, list[FactRecord]] = {}
@@ -138,14 +112,16 @@ class Demand:
         self._beside: list[FactRecord] = []
         self._finder: InstanceFinder | None = None
 
-    def rows(self, atom: Atom) -> Iterator[tuple[Value, ...]]:
-        """The values of an atom's distinct variables, a row for each answer, in no order."""
+    def rows(self, atom: Atom, *, ordered: bool = False) -> Iterator[tuple[Value, ...]]:
+        """The values of an atom's distinct variables, a row for each answer; `ordered`: as stored or derived."""
         names = list(dict.fromkeys(variable.name for variable in atom.variables))
         self._ask(atom)
-        self._run()
+        self._rounds.run()
         body = compile_premise([Literal(atom)], self._context())
         cells = [body.values[name] for name in names] or ["1"]
-        found = self.relations.rows(body.select(cells).replace("SELECT ", "SELECT DISTINCT ", 1))
+        is_numbered = self._stored is None or atom.indicator not in self._stored.predicates
+        order = " ORDER BY t0.ref" if ordered and is_numbered and body.tables else ""
+        found = self.relations.rows(body.select(cells).replace("SELECT ", "SELECT DISTINCT ", 1) + order)
         while batch := list(islice(found, BATCH)):
             values = self.relations.symbols.values(tag for row in batch for tag in row)
             for row in batch:
@@ -159,7 +135,7 @@ class Demand:
         """The calls of the `asked` predicates below atoms: indicators and arguments, None at free ones."""
         for root in roots:
             self._ask(root)
-        self._run()
+        self._rounds.run()
         for (indicator, pattern), table in self._asked_calls.items():
             width = int(indicator.rpartition("/")[2])
             found = list(self.relations.rows(f"SELECT * FROM {table}"))  # noqa: S608  ours
@@ -183,7 +159,7 @@ class Demand:
         roots = list(roots)
         for root in roots:
             self._ask(root)
-        self._run()
+        self._rounds.run()
         rows: dict[str, set[int]] = {}
         for root in roots:
             if definition_of(Literal(root), self.library) is None:
@@ -259,7 +235,7 @@ class Demand:
         unique = f"UNIQUE ({', '.join(columns)})"
         self.relations.run(f"CREATE TEMP TABLE {name} (ref INTEGER PRIMARY KEY, {typed}, {unique})")
         table = f"temp.{name}"
-        self._highest[table], self._columns[table] = 0, columns
+        self._rounds.watch(table, columns)
         return table
 
     def _add_rows(self, table: str, rows: Iterable[Sequence[Value]]) -> None:
@@ -267,20 +243,7 @@ class Demand:
         tagged = (tags(row) or [0] for row in rows)
         while batch := list(islice(tagged, _ROWS_PER_INSERT)):
             lines = (f"({', '.join(map(str, row))})" for row in batch)
-            self._insert(table, f"VALUES {', '.join(lines)}")
-
-    def _insert(self, table: str, select: str) -> None:
-        """Add the rows that are missing, and wake the steps that read the table."""
-        if not self.relations.run(f"INSERT OR IGNORE INTO {table} ({', '.join(self._columns[table])}) {select}"):
-            return
-        self._highest[table] = self.relations.highest(table)
-        for number in self._readers.get(table, ()):
-            self._wake(number)
-
-    def _wake(self, number: int) -> None:
-        waiting = (self._steps[number].layer, number)
-        if waiting not in self._pending:
-            heapq.heappush(self._pending, waiting)
+            self._rounds.insert(table, f"VALUES {', '.join(lines)}")
 
     # -- calls
 
@@ -330,10 +293,10 @@ class Demand:
         context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
         if rule.aggregate is not None:
             found = compile_aggregate(rule.aggregate, items, context)
-            self._add_step(_Clause(layer, table, found.premise, found.cells, found.select))
+            self._rounds.add(Step(layer, table, found.premise, found.cells, found.select))
         else:
             body = compile_premise(items, context)
-            self._add_step(_Clause(layer, table, body, conclusion_cells(head, body, context)))
+            self._rounds.add(Step(layer, table, body, conclusion_cells(head, body, context), begins_first=True))
 
     def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral], layer: int = 0) -> None:
         """Add the step that asks for what a literal needs, given what comes before it in a premise of this layer."""
@@ -352,7 +315,7 @@ class Demand:
         head = self._called(calls, [atom.arguments[place] for place in sorted(pattern)])
         body = compile_premise(before, self._context())
         layer = self._layers.get(atom.indicator, 0)
-        self._add_step(_Clause(layer, calls, body, conclusion_cells(head, body, self._context())))
+        self._rounds.add(Step(layer, calls, body, conclusion_cells(head, body, self._context()), begins_first=True))
 
     def _keep_calls(self, atom: Atom, pattern: Pattern, before: Sequence[BodyLiteral], layer: int) -> None:
         """Add the step that keeps the calls of an atom. Its layer is the rule's: what negations read is whole then."""
@@ -363,7 +326,7 @@ class Demand:
         head = self._called(self._asked_calls[key], [atom.arguments[place] for place in sorted(pattern)])
         body = compile_premise(before, self._context())
         cells = conclusion_cells(head, body, self._context())
-        self._add_step(_Clause(layer, self._asked_calls[key], body, cells))
+        self._rounds.add(Step(layer, self._asked_calls[key], body, cells, begins_first=True))
 
     def _called(self, calls: str, terms: Sequence[Term]) -> Atom:
         """The atom of a call. A call that binds nothing has a constant in place of arguments."""
@@ -382,43 +345,6 @@ class Demand:
             table = self._tables[name] = self._new_table(columns_of(indicator))
             self._add_rows(table, (record.arguments for record in self.source.denials(indicator)))
         return self._tables[name]
-
-    # -- steps
-
-    def _add_step(self, step: _Clause) -> None:
-        self._steps.append(step)
-        number = len(self._steps) - 1
-        for table in set(step.reads):
-            self._readers.setdefault(table, []).append(number)
-        self._wake(number)
-
-    def _run(self) -> None:
-        """Run the steps until none has anything new to read: lower layers first, whole before those above them."""
-        while self._pending:
-            step = self._steps[heapq.heappop(self._pending)[1]]
-            self.relations.check_time()
-            before, step.seen = (
-                step.seen,
-                {table: self._highest[table] for table in step.reads if table in self._highest},
-            )
-            if all(step.seen.values()):
-                for select in self._selects(step, before):
-                    self._insert(step.target, select)
-
-    def _selects(self, step: _Clause, before: Mapping[str, int]) -> Iterator[str]:
-        """The SELECTs of the rows that join something new."""
-        body, head = step.body, step.head or ("0",)
-        if step.grouped:
-            yield step.grouped
-        elif not all(before.get(table) for table in step.seen) or not step.seen:
-            # The first time, or the first time that no table is empty.
-            outer = [f"{table} AS t0" for table in body.tables[:1]]
-            yield body.select_from(outer, head, ())
-        else:
-            for place, table in enumerate(body.tables):
-                if step.seen.get(table, 0) > before.get(table, 0):
-                    new = [f"t{place}.ref > {before[table]}", f"t{place}.ref <= {step.seen[table]}"]
-                    yield body.select_from([f"{table} AS t{place}"], head, new)
 
 
 def _atom(fact: FactRecord) -> Atom:

@@ -28,6 +28,7 @@ from hapax.engine.logic.maintenance import (
     Maintainer,
     NotMaintained,
 )
+from hapax.engine.logic.rounds import Rounds, Step
 from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -215,23 +216,28 @@ class CompiledLibrary:
                 self.clauses.setdefault(indicator, []).append(compile_clause(number, rule, self.setting()))
 
     def _fill(self, members: Sequence[str]) -> None:
-        """Fill the tables of a layer: facts, then the clauses over lower predicates, then the recursive ones."""
+        """Fill the tables of a layer: facts, then by the clauses over lower predicates, then by the recursive ones."""
+        rounds = Rounds(self.relations)
         clauses: list[Clause] = []
         for indicator in members:
-            self._add_facts(indicator)
+            rounds.watch(self.tables[indicator], columns_of(indicator))
+            self._add_facts(indicator, rounds)
             clauses += self.clauses.get(indicator, ())
         tables = [self.tables[indicator] for indicator in members]
         recursive = [clause for clause in clauses if not set(tables).isdisjoint(clause.body.tables)]
+        # A transitive closure alone needs no rounds.
+        closing = _transitive_step(recursive[0]) if len(recursive) == 1 else None
         for clause in clauses:
             self._index(clause.body.tables, members)
-            if clause not in recursive:
-                self._add(clause, clause.grouped or clause.body.select(clause.head))
-        # A transitive closure alone needs no rounds.
-        step = _transitive_step(recursive[0]) if len(recursive) == 1 else None
-        if step is not None:
-            self._close(recursive[0], step)
-        elif recursive:
-            self._add_rounds(recursive, tables)
+            if closing is None or clause not in recursive:
+                target = self.tables[clause.rule.conclusion.atom.indicator]
+                rounds.add(Step(int(clause in recursive), target, clause.body, clause.head, clause.grouped))
+        # An index on a growing table costs at each row; it pays where a clause joins the layer's tables to each other.
+        if closing is None and any(sum(map(clause.body.tables.count, tables)) > 1 for clause in recursive):
+            self._index(tables, ())
+        rounds.run()
+        if closing is not None:
+            self._close(recursive[0], closing)
 
     def _close(self, clause: Clause, step: _JoinStep) -> None:
         """Fill a transitive closure from one start node after the other.
@@ -250,38 +256,15 @@ class CompiledLibrary:
                 ends = set().union(*(known.get(node, ()) for node in _reached([start], edges)))
             self.relations.add_pairs(closure, start, ends)
 
-    def _add_rounds(self, recursive: Sequence[Clause], tables: Sequence[str]) -> None:
-        """Semi-naive evaluation: apply the clauses to the rows that the last round added, until a round adds none."""
-        # An index on a growing table costs at each row; it pays where a clause joins the layer's tables to each other.
-        if any(sum(map(clause.body.tables.count, tables)) > 1 for clause in recursive):
-            self._index(tables, ())
-        low = dict.fromkeys(tables, 0)
-        while (high := {table: self.relations.highest(table) for table in low}) != low:
-            for clause in recursive:
-                self._add_round(clause, low, high)
-            low = high
-
-    def _add_round(self, clause: Clause, low: dict[str, int], high: dict[str, int]) -> None:
-        """Add the clause's conclusions for which some literal matches a row of the last round, numbered (low, high]."""
-        for number, table in enumerate(clause.body.tables):
-            # Only the layer's own tables grow from round to round.
-            if high.get(table, 0) > low.get(table, 0):
-                alias = f"t{number}"
-                new = [f"{alias}.ref > {low[table]}", f"{alias}.ref <= {high[table]}"]
-                self._add(clause, clause.body.select_from([f"{table} AS {alias}"], clause.head, new))
-
-    def _add(self, clause: Clause, select: str) -> None:
-        indicator = clause.rule.conclusion.atom.indicator
-        self.relations.add_atoms(self.tables[indicator], indicator, select)
-
-    def _add_facts(self, indicator: str) -> None:
+    def _add_facts(self, indicator: str, rounds: Rounds) -> None:
         table, columns = self.tables[indicator], ", ".join(columns_of(indicator))
         relation = self.relations.relation(indicator)
-        self.relations.add_atoms(table, indicator, f"SELECT {columns} FROM {relation} ORDER BY {columns}")  # noqa: S608
+        rounds.insert(table, f"SELECT {columns} FROM {relation} ORDER BY {columns}")  # noqa: S608  ours
         for fact in self.library.facts:
             if fact.indicator == indicator:
-                cells = ", ".join(str(self.relations.symbols.tag(value)) for value in values_of([fact]))
-                self.relations.add_atoms(table, indicator, f"SELECT {cells}")
+                rounds.insert(
+                    table, f"SELECT {', '.join(str(self.relations.symbols.tag(value)) for value in values_of([fact]))}"
+                )
 
     def _index(self, tables: Iterable[str], growing: Sequence[str]) -> None:
         """Index every argument of these tables, so that a join can begin at any; those that still grow are left out."""

@@ -59,7 +59,7 @@ def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologS
                 for place, part in enumerate(call.arguments)
             ]
             atom = Atom(call.functor, tuple(terms))
-            for row in demand.rows(atom):
+            for row in demand.rows(atom, ordered=True):
                 values = iter(row)
                 cells = (term.value if isinstance(term, Constant) else next(values) for term in terms)
                 found = tuple(cells)

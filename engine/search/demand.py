@@ -22,6 +22,7 @@ from hapax.engine.logic.limits import time_limit
 from hapax.engine.logic.proofs import reading
 from hapax.engine.logic.query import answer
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name, filled
+from hapax.grammar.errors import Place
 from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, answered_names, called_indicators
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, literals_of, type_key
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
@@ -199,7 +200,8 @@ def _calling_rules(
         items = [parts.item(part) for part in way]
         for place, item in enumerate(items):
             if item is not None:
-                if _is_call(item) or variable_names([item]) <= variable_names(filter(_is_call, premise)):
+                bound = variable_names(part for part in premise if _is_call(part))
+                if _is_call(item) or variable_names([item]) <= bound:
                     premise.append(item)
             elif any(isinstance(later, Literal) for later in items[place + 1 :]):
                 rules += _calling(premise, len(rules))
@@ -227,9 +229,7 @@ def _before(
     theory: Theory, way: Way, limits: QueryLimits, session: PrologSession | None
 ) -> tuple[list[str], set[tuple[Value, ...]]]:
     """Names of variables, and their values where the parts of a goal hold; variables with lists are left out."""
-    term = way[0]
-    for part in way[1:]:
-        term = Compound(",", (term, part))
+    term = way[0] if len(way) == 1 else Compound(",", way, Place(GOAL, 1, 1))
     names = tuple(dict.fromkeys(name for name in answered_names(term) if not name.startswith("_")))
     found = answer(theory, Goal(term, names), limits, session=session).rows
     plain = [place for place, _ in enumerate(names) if not any(isinstance(row[place], PrologTerm) for row in found)]

@@ -99,11 +99,11 @@ def test_a_file_of_the_last_version_before_the_first_release_is_converted(read_o
     (tmp_path / "money.rules").write_text(RULES, "utf-8")
     numbered = "id, predicate, arguments, types, source, probability, run_id, basis FROM facts"
     with closing(sqlite3.connect(path)) as database:
-        facts = database.execute(f"SELECT rowid, {numbered}").fetchall()  # noqa: S608
+        facts = database.execute(f"SELECT rowid, {numbered}").fetchall()
     before = rows(path)
     with hapax.KnowledgeBase(path, read_only=read_only) as kb:
         assert kb.opening_notice()
-        assert kb.query(f"SELECT ref, {numbered} ORDER BY ref") == facts  # noqa: S608
+        assert kb.query(f"SELECT ref, {numbered} ORDER BY ref") == facts
         assert hapax.verify(kb).is_clean
     with hapax.KnowledgeBase(path) as kb:
         assert not kb.opening_notice()

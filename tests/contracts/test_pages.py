@@ -311,7 +311,7 @@ def test_what_is_not_there_and_what_is_wrong_is_told_on_a_page(served: Served, p
 SPOILED = {
     "rules.text": "this is (not a rule",
     "predicates.kind": "x",
-    "facts.types": "x",
+    "_relation_1.types": "x",
     "statements.substitution": "x",
     "runs.summary": "[1]",
     "questions.patterns": "x",

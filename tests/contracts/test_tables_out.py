@@ -87,4 +87,4 @@ def test_voting_sheets_are_harmless_and_keep_their_checksums() -> None:
 
     assert dangerous(sheet.read_text("utf-8-sig")) == []
     assert "0 faulty rows" in imported.output
-    assert "0 votes" not in imported.output
+    assert not re.search(r"\b0 votes", imported.output)
