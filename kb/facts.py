@@ -387,4 +387,6 @@ def one_state(kb: KnowledgeBase) -> Iterator[None]:
         try:
             yield
         finally:
-            kb.connection.execute("ROLLBACK")
+            # A limit of time that ended a statement may have ended the transaction as well.
+            if kb.connection.in_transaction:
+                kb.connection.execute("ROLLBACK")

@@ -110,10 +110,10 @@ def test_a_file_of_the_last_version_before_the_first_release_is_converted(read_o
         assert not kb.opening_notice()
     after = rows(path)
     converted = {"statements", "withdrawals", "rule_texts", "calibrations", "facts", "symbols"}
-    derived = {"relations", "derivations", "derived_predicates", "derived_ids"}
+    derived = {"relations", "derivations", "derived_predicates", "derived_ids", "facts_popularity"}
     kept = {name for name in before.keys() & after.keys() - converted - derived if not name.startswith("_")}
     assert len(kept) > 20
-    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert [name for name in kept if after[name] != before[name]] == []
     assert "question_patterns" not in after
 
     asked = run("query", "can_pay_with('Ada', C)", "--rules", tmp_path / "money.rules", "--db", path)
