@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found: list[Figure] = []
     for name in track(options.names or list(BENCHMARKS), console=Console(stderr=True)):
         found += BENCHMARKS[name](size)
-    show(found, Console())
+    show(found)
     if options.output is not None:
         write_figures(options.output, size, found)
 

@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import psutil
-from rich.console import Console
-from rich.table import Table
 
 import hapax
 
@@ -199,25 +197,22 @@ def costs_of(
         yield from summarised(work, UNITS[field], taken, of_field)
 
 
-def show(figures: Iterable[Figure], console: Console) -> None:
-    """Print the figures as a table."""
-    table = Table("work", "by", "figure", "unit", "spread", "ratio", "target", box=None)
+def show(figures: Iterable[Figure]) -> None:
+    """Print the figures as a table, those of a work below its name."""
+    row = "  {:20}{:>9} {:21}{:20}{:>7}{:>8}".format
+    print(row("by", "figure", "unit", "spread", "ratio", "target").rstrip())
     before = ""
     for figure in figures:
-        table.add_row(
-            figure.work if figure.work != before else "",
-            figure.by,
-            figure.note or _cell(figure.value),
-            figure.unit,
-            "" if figure.lowest is None else f"{_cell(figure.lowest)} to {_cell(figure.highest)}",
-            _cell(figure.ratio),
-            _cell(figure.target),
-        )
+        if figure.work != before:
+            print(figure.work)
         before = figure.work
-    console.print(table)
+        spread = "" if figure.lowest == figure.highest else f"{shown(figure.lowest)} to {shown(figure.highest)}"
+        numbers = row(figure.by, shown(figure.value), figure.unit, spread, shown(figure.ratio), shown(figure.target))
+        print(f"{numbers.rstrip()} {figure.note}".rstrip())
 
 
-def _cell(number: float | None) -> str:
+def shown(number: float | None) -> str:
+    """A number with three digits; empty for None."""
     if number is None:
         return ""
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"

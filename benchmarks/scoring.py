@@ -98,7 +98,6 @@ class PaddedLoop:
 
         self._tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint, padding_side="right")
         self._network: Any = AutoModelForCausalLM.from_pretrained(checkpoint, dtype="float32")
-        self._network.eval()
         self._yes, self._no = self._tokens("yes"), self._tokens("no")
 
     def probabilities(self, claims: Sequence[str]) -> list[float]:

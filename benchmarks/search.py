@@ -57,7 +57,17 @@ def figures(size: Size) -> Iterator[Figure]:
     only = [word for name in names for word in ("--rule", name)]
     with tempfile.TemporaryDirectory() as folder:
         models = ["-m", "simulated:1", "--evaluator", "simulated:1"]
-        words = ["search", *RULES, *only, *models, "--no-progress", "--beam", str(beam), "--db", f"{folder}/new.db"]
+        words: list[str | Path] = [
+            "search",
+            *RULES,
+            *only,
+            *models,
+            "--no-progress",
+            "--beam",
+            str(beam),
+            "--db",
+            f"{folder}/new.db",
+        ]
         work = f"command `search`, {len(names)} rules, beam {beam}"
         yield from costs_of(work, {"hapax": lambda: process_cost(words)}, size._replace(turns=1))
 

@@ -180,7 +180,7 @@ def served(latency: float) -> Iterator[str]:
 
 def figures(size: Size) -> Iterator[Figure]:
     """Time by the clock and processor time of a search on the server, beside as many plain requests."""
-    rules, beam, latency = size.pick(1, 2, 32), size.pick(2, 20, 200), size.pick(0.01, LATENCY, LATENCY)
+    rules, beam, latency = size.pick(1, 2, 32), size.pick(2, 10, 200), size.pick(0.01, LATENCY, LATENCY)
     library = hapax.load_rules(*RULES)
     names, settings = chosen(library, rules), hapax.SearchSettings(beam=beam)
     clock: dict[str, list[float]] = {"hapax": [], "http.client": []}
