@@ -332,19 +332,44 @@ def growth(size: Size) -> Iterator[Figure]:
 
 
 def non_linear(size: Size) -> Iterator[Figure]:
-    """The closure of a road by joining it with itself, beside that by joining it with roads."""
-    places = size.pick(20, 150, 1414)
-    roads: dict[str, Sequence[Pair]] = {"road": [(f"v{place}", f"v{place + 1}") for place in range(places)]}
-    twice = CLOSURE.replace("road(Place B, Place C).", "reaches(Place B, Place C).")
+    """A closure by joining it with itself, beside that by joining it with roads: all of it, a goal, and `why`."""
+    linear = hapax.parse_rules(CLOSURE + COUNTED)
+    twice = hapax.parse_rules(CLOSURE.replace("road(Place B, Place C).", "reaches(Place B, Place C).") + COUNTED)
+    # The time of a question grows with a high power of the path.
+    places, path = size.pick((20, 5), (150, 40), (1414, 100))
+
+    def goal(rules: hapax.Library, kb: hapax.KnowledgeBase) -> int:
+        return len(hapax.query("reaches(v0, B)", rules, kb))
+
+    def explanation(rules: hapax.Library, kb: hapax.KnowledgeBase) -> int:
+        hapax.why(f"reaches(v0, v{path})", rules, kb)
+        return 1
+
     with tempfile.TemporaryDirectory() as name:
-        base = Path(name) / "base.db"
-        fill(base, written(base.parent, roads), hapax.parse_rules(CLOSURE))
-        ways = {
-            "hapax": first_derivation(base, hapax.parse_rules(twice + COUNTED)),
-            "hapax, linear": first_derivation(base, hapax.parse_rules(CLOSURE + COUNTED)),
+        folder = Path(name)
+        for length in (places, path):
+            roads = {"road": [(f"v{place}", f"v{place + 1}") for place in range(length)]}
+            fill(folder / f"{length}.db", written(folder, roads), linear)
+        works: dict[str, Callable[[hapax.Library], Way]] = {
+            f"non-linear closure, {places * (places + 1) // 2:,} pairs": partial(
+                first_derivation, folder / f"{places}.db"
+            ),
+            f"goal of a non-linear closure, {path} answers": partial(question, folder / f"{path}.db", goal),
+            f"`why` of a non-linear closure, {path} roads": partial(question, folder / f"{path}.db", explanation),
         }
-        work = f"non-linear closure, {places * (places + 1) // 2:,} pairs"
-        yield from compared(work, ways, size, {"hapax, linear": 2})
+        for work, way in works.items():
+            yield from compared(work, {"hapax": way(twice), "hapax, linear": way(linear)}, size, {"hapax, linear": 2})
+
+
+def question(base: Path, ask: Callable[[hapax.Library, hapax.KnowledgeBase], int], rules: hapax.Library) -> Way:
+    """The way of a question to a knowledge base in which nothing is derived; `ask` gives the number of answers."""
+
+    def way() -> Turn:
+        found: list[int] = []
+        with hapax.KnowledgeBase(base) as kb:
+            return Turn(seconds_of(lambda: found.append(ask(rules, kb))), found[0])
+
+    return way
 
 
 CHANGING = (

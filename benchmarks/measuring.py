@@ -98,7 +98,8 @@ def compared(
 ) -> list[Figure]:
     """Let all ways do the work in turns; Hapax comes first, and a peer that is not installed is None.
 
-    Hapax's limits may end its work, which its figure then says. Raises RuntimeError if the numbers of results differ.
+    An error of Hapax, such as one of its limits, ends its work, and its figure then says so. Raises RuntimeError if the
+    numbers of results differ.
     """
     costs: dict[str, list[float]] = {name: [] for name, way in ways.items() if way is not None}
     results: dict[str, int] = {}
@@ -110,8 +111,8 @@ def compared(
             try:
                 cost, results[name] = way()
                 costs[name].append(cost)
-            except hapax.LimitExceeded as limit:
-                fault = f"not done: {limit}".partition(".")[0]
+            except hapax.HapaxError as error:
+                fault = f"not done: {error}".partition(". ")[0]
     if len(set(results.values())) > 1:
         raise RuntimeError(f"{work}: the numbers of results differ: {results}.")
     return list(summarised(work, unit, costs, targets or {}, fault))

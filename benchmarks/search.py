@@ -53,7 +53,7 @@ def figures(size: Size) -> Iterator[Figure]:
     """All figures of searches."""
     for count in size.pick((1,), (2,), (2, 8)):
         yield from overhead(count, size)
-    names, beam = chosen(hapax.load_rules(*RULES), size.pick(1, 8, 48)), size.pick(2, 20, 200)
+    names, beam = chosen(hapax.load_rules(*RULES), size.pick(1, 8, 24)), size.pick(2, 20, 100)
     only = [word for name in names for word in ("--rule", name)]
     with tempfile.TemporaryDirectory() as folder:
         models = ["-m", "simulated:1", "--evaluator", "simulated:1"]
