@@ -1,109 +1,77 @@
-"""Processor time and memory of an import, compared with Python's csv and sqlite3 on the same table.
+"""The command `import` for a table and for a file of facts, beside Python's csv and sqlite3; and bytes a fact.
 
-    python -m benchmarks.imports --rows 1000000
-    python -m benchmarks.imports --rows 100000 -o imports.json
-
-`benchmarks/README.md` explains the figures.
+What counts is the whole process, start-up included.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
-import multiprocessing
+import json
 import random
-import resource
-import sqlite3
 import tempfile
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import hapax
-from benchmarks.common import machine, write_figures
-from hapax.kb.mappings import TableMapping
+from benchmarks.inference import fill, join, written
+from benchmarks.measuring import COMMAND, Cost, Figure, Size, costs_of, median_of, process_cost
 
 RULES = 'type Feet < Number.\ngiven lies_at(Airport, Feet): "[1] lies at [2] feet" / "[1] does not" / "does [1]?".\n'
-COUNTRIES = 200
 HIGHEST = 9000
+BY_CSV = "from benchmarks.plain_import import Path, fill; fill(*map(Path, sys.argv[1:-1]))"
 
 
-@dataclass(frozen=True)
-class ImportCost:
-    """Processor seconds of a way into a database, and the memory that it took beyond a process without rows, in MB."""
+def figures(size: Size) -> Iterator[Figure]:
+    """All figures of imports."""
+    rows = size.pick(100, 100_000, 1_000_000)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table, facts, rules = folder / "airports.csv", folder / "airports.jsonl", folder / "my.rules"
+        rules.write_text(RULES, "utf-8")
+        write_tables(table, facts, rows)
+        mapped = ["--predicate", "lies_at", "--columns", "airport,elevation"]
+        targets = {("seconds", "csv, executemany"): 2.0, ("memory_mb", "hapax"): 60.0}
+        for source, options in ((table, mapped), (facts, [])):
+            words: list[str | Path] = ["import", source, *options, "--rules", rules, "--db", folder / "new.db"]
+            ways = {
+                "hapax": partial(fresh_cost, words),
+                "csv, executemany": partial(fresh_cost, [table, folder / "new.db"], BY_CSV),
+            }
+            yield from costs_of(f"import of {rows:,} rows, {source.suffix[1:]}", ways, size, targets)
+    yield from sizes(size.pick(100, 100_000, 1_000_000))
 
-    seconds: float
-    memory_mb: float
+
+def fresh_cost(words: Sequence[str | Path], code: str = COMMAND) -> Cost:
+    """The cost of a process whose last word is a file that it makes."""
+    Path(words[-1]).unlink(missing_ok=True)
+    return process_cost(words, code)
 
 
-def write_table(path: Path, rows: int, seed: int = 1) -> None:
-    """A table of airports with an elevation and a country each."""
-    numbers = random.Random(seed)  # noqa: S311  no secrets
-    with path.open("w", newline="", encoding="utf-8") as stream:
+def write_tables(table: Path, facts: Path, rows: int) -> None:
+    """Airports with an elevation each, as a table with another column and as facts."""
+    rng = random.Random(1)  # noqa: S311  a sample, no secret
+    with table.open("w", newline="", encoding="utf-8") as stream, facts.open("w", encoding="utf-8") as lines:
         writer = csv.writer(stream)
         writer.writerow(["airport", "elevation", "country"])
         for row in range(rows):
-            writer.writerow([f"Airport {row}", numbers.randint(0, HIGHEST), f"Country {row % COUNTRIES}"])
+            name, feet = f"Airport {row}", rng.randint(0, HIGHEST)
+            writer.writerow([name, feet, f"Country {row % 200}"])
+            lines.write(json.dumps({"predicate": "lies_at", "arguments": [name, feet]}) + "\n")
 
 
-def by_sqlite(table: Path, database: Path) -> None:
-    """Fill one indexed table by `executemany`: the least that any import has to do."""
-    with sqlite3.connect(database) as connection, table.open(newline="", encoding="utf-8") as stream:
-        connection.execute("CREATE TABLE lies_at (airport, elevation)")
-        connection.execute("CREATE INDEX arguments ON lies_at (airport, elevation)")
-        reader = csv.reader(stream)
-        next(reader)
-        connection.executemany("INSERT INTO lies_at VALUES (?, ?)", ((row[0], int(row[1])) for row in reader))
-    connection.close()
-
-
-def by_hapax(table: Path, database: Path) -> None:
-    """Import the same columns, checked against rules."""
-    mapping = TableMapping.of("lies_at", ["airport", "elevation"])
-    with hapax.KnowledgeBase(database) as kb:
-        hapax.import_facts(kb, table, mapping=mapping, rules=hapax.parse_rules(RULES))
-
-
-def cost(fill: Callable[[Path, Path], None], table: Path, database: Path) -> ImportCost:
-    """The cost of one way, in a process of its own, because a process never tells of memory that it gave back."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measured, (fill, table, database))
-
-
-def _measured(fill: Callable[[Path, Path], None], table: Path, database: Path) -> ImportCost:
-    with tempfile.TemporaryDirectory() as folder:
-        first = Path(folder, "first.csv")
-        write_table(first, 1)
-        fill(first, Path(folder, "first.db"))  # what is imported late counts for neither time nor memory
-    memory, seconds = _peak(), time.process_time()
-    fill(table, database)
-    return ImportCost(time.process_time() - seconds, _peak() - memory)
-
-
-def _peak() -> float:
-    """The most memory that this process had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure both ways with the same table, and print their costs and the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("-o", "--output", type=Path)
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder, "airports.csv")
-        write_table(table, options.rows)
-        plain = cost(by_sqlite, table, Path(folder, "plain.db"))
-        imported = cost(by_hapax, table, Path(folder, "hapax.db"))
-    ratio = imported.seconds / plain.seconds
-    print(f"csv and executemany: {plain.seconds:.1f} s of processor time, {plain.memory_mb:.0f} MB")
-    print(f"import: {imported.seconds:.1f} s of processor time, {imported.memory_mb:.0f} MB")
-    print(f"ratio: {ratio:.2f}")
-    figures = {"rows": options.rows, "ratio": ratio, "plain": asdict(plain), "import": asdict(imported)}
-    write_figures(options.output, {"machine": machine(), **figures})
-
-
-if __name__ == "__main__":
-    main()
+def sizes(count: int) -> Iterator[Figure]:
+    """Bytes of the file for each fact of a join, after the import and after the derivation with its proofs."""
+    work = join(count)
+    rules = hapax.parse_rules(work.rules)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        base = folder / "base.db"
+        tables = written(folder, work.tables)
+        fill(base, tables, rules)
+        facts = sum(map(len, work.tables.values()))
+        imported = base.stat().st_size / facts
+        with hapax.KnowledgeBase(base) as kb:
+            hapax.derive(rules, kb)
+        yield median_of(f"size after import of {facts:,} facts", "hapax", "bytes a fact", [imported], target=80)
+        yield median_of("size after their join", "hapax", "bytes a fact", [base.stat().st_size / facts], target=110)

@@ -1,9 +1,9 @@
-"""The simulated model as an OpenAI-compatible server with a latency: chats, and completions that echo a text.
+"""A search on a server with a latency, beside plain requests; and that server, an OpenAI-compatible simulated model.
 
     python -m benchmarks.server --latency 0.2
 
-It prints its base URL and answers until it is stopped. A request takes the latency from arrival to reply, including the
-time of the model itself.
+It answers chats, and completions that echo a text. It prints its base URL and answers until it is stopped. A request
+takes the latency from arrival to reply, including the time of the model itself.
 """
 
 from __future__ import annotations
@@ -13,16 +13,21 @@ import json
 import math
 import subprocess
 import sys
-import threading
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.parse import urlsplit
 
-from benchmarks.common import chosen_rules, simulated
+import hapax
+from benchmarks.measuring import Figure, Size, seconds_of, summarised
+from benchmarks.search import RULES, chosen
 from hapax.llm_oracle.backends.openai_probing import KNOWN_UNLIKELY
 from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, stated_claim
 from hapax.llm_oracle.protocols import (
@@ -34,8 +39,12 @@ from hapax.llm_oracle.protocols import (
     ModelIdentity,
 )
 from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld
 
 MODEL = "simulated"
+
+LATENCY, IN_FLIGHT = 0.2, 32
+"""Seconds of a request, and how many a client has under way at most."""
 
 _ASKED = critic_prompt("").partition("Statement: ")[0]
 _EXCLUDED = exclusion_clause(("{}",)).partition("{}")[0]
@@ -68,7 +77,7 @@ def _with_exclusions(request: GenerationRequest) -> GenerationRequest:
 
 
 class SimulatedServer(ThreadingHTTPServer):
-    """Serves the model. `asked` and `most_at_once` count requests; `busy_seconds` is their total duration."""
+    """Serves the model."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -76,30 +85,10 @@ class SimulatedServer(ThreadingHTTPServer):
     def __init__(self, model: ExclusionReader, latency: float) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.model, self.latency = model, latency
-        self.asked = self.most_at_once = self._at_once = 0
-        self.busy_seconds = 0.0
-        self._lock = threading.Lock()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-    def answer(self, path: str, body: Mapping[str, Any]) -> tuple[int, Any]:
-        """Status and reply, after the latency."""
-        begun = time.monotonic()
-        due = begun + self.latency
-        with self._lock:
-            self.asked += 1
-            self._at_once += 1
-            self.most_at_once = max(self.most_at_once, self._at_once)
-        try:
-            reply = reply_to(self.model, path, body)
-            time.sleep(max(0.0, due - time.monotonic()))
-        finally:
-            with self._lock:
-                self._at_once -= 1
-                self.busy_seconds += time.monotonic() - begun
-        return (404, {"error": {"message": "no such page"}}) if reply is None else (200, reply)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -107,14 +96,15 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def do_GET(self) -> None:  # the name that http.server calls
-        server = self.server
-        counted = {"asked": server.asked, "most_at_once": server.most_at_once, "busy_seconds": server.busy_seconds}
-        self._send(200, counted)
-
-    def do_POST(self) -> None:  # the same
-        content = self.rfile.read(int(self.headers["Content-Length"]))
-        self._send(*self.server.answer(self.path, json.loads(content)))
+    def do_POST(self) -> None:  # the name that http.server calls
+        due = time.monotonic() + self.server.latency
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        reply = reply_to(self.server.model, self.path, body)
+        time.sleep(max(0.0, due - time.monotonic()))
+        if reply is None:
+            self._send(404, {"error": {"message": "no such page"}})
+        else:
+            self._send(200, reply)
 
     def _send(self, status: int, reply: Any) -> None:
         text = json.dumps(reply).encode()
@@ -173,35 +163,80 @@ def _reply(choice: Mapping[str, Any], prompt_tokens: int, completion_tokens: int
     return {"model": MODEL, "choices": [{"index": 0, "finish_reason": "stop", **choice}], "usage": usage}
 
 
+# --- the benchmark ----------------------------------------------------------------------------------------------------
+
+
 @contextmanager
-def served(paths: Sequence[Path], world: int, latency: float) -> Iterator[str]:
+def served(latency: float) -> Iterator[str]:
     """The base URL of a server in a new process, which shares no interpreter with its client."""
-    command = [sys.executable, "-m", "benchmarks.server", *map(str, paths)]
-    options = ["--world", str(world), "--latency", str(latency)]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "benchmarks.server", "--latency", str(latency)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None  # noqa: S101  # it was asked for
+            assert process.stdout is not None  # noqa: S101  it was asked for
             yield process.stdout.readline().strip()
         finally:
             process.kill()
 
 
-def counts(url: str) -> dict[str, Any]:
-    """The number of requests to a server, the most at once, and their total duration in seconds."""
-    with urlopen(url) as reply:  # noqa: S310  # our own address
-        found: dict[str, Any] = json.load(reply)
-    return found
+def figures(size: Size) -> Iterator[Figure]:
+    """Time by the clock and processor time of a search on the server, beside as many plain requests."""
+    rules, beam, latency = size.pick(1, 2, 32), size.pick(2, 10, 200), size.pick(0.01, LATENCY, LATENCY)
+    library = hapax.load_rules(*RULES)
+    names, settings = chosen(library, rules), hapax.SearchSettings(beam=beam)
+    clock: dict[str, list[float]] = {"hapax": [], "http.client": []}
+    processor: dict[str, list[float]] = {"hapax": [], "http.client": []}
+
+    def measure(name: str, task: Callable[[], object]) -> None:
+        began = time.perf_counter()
+        processor[name].append(seconds_of(task))
+        clock[name].append(time.perf_counter() - began)
+
+    with served(latency) as url:
+        for _ in range(size.turns):
+            with tempfile.TemporaryDirectory() as folder, hapax.KnowledgeBase(Path(folder) / "search.db") as kb:
+                models = opened(url, library, Path(folder))
+                measure("hapax", partial(hapax.search, library, kb, models, settings, only=names))
+                calls = kb.counts()["calls"]
+            measure("http.client", partial(plain_requests, url, calls))
+    work = f"search on a server, {rules} rules, {calls:,} calls of {latency} s"
+    yield from summarised(f"{work}, by the clock", "s", clock, {})
+    yield from summarised(f"{work}, processor time", "s", processor, {})
+
+
+def opened(url: str, library: hapax.Library, folder: Path) -> hapax.Models:
+    """The model on the server in all roles."""
+    aliases = folder / "aliases.yaml"
+    alias = {"model_id": MODEL, "model_name": MODEL, "api_base": url, "max_concurrency": IN_FLIGHT}
+    aliases.write_text(json.dumps([alias]), "utf-8")  # JSON is YAML
+    return hapax.open_models(f"openai:{MODEL}", library=library, aliases=aliases)
+
+
+def plain_requests(url: str, count: int) -> None:
+    """So many chats, with as many under way at a time as the search may have."""
+    address = urlsplit(url)
+    message = {"role": "user", "content": critic_prompt("Rice is in risotto.")}
+    body = json.dumps({"model": MODEL, "messages": [message]})
+
+    def share(requests: int) -> None:
+        with closing(HTTPConnection(address.hostname or "", address.port)) as connection:
+            for _ in range(requests):
+                connection.request("POST", f"{address.path}/chat/completions", body)
+                connection.getresponse().read()
+
+    with ThreadPoolExecutor(IN_FLIGHT) as threads:
+        list(threads.map(share, [len(range(first, count, IN_FLIGHT)) for first in range(IN_FLIGHT)]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("paths", nargs="*", type=Path, help="rule files and folders (default: rules/library)")
+    parser.add_argument("paths", nargs="*", help="rule files and folders (default: all that come with Hapax)")
     parser.add_argument("--world", type=int, default=1, help="seed of the simulated world (default: %(default)s)")
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds of a request (default: %(default)s)")
+    parser.add_argument("--latency", type=float, default=LATENCY, help="seconds of a request (default: %(default)s)")
     options = parser.parse_args(arguments)
-    library, _ = chosen_rules(options.paths)
-    with SimulatedServer(ExclusionReader(simulated(library, options.world)), options.latency) as server:
+    library = hapax.load_rules(*(options.paths or RULES))
+    model = SimulatedModel(SimulatedWorld(library, options.world))
+    with SimulatedServer(ExclusionReader(model), options.latency) as server:
         print(server.url, flush=True)
         server.serve_forever()
 

@@ -33,8 +33,8 @@ from typing import Any
 from prolog_fixture import ForkedWorker, WorkerSource
 
 import hapax
-from benchmarks.comparison import differences
 from hapax import cli
+from tools.comparison import differences
 
 ROOT = Path(__file__).parent.parent
 TESTS = Path(__file__).parent

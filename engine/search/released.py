@@ -1,6 +1,6 @@
 """LINK's released code where it differs from the paper and from Hapax (`--compat released`).
 
-Golden traces of the released code hold every rule here: `python -m benchmarks.released_traces FOLDER` replays them. The
+Golden traces of the released code hold every rule here: `tests/unit/engine/test_released_traces.py` replays them. The
 float arithmetic is part of the rules: thresholds fall by repeated subtraction, so that some lie a little below the
 decimal number that they stand for.
 """

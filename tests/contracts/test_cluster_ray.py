@@ -21,7 +21,7 @@ from openai_fake import Asked, FakeServer, Unusable
 from served import is_judging, is_listing, models_file, prompt_of
 
 import hapax
-from benchmarks.comparison import differences
+from tools.comparison import differences
 
 pytestmark = [
     pytest.mark.cluster,

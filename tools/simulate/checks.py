@@ -10,11 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import hapax
-from benchmarks.comparison import CLOCKS, SUMMARIES
 from hapax.engine.logic.derive import read_statements
 from hapax.kb.connection import reading_uri
 from hapax.kb.records import ATTEMPTS, CALLS, RUNS, TABLES, Outcome
 from hapax.kb.store import KnowledgeBase
+from tools.comparison import CLOCKS, SUMMARIES
 from tools.simulate.network import SimulatedModelServer
 from tools.simulate.scenarios import DATABASE, DERIVED, TARGET, Scenario, rules
 

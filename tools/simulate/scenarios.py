@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import hapax
-from benchmarks.common import DelegatingModel
 from benchmarks.server import ExclusionReader, reply_to
 from hapax.api.browser.judging import Cells, Judging
 from hapax.engine.cluster.owner import Opening, Owner, Post
@@ -37,6 +36,7 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
+from tools.delegating import DelegatingModel
 from tools.simulate.disk import Disk
 from tools.simulate.network import URL, ServedRequest, SimulatedModelServer
 

@@ -19,8 +19,6 @@ from typing import Any
 
 from openai_fake import FakeServer
 
-from benchmarks.common import SHIPPED, chosen_rules, simulated
-from benchmarks.scale import LoggingModel
 from hapax.engine.cluster.owner import Opening, Owner, Post
 from hapax.engine.cluster.running import ClusterReport, Spread, search_spread
 from hapax.engine.cluster.walking import Ahead, walk
@@ -28,35 +26,53 @@ from hapax.engine.search.job import SearchJob
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.parser import load_library
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.connection import reading_uri
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, LIKELIHOOD, Models
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld
+from tools.delegating import DelegatingModel
 
+SHIPPED = Path(__file__).parents[3] / "rules"
 SETTINGS = SearchSettings(beam=3, rules_together=1)
 RULES = 6
 
 
 @cache
-def shipped() -> tuple[Library, list[Rule]]:
-    return chosen_rules([SHIPPED], RULES)
+def shipped(count: int = RULES) -> tuple[Library, list[Rule]]:
+    """So many of the shipped rules, spread evenly, with their library."""
+    library = load_library([SHIPPED])
+    rules = [rule for rule in library.rules if not library.is_definition(rule)]
+    return library, [rules[place * len(rules) // count] for place in range(count)]
 
 
-class Slow(LoggingModel):
-    """A model that notes each request and takes a while for each batch."""
+class LoggingModel(DelegatingModel):
+    """A model that writes the journal's id of each request to a file, and takes a while for each batch."""
 
     seconds = 0.0
 
-    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
-        def slowly(*question: Any) -> Sequence[Any]:
-            time.sleep(self.seconds)
-            return answer(*question)
+    def __init__(self, model: SimulatedModel, kb: KnowledgeBase, log: Path) -> None:
+        super().__init__(Models(model, model, model, model))
+        self._log = log
+        journal = Journal(kb)
+        self._call_ids: dict[str, Callable[..., Sequence[str]]] = {
+            KNOWLEDGE: JournaledGenerator(model, journal).call_ids,
+            CRITIC: JournaledCritic(model, journal).call_ids,
+            LIKELIHOOD: JournaledLikelihood(model, journal).call_ids,
+        }
 
-        return super()._answered(role, asked, slowly, *more)
+    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
+        with self._log.open("a", encoding="ascii") as stream:
+            stream.writelines(f"{call_id}\n" for call_id in self._call_ids[role](asked, *more))
+        time.sleep(self.seconds)
+        return list(answer(asked, *more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +88,9 @@ class NotedOpening(Opening):
         return Models(model, model, model, FrequencyLikelihood())
 
 
-def noted(log: Path, journal: Journal) -> Slow:
-    return Slow(simulated(shipped()[0], 1), journal.store, log)  # type: ignore[arg-type]  # it only wraps
+def noted(log: Path, journal: Journal) -> LoggingModel:
+    model = SimulatedModel(SimulatedWorld(shipped()[0], 1))
+    return LoggingModel(model, journal.store, log)  # type: ignore[arg-type]  # it only wraps
 
 
 def opening(log: Path, seconds: float = 0.0) -> NotedOpening:

@@ -31,8 +31,6 @@ from money_fixture import RULES, WORLD
 from openai_fake import FakeServer, Unusable
 
 import hapax
-from benchmarks.common import SHIPPED, chosen_rules
-from benchmarks.comparison import differences
 from hapax.engine.cluster.gathering import GATHERED, LOCK, Gathering, locked
 from hapax.engine.cluster.owner import PLACE, Allowance, Opening, Owner, Post
 from hapax.engine.cluster.routing import Nothing, owner_of, routed
@@ -52,6 +50,7 @@ from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy
 from hapax.llm_oracle.budget import Budget, CallStatistics, Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
+from tools.comparison import differences
 
 
 @pytest.fixture(autouse=True)
@@ -270,7 +269,7 @@ def test_a_folder_of_the_user_stays(tmp_path: Path) -> None:
 
 def test_a_worker_with_another_model_is_refused(tmp_path: Path) -> None:
     """Answers of two versions under one name would be mixed, so the search does not begin."""
-    library, rules = chosen_rules([SHIPPED], 1)
+    library, rules = shipped(1)
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"defaults": {"generate": []}}))
     opened = Opening(f"scripted:{script}", None, None, "frequency", opening(tmp_path / "log").options)

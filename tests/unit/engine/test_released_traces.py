@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from benchmarks.released_traces import (
+from released_replay import (
     equal_questions,
     read_questions,
     read_rules,
@@ -14,6 +13,7 @@ from benchmarks.released_traces import (
     replayed_outcome,
     search_differences,
 )
+
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.ranking import released_penalty
 from hapax.engine.search.released import TRIES, first_calls

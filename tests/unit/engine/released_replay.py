@@ -1,9 +1,7 @@
 """Replays of LINK's released code: questions through its thresholds, and whole searches.
 
-    python -m benchmarks.released_traces FOLDER
-
-The folder has `gate.jsonl`, with a question a line: its calls with P(yes) of each value, and what was accepted; and
-`search_*.json`, each with the rule and settings of a search, the replies and scores of its models, and the head and
+The folder of traces has `gate.jsonl`, with a question a line: its calls with P(yes) of each value, and what was accepted;
+and `search_*.json`, each with the rule and settings of a search, the replies and scores of its models, and the head and
 long tail that came out. The rules are those of `rules_example.json` in the folder or beside it.
 
 The search that is compared is the one of `hapax search --compat released`. Its models answer as the trace recorded
@@ -12,10 +10,8 @@ them, and a question that the release did not put has no answer.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -226,7 +222,7 @@ def search_differences(trace: Mapping[str, Any], library: Library) -> list[str]:
     return differences
 
 
-# --- the command -----------------------------------------------------------------------------------------------------
+# --- the files --------------------------------------------------------------------------------------------------------
 
 
 def read_questions(folder: Path) -> list[dict[str, Any]]:
@@ -243,24 +239,3 @@ def read_rules(folder: Path) -> Library:
     """The rules of the traced searches."""
     beside = [place / "rules_example.json" for place in (folder, folder.parent)]
     return load_library([path for path in beside if path.exists()][:1])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print how many questions and searches are equal; 1 if any differs."""
-    parser = argparse.ArgumentParser(prog="benchmarks.released_traces", description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("folder", type=Path, help="folder with gate.jsonl and search_*.json")
-    folder = parser.parse_args(arguments).folder
-    counts = equal_questions(read_questions(folder))
-    for kind, (equal, total) in counts.items():
-        print(f"questions, {kind.replace('_', ' ')}: {equal} of {total} equal")
-    library = read_rules(folder)
-    searches = {name: search_differences(trace, library) for name, trace in read_searches(folder).items()}
-    for name, differences in searches.items():
-        print(f"{name}: {'; '.join(differences) or 'equal'}")
-    print(f"searches: {sum(not differences for differences in searches.values())} of {len(searches)} equal")
-    is_equal = not any(searches.values()) and all(equal == total for equal, total in counts.values())
-    return 0 if is_equal else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,246 @@
+"""What all benchmarks share: sizes, processor time, turns of ways that do the same work, and the table of figures."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import platform
+import resource
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import psutil
+
+import hapax
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PEERS = ("duckdb", "torch", "transformers")
+"""Packages whose versions stand beside the figures."""
+
+T = TypeVar("T")
+
+
+class Size(NamedTuple):
+    """How large the work is, `tiny`, `small` or `full`, and how often each way does it."""
+
+    name: str
+    turns: int
+
+    def pick(self, tiny: T, small: T, full: T) -> T:
+        return {"tiny": tiny, "small": small, "full": full}[self.name]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of what a way took for some work, with the least and the most of the turns.
+
+    `value`: None if the work was not done, and `note` then says why. `ratio`: how many times as much as this peer Hapax
+    takes, the median over the turns. `target`: the most that the ratio, or without a ratio the value, should be at full
+    size.
+    """
+
+    work: str
+    by: str
+    unit: str
+    value: float | None
+    lowest: float | None = None
+    highest: float | None = None
+    ratio: float | None = None
+    target: float | None = None
+    note: str = ""
+
+
+class Turn(NamedTuple):
+    """What a way took for the work once, and the number of its results, in which all ways must agree."""
+
+    cost: float
+    results: int
+
+
+Way = Callable[[], Turn]
+
+
+def seconds_of(task: Callable[[], object]) -> float:
+    """Processor seconds of a call, in this process and in all that it started, whether these have ended or not."""
+    gc.collect()
+    running, before = _running_children(), _own_and_ended()
+    task()
+    # In this order: to look for processes takes time as well.
+    return _own_and_ended() - before + _running_children() - running
+
+
+def _own_and_ended() -> float:
+    own, ended = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+
+
+def _running_children() -> float:
+    total = 0.0
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            total += sum(child.cpu_times()[:4])
+    return total
+
+
+def compared(
+    work: str, ways: Mapping[str, Way | None], size: Size, targets: Mapping[str, float] | None = None, unit: str = "s"
+) -> list[Figure]:
+    """Let all ways do the work in turns; Hapax comes first, and a peer that is not installed is None.
+
+    An error of Hapax, such as one of its limits, ends its work, and its figure then says so. Raises RuntimeError if the
+    numbers of results differ.
+    """
+    costs: dict[str, list[float]] = {name: [] for name, way in ways.items() if way is not None}
+    results: dict[str, int] = {}
+    fault = ""
+    for _ in range(size.turns):
+        for name, way in ways.items():
+            if way is None or (name == "hapax" and fault):
+                continue
+            try:
+                cost, results[name] = way()
+                costs[name].append(cost)
+            except hapax.HapaxError as error:
+                fault = f"not done: {error}".partition(". ")[0]
+    if len(set(results.values())) > 1:
+        raise RuntimeError(f"{work}: the numbers of results differ: {results}.")
+    return list(summarised(work, unit, costs, targets or {}, fault))
+
+
+def summarised(
+    work: str, unit: str, costs: Mapping[str, Sequence[float]], targets: Mapping[str, float], fault: str = ""
+) -> Iterator[Figure]:
+    """The figure of each way; `fault` is why Hapax did not do the work."""
+    for name, taken in costs.items():
+        target = targets.get(name)
+        if name == "hapax" and fault:
+            yield Figure(work, name, unit, None, target=target, note=fault)
+            continue
+        ratio = None
+        if name != "hapax" and not fault:
+            # At least a microsecond, as processor time has steps.
+            ratio = statistics.median(
+                ours / max(theirs, 1e-6) for ours, theirs in zip(costs["hapax"], taken, strict=True)
+            )
+        yield median_of(work, name, unit, taken, target=target, ratio=ratio)
+
+
+def median_of(
+    work: str, by: str, unit: str, taken: Sequence[float], *, target: float | None = None, ratio: float | None = None
+) -> Figure:
+    """The figure of what the turns took."""
+    return Figure(work, by, unit, statistics.median(taken), min(taken), max(taken), ratio, target)
+
+
+class Cost(NamedTuple):
+    """Processor seconds of a process, its peak memory in MB, and the number of modules that it imported."""
+
+    seconds: float
+    memory_mb: float
+    modules: int
+
+
+_NOTED = """
+import atexit, sys
+def note():
+    peak = open("/proc/self/status").read().partition("VmHWM:")[2].split()[0]
+    print(peak, len(sys.modules), file=open(sys.argv.pop(), "w"))
+atexit.register(note)
+"""
+COMMAND = "from hapax import cli; cli.main(sys.argv[1:-1])"
+
+
+def process_cost(words: Sequence[str | Path], code: str = COMMAND) -> Cost:
+    """The cost of a Hapax command, or of other code with these arguments, in a process of its own.
+
+    Raises RuntimeError with the end of its messages if it fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        note = Path(folder) / "note"
+        command = [sys.executable, "-c", f"{_NOTED}{code}", *map(str, words), str(note)]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if ended.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, words))}: exit code {ended.returncode}\n{ended.stderr[-2000:]}")
+        peak_kb, modules = map(int, note.read_text("ascii").split())
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(seconds, peak_kb / 1024, modules)
+
+
+UNITS = {"seconds": "s", "memory_mb": "MB", "modules": "modules"}
+"""The units of the fields of `Cost`."""
+
+
+def costs_of(
+    work: str,
+    ways: Mapping[str, Callable[[], Cost]],
+    size: Size,
+    targets: Mapping[tuple[str, str], float] | None = None,
+    fields: Sequence[str] = ("seconds", "memory_mb"),
+) -> Iterator[Figure]:
+    """The figures of processes that do the same work in turns; `targets` are by field and way."""
+    turns = [{name: way() for name, way in ways.items()} for _ in range(size.turns)]
+    for field in fields:
+        taken = {name: [float(getattr(turn[name], field)) for turn in turns] for name in ways}
+        of_field = {name: target for (place, name), target in (targets or {}).items() if place == field}
+        yield from summarised(work, UNITS[field], taken, of_field)
+
+
+def show(figures: Iterable[Figure]) -> None:
+    """Print the figures as a table, those of a work below its name."""
+    row = "  {:20}{:>9} {:21}{:20}{:>7}{:>8}".format
+    print(row("by", "figure", "unit", "spread", "ratio", "target").rstrip())
+    before = ""
+    for figure in figures:
+        if figure.work != before:
+            print(figure.work)
+        before = figure.work
+        spread = "" if figure.lowest == figure.highest else f"{shown(figure.lowest)} to {shown(figure.highest)}"
+        numbers = row(figure.by, shown(figure.value), figure.unit, spread, shown(figure.ratio), shown(figure.target))
+        print(f"{numbers.rstrip()} {figure.note}".rstrip())
+
+
+def shown(number: float | None) -> str:
+    """A number with three digits; empty for None."""
+    if number is None:
+        return ""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
+def machine() -> dict[str, Any]:
+    """Description of the machine, its load, and the software versions."""
+    versions = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "hapax": version("hapax-kb")}
+    for name in PEERS:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[1], 1),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "versions": versions,
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def write_figures(path: Path, size: Size, figures: Iterable[Figure]) -> None:
+    """Write the figures and the machine as JSON."""
+    found = {"size": size.name, "turns": size.turns, "machine": machine(), "figures": [vars(one) for one in figures]}
+    path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
