@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from hapax.api.machine import guard_network
 from hapax.commands import (
     agents,
     baselines,
@@ -39,6 +38,7 @@ from hapax.commands import (
 )
 from hapax.commands.configuration import CONFIGURATION, use_defaults
 from hapax.commands.console import Commands, be_quiet, be_verbose
+from hapax.llm_oracle.egress import guard
 
 
 # The prefix lets click read HAPAX_SEARCH_BEAM and the like from the environment.
@@ -65,7 +65,7 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")
     # Before any command runs, since every connection is checked from then on.
-    guard_network()
+    guard()
     be_quiet(quiet)
     be_verbose(verbose)
     # A file that is named counts, even if the folder has another one.

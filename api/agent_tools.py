@@ -12,20 +12,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.kept_rules import kept_rules
-from hapax.api.operations import BudgetedModels, check_rules, load_rules, query, why, why_not
+from hapax.api.explanations import why, why_not
+from hapax.api.goals import query
+from hapax.api.rules import check_rules
 from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.kept_rules import kept_rules
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 from hapax.grammar.parser import parse_rules
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, CallStatistics
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.registry import price_table
+from hapax.llm_oracle.registry import BudgetedModels, price_table
 
 if TYPE_CHECKING:
     from hapax.engine.search.estimate import RunEstimate

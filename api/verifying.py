@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.tabular import Tabular
 from hapax.grammar.arguments import checked
+from hapax.grammar.notebook import Tabular
 from hapax.grammar.remedies import Operation, Remedy
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verificat
     facts and rules of the knowledge base. A seal is checked, too.
     `signers`: file of those whose seals count, in the format ALLOWED SIGNERS of ssh-keygen; None: anybody's.
     """
-    from hapax.api.kept_rules import kept_rules
     from hapax.engine.inference.replay import Replay
+    from hapax.engine.kept_rules import kept_rules
     from hapax.grammar.errors import HapaxError
     from hapax.kb.roots import roots_of
     from hapax.kb.verification import damages, strange_objects

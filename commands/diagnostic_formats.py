@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hapax.api.operations import explained_codes
 from hapax.grammar.errors import Diagnostic, Place, Severity
+from hapax.grammar.explanations import explained_codes
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

@@ -84,7 +84,7 @@ def datasette(output: str, database: str) -> None:
     hapax datasette -o metadata.json --db hapax.db
     datasette hapax.db --metadata metadata.json
     """
-    from hapax.api.whole_files import atomic_text_file
+    from hapax.kb.whole_files import atomic_text_file
 
     # Read before the file is opened, so that an error keeps an earlier one.
     metadata = hapax.datasette_metadata(database)

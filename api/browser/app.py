@@ -33,9 +33,10 @@ from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
 from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.tables import Page, StoredTable, Wanted
-from hapax.api.kept_rules import read_kept
-from hapax.api.operations import load_rules, query, why, why_not
+from hapax.api.explanations import why, why_not
+from hapax.api.goals import query
 from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.progress import duration
@@ -44,6 +45,7 @@ from hapax.evaluation.report.runs import moment
 from hapax.evaluation.votes.questions import WORDINGS, VotingItem
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.kb.csv_text import write_rows
 from hapax.kb.derived_statements import current_counts

@@ -16,13 +16,24 @@ from itertools import pairwise
 import networkx as nx
 
 from hapax.engine.certificates import ThresholdChoice
+from hapax.engine.entailment import STRONG
+from hapax.engine.entailment.audited import keep_margin
+from hapax.engine.entailment.lookup import store_entailments
 from hapax.evaluation.entailment.groups import SubGroup, directional_couples, pair_and_converse, sub_groups
 from hapax.evaluation.entailment.pairs import EntailmentPair, Key
 from hapax.evaluation.entailment.perturbations import chain_completions, negated_hypotheses
-from hapax.evaluation.entailment.probabilities import DIRECTION, PairProbabilities, lead, pair_probabilities
+from hapax.evaluation.entailment.probabilities import (
+    DIRECTION,
+    PairProbabilities,
+    lead,
+    pair_probabilities,
+    probable_edges,
+)
 from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, VisibleSides
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, share
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
+from hapax.kb.store import KnowledgeBase
 
 SETS_SHOWN = 5
 """Contradictory sets of each kind that are printed; `--json` has all."""
@@ -337,3 +348,16 @@ def _plain(audit: ConsistencyAudit) -> dict[str, object]:
         "probabilities": {"method": audit.probabilities.method, "measured": audit.probabilities.measured},
         "lead": audit.lead,
     }
+
+
+@checked
+def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_least: float = STRONG) -> int:
+    """Store the audited pairs as facts `entails(P, Q, Probability)`, and the lead as margin of directions in checks.
+
+    Returns the number of entailments, which have at least this probability.
+    """
+    edges = [edge for edge in probable_edges(audit.pairs, audit.probabilities.values) if edge.score >= at_least]
+    stored = store_entailments(kb, edges)
+    # From this lead on `check --db` takes a direction for sure.
+    keep_margin(kb, audit.scorer, audit.lead.threshold)
+    return stored

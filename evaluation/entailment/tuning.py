@@ -10,17 +10,21 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from hapax.evaluation.entailment.metrics import Curve, area_above, best_f1, curve, normalised_area, released_area
-from hapax.evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.opening import Patterns, leak_warning
+from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs
 from hapax.evaluation.entailment.prompts import Direction, filled
 from hapax.evaluation.entailment.scorers import PatternScorer
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.kb.unfinished import replace_file
-from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, TuningSettings, draws
+from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, SentenceClassifier, TuningSettings, draws
 
 Say = Callable[[str], None]
 
@@ -240,3 +244,66 @@ def _read(path: Path) -> dict[str, Any]:
 def _write(path: Path, content: dict[str, Any]) -> None:
     """Write the file atomically, so that a killed process leaves no partial file."""
     replace_file(path, json.dumps(content, indent=1) + "\n")
+
+
+@checked
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options of fine-tuning: the checkpoint to start from, the prompts, and how much is tried.
+
+    `hypothesis_only`: without premises, to expose artefacts. `draws`: sets of hyperparameters. `epochs`: passes over
+    the training pairs. `frozen`: only the classification head learns. `seed`: of all random choices.
+    """
+
+    base: str
+    patterns: Patterns = "directional"
+    hypothesis_only: bool = False
+    draws: int = 100
+    epochs: int = 5
+    frozen: bool = False
+    seed: int = 0
+
+
+@checked
+@extras_named()
+def train_entailment(
+    train: str | Path,
+    dev: str | Path,
+    folder: str | Path,
+    options: TrainingOptions,
+    *,
+    device: str = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> list[DrawResult]:
+    """Fine-tune a model on pairs by the paper's protocol, and return its draws, the best on dev first.
+
+    Called again with the same folder, it resumes after the last finished draw. `progress` is called with lines of text.
+    Needs the extra `local`.
+    """
+
+    say = progress or (lambda _: None)
+    splits = read_pairs(Path(train)), read_pairs(Path(dev))
+    # Pairs of train that are in dev, too, would make the measures too good.
+    warning = leak_warning(*splits)
+    if warning:
+        say(warning)
+    settings = TuningSettings(epochs=options.epochs, frozen=options.frozen, seed=options.seed)
+    direction = Direction(options.patterns)
+    protocol = TrainingProtocol(options.base, direction, options.hypothesis_only, options.draws, settings)
+    training = TrainingFolder(Path(folder))
+    load = partial(SentenceClassifier.load, device=device, seed=options.seed)
+    if not training.is_begun:
+        load(protocol.base)  # before the folder is bound to a checkpoint that cannot be loaded
+    # Refuses a folder that holds another training.
+    training.begin(protocol, Path(train), Path(dev))
+    training.run(splits, load, say)
+    return training.results
+
+
+@checked
+@extras_named()
+def evaluate_training(folder: str | Path, path: str | Path, *, device: str = "auto") -> dict[str, Any]:
+    """Measure the best draw of a training on a test set, once, and return its figures. Needs the extra `local`."""
+
+    load = partial(SentenceClassifier.load, device=device)
+    return TrainingFolder(Path(folder)).test(Path(path), read_pairs(Path(path)), load)

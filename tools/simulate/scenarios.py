@@ -359,7 +359,7 @@ def prepare_dataset(place: ScenarioFolder) -> None:
 
 def export(place: ScenarioFolder) -> None:
     """An export over an earlier one."""
-    from hapax.api.whole_files import atomic_text_file
+    from hapax.kb.whole_files import atomic_text_file
 
     with KnowledgeBase(place.database, read_only=True) as kb, atomic_text_file(str(place.folder / "out.csv")) as stream:
         hapax.export_facts(kb, stream, form="csv")
