@@ -88,7 +88,7 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     shared, judged = options["in_both"] == "keep", options["judged"]
     drawn = (chosen, options["runs"], sample, options["seed"])
     selection = hapax.SelectionOptions(*drawn, shared, blocked, frozen, judged)
-    target = hapax.Target(folder, formats or FORMATS, options["name"], options["force"], options["version"])
+    target = hapax.Target(folder, formats or tuple(FORMATS), options["name"], options["force"], options["version"])
     # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:

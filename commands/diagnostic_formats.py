@@ -20,7 +20,7 @@ def sarif_text(diagnostics: Iterable[Diagnostic]) -> str:
     """A SARIF log with one run and one result for each diagnostic."""
     results = list(map(_result, diagnostics))
     used = {result["ruleId"] for result in results}
-    rules = [{"id": entry.code, "shortDescription": {"text": entry.name}} for entry in explained_codes()]
+    rules = [{"id": entry.code, "shortDescription": {"text": entry.name}} for entry in explained_codes().values()]
     driver = {"name": "hapax", "rules": [rule for rule in rules if rule["id"] in used]}
     # Columns count code points, as the parser does; SARIF would take them for units of UTF-16.
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}

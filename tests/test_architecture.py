@@ -17,7 +17,7 @@ FENCES = {
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
-    "starlette": ("api/browser/", "api/browsing.py"),
+    "starlette": ("api/browser/",),
     "uvicorn": ("api/browser/serving.py",),
     "lsprotocol": ("commands/editor.py",),
     "pygls": ("commands/editor.py",),

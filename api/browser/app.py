@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from hapax.api.agent_tools import AgentTools
+from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages, tables
 from hapax.api.browser.facets import Facet, Facets, wanted_of
 from hapax.api.browser.guard import Access, Guard
@@ -40,9 +40,12 @@ from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.progress import duration
+from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.evaluation.report.runs import moment
-from hapax.evaluation.votes.questions import WORDINGS, VotingItem
+from hapax.evaluation.report.sections import nested
+from hapax.evaluation.votes.questions import WORDINGS
+from hapax.evaluation.winograd.people import schema_items
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
@@ -72,21 +75,27 @@ Linker = Callable[[Sequence[Any]], str]
 
 @dataclass
 class Browser:
-    """The knowledge base and its rules behind the pages.
+    """The knowledge base and its rules behind the pages, and what people may do there beyond looking.
 
     `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `judge`:
-    votes are stored. `schemas`: Winograd schemas to judge, by id.
-    `control`: running searches can be paused and ended. `asking`: asks models what a goal lacks, after a forecast;
-    None: no model is asked.
+    votes are stored. `control`: running searches can be paused and ended. `asking`: asks these models what a goal
+    lacks, within their budget, after a forecast. `schemas`: a file of Winograd schemas, which can then be judged, too.
+    Raises HapaxError for files that cannot be opened.
     """
 
-    database: Path
+    database: str | Path
     rules: Sequence[str | Path] = ()
     judge: bool = False
     control: bool = False
-    asking: AgentTools | None = None
-    schemas: Mapping[str, VotingItem] = field(default_factory=dict)
+    asking: AskingModels | None = None
+    schemas: Path | None = None
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # What cannot be opened is refused now, and not on the first page.
+        KnowledgeBase(self.database, read_only=True).close()
+        self.items = {} if self.schemas is None else schema_items(self.schemas)
+        self.tools = None if self.asking is None else AgentTools(self.database, self.rules, asking=self.asking)
 
     def open(self) -> KnowledgeBase:
         """The knowledge base; rows that cannot be read are left out and named."""
@@ -161,12 +170,12 @@ class _Views:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._judging = Judging(browser.database, browser.library, browser.schemas)
+        self._judging = Judging(Path(browser.database), browser.library, browser.items)
         self._outcomes: dict[str, str] = {}
         # Two goals at a time, since each takes a Prolog process, and one that asks models, since they share a budget.
         self._goals, self._asking = threading.Semaphore(2), threading.Semaphore(1)
-        self._words = WordIndex(browser.database)
-        self._ranking = PopularityRanking(browser.database, tables.popularity)
+        self._words = WordIndex(Path(browser.database))
+        self._ranking = PopularityRanking(Path(browser.database), tables.popularity)
         self._templates = page_environment(("hapax.api.browser", "templates"))
         self._templates.filters |= {"duration": duration, "instant": moment}
         self._templates.globals |= {
@@ -176,7 +185,7 @@ class _Views:
             "predicate_url": _predicate_url,
             "run_url": _run_url,
             "judges": browser.judge,
-            "asks": browser.asking is not None,
+            "asks": browser.tools is not None,
             "controls": browser.control,
             "database": str(browser.database),
         }
@@ -304,7 +313,7 @@ class _Views:
         with self._open(request) as kb:
             shown = pages.statement_page(kb, self._browser.library(kb), request.path_params["identity"])
             parts = shown.tables(kb)
-        return self._with_tables(request, "statement", shown.record.text, parts, shown=shown)
+        return self._with_tables(request, "statement", shown.statement.record.text, parts, shown=shown)
 
     def rules(self, request: Request) -> Response:
         return self._table(request, "Rules", tables.rules)
@@ -351,20 +360,24 @@ class _Views:
         return self._page(request, "predicate", title=indicator, **values)
 
     def entity(self, request: Request) -> Response:
+        name = request.query_params.get("name", "")
         with self._open(request) as kb:
-            shown = pages.entity_page(kb, request.query_params.get("name", ""), self._few_or_all(request))
-        return self._with_tables(request, "entity", shown.name, shown.tables(), shown=shown)
+            parts = pages.entity_tables(kb, name, self._few_or_all(request))
+        return self._with_tables(request, "entity", name, parts, frequency=rarest_word([name]))
 
     def search(self, request: Request) -> Response:
         """Values and sentences that contain all words, the best first."""
         words = request.query_params.get("words", "").strip()
         if not self._words.ready(INDEX_SECONDS):
-            return self._page(request, "search", title="Search", words=words, shown=None)
+            return self._page(request, "search", title="Search", words=words, matches=None)
+        matches = self._words.search(words)
         with self._open(request) as kb:
-            shown = pages.search_page(kb, self._words.search(words))
+            parts = pages.search_tables(kb, matches)
         if request.query_params.get("format") == "json":
-            return JSONResponse(shown.to_json())
-        return self._with_tables(request, "search", "Search", shown.tables(), words=words, shown=shown)
+            found = {"values": list(matches.names), "statements": parts["statements"].to_json()}
+            counts = {"value_count": matches.name_count, "statement_count": matches.row_count}
+            return JSONResponse(found | counts)
+        return self._with_tables(request, "search", "Search", parts, words=words, matches=matches)
 
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:
@@ -386,10 +399,10 @@ class _Views:
 
     def _ask_models(self, request: Request) -> Response:
         """Ask models, and keep in memory how that ended, for the page that follows."""
-        if self._browser.asking is None:
+        if self._browser.tools is None:
             raise NotStored("This server asks no model.", Remedy("Start it with {} and a budget.", Setting("models")))
         goal = request.state.goal
-        outcome = self._browser.asking.ask(goal)
+        outcome = self._browser.tools.ask(goal)
         # The outcome of the last goal alone, so that memory does not grow.
         self._outcomes = {goal: outcome["stopped"] or "The models were asked; all that the goal needs is known now."}
         # 303: the browser gets the page that follows, and reloading it sends nothing again.
@@ -407,8 +420,8 @@ class _Views:
                 try:
                     answers = query(goal, library, kb, options=GOAL_OPTIONS)
                     near = [] if answers or answers.holds else near_misses(goal, library, kb)
-                    if self._browser.asking is not None:
-                        forecast = self._browser.asking.forecast(goal)
+                    if self._browser.tools is not None:
+                        forecast = self._browser.tools.forecast(goal)
                 except HapaxError as fault:
                     faults = str(fault)
         if answers is not None and request.query_params.get("format") == "json":
@@ -433,7 +446,7 @@ class _Views:
                 explanation = why(atom, library, kb)
             except HapaxError:
                 explanation = why_not(atom, library, kb)
-        lines, more = pages.story_lines(explanation.story)
+        lines, more = nested(explanation.story)
         parts = {"lines": pages.story_table(explanation.story)}
         return self._with_tables(request, "why", atom, parts, shown={"lines": lines}, more=more)
 
