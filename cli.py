@@ -38,7 +38,6 @@ from hapax.commands import (
 )
 from hapax.commands.configuration import CONFIGURATION, use_defaults
 from hapax.commands.console import Commands, be_quiet, be_verbose
-from hapax.llm_oracle.egress import guard
 
 
 # The prefix lets click read HAPAX_SEARCH_BEAM and the like from the environment.
@@ -64,6 +63,8 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")
+    from hapax.llm_oracle.egress import guard
+
     # Before any command runs, since every connection is checked from then on.
     guard()
     be_quiet(quiet)

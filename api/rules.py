@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hapax.engine.chosen_rules import chosen_rules, sound_rules
-from hapax.engine.inference.derive import relevant_library
 from hapax.grammar.arguments import checked
 from hapax.grammar.checks import check_library, check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
@@ -180,6 +179,8 @@ def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[
         rules = sound_rules(rules)
         concluded = chosen_rules(rules, only)
     if only:
+        from hapax.engine.inference.derive import relevant_library
+
         chosen = chosen_rules(rules, only)
         part = relevant_library(rules, *chosen)
         # A chosen rule stays even if the part needed to derive its conclusion leaves it out.

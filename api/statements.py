@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.notebook import Tabular
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -121,24 +121,12 @@ class Statements(Tabular, Sequence[Statement]):
         return f"<{counted(len(self), 'statement')}>"
 
 
-@dataclass(frozen=True)
-class StatementChances:
-    """Probabilities of derived statements: `read` computes them rule by rule, and `at_least` is the lowest of interest.
-
-    `basis`: the scores that count as the facts' probabilities.
-    """
-
-    read: Callable[[], Generator[list[Probability]]]
-    at_least: float
-    basis: str
-
-
 class Derivation(Tabular):
     """The outcome of a bulk derivation: its statements, and its table with a row for each rule.
 
     `report` has all figures; `read` reads the statements one by one from the knowledge base, which must still be open,
     and `lines` their lines for a file in batches. With probabilities, `probabilities` has that of each of `statements`,
-    which are the most probable first.
+    which are the most probable first, and `basis` says which scores count as the facts' probabilities.
     """
 
     columns: tuple[str, ...] = ("rule", "statements", "seconds")
@@ -146,28 +134,35 @@ class Derivation(Tabular):
     def __init__(
         self,
         report: DerivationReport,
-        read: Callable[[], Generator[StatementRecord]],
-        lines: Callable[[LineWriter], Generator[list[str]]],
-        chances: StatementChances | None = None,
+        kb: KnowledgeBase,
+        library: Library,
+        rules: Sequence[Rule],
+        probability: ProbabilityOptions | None = None,
     ) -> None:
         self.report = report
-        self.read = read
-        self.lines = lines
-        self._chances = chances
-        if chances is not None:
+        self._kb, self._library, self._rules, self._options = kb, library, rules, probability
+        if probability is not None:
             # Of this object alone; the class keeps its columns.
             self.columns = (*self.columns, "expected")
+        self.basis = "" if probability is None else basis_of(kb)
+
+    def read(self) -> Generator[StatementRecord]:
+        """The statements one by one: there may be millions."""
+        for rule in self._rules:
+            yield from read_statements(self._kb, self._library, rule)
+
+    def lines(self, line_of: LineWriter) -> Generator[list[str]]:
+        """Their lines in batches."""
+        for rule in self._rules:
+            yield from statement_lines(self._kb, self._library, rule, line_of)
 
     @cached_property
     def by_rule(self) -> list[list[Probability]]:
         """The probability of each statement of each rule, in the order of `read`; empty without probabilities."""
         # Cached: to compute them takes long, and several properties need them.
-        return [] if self._chances is None else list(self._chances.read())
-
-    @property
-    def basis(self) -> str:
-        """The scores that count as the facts' probabilities; empty without probabilities."""
-        return "" if self._chances is None else self._chances.basis
+        if self._options is None:
+            return []
+        return [statement_probabilities(self._kb, self._library, rule, self._options) for rule in self._rules]
 
     @property
     def expected(self) -> list[float]:
@@ -194,7 +189,7 @@ class Derivation(Tabular):
     def _ranked(self) -> list[tuple[Probability, int]]:
         """The probabilities that are high enough, the highest first, with the places of their statements."""
         flat = chain.from_iterable(self.by_rule)
-        at_least = 0.0 if self._chances is None else self._chances.at_least
+        at_least = 0.0 if self._options is None else self._options.at_least
         kept = [(found, place) for place, found in enumerate(flat) if found.lower >= at_least]
         # Of equal probabilities the earlier statement comes first.
         return sorted(kept, key=lambda pair: (-pair[0].lower, -pair[0].upper, pair[1]))
@@ -258,22 +253,6 @@ def derive(
     chosen = chosen_rules(rules, only)
     # With the rules that derive premises of the chosen ones.
     library = relevant_library(rules, *chosen) if only else rules
-
-    # Read when they are asked for, and not before: there may be millions.
-    def stored() -> Generator[StatementRecord]:
-        for rule in chosen:
-            yield from read_statements(kb, library, rule)
-
-    def lines(line_of: LineWriter) -> Generator[list[str]]:
-        for rule in chosen:
-            yield from statement_lines(kb, library, rule, line_of)
-
-    def chances() -> Generator[list[Probability]]:
-        for rule in chosen:
-            yield statement_probabilities(kb, library, rule, probability or ProbabilityOptions())
-
     report = derive_all(kb, library, chosen, seconds=seconds)
     report = replace(report, left_out=tuple(map(str, rules.left_out or ())))
-    if probability is None:
-        return Derivation(report, stored, lines)
-    return Derivation(report, stored, lines, StatementChances(chances, probability.at_least, basis_of(kb)))
+    return Derivation(report, kb, library, chosen, probability)

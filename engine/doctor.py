@@ -54,7 +54,7 @@ class Examination(Tabular):
 
     def cells(self) -> list[tuple[str, ...]]:
         """Name, version, and the remedy for what is missing."""
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for finding in self.findings:
             installed = finding.found or ("not installed" if finding.optional else "missing")
             rows.append((finding.name, installed, "" if finding.ok else finding.remedy))

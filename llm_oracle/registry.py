@@ -87,7 +87,7 @@ class ModelListings(Tabular):
 
     def cells(self) -> list[tuple[str, ...]]:
         """Model string, roles, abilities, and `yes` or the remedy."""
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for model in self.listings:
             usable = "yes" if model.available else model.remedy
             rows.append((model.name, ", ".join(model.roles), model.abilities, usable))

@@ -6,7 +6,6 @@ import asyncio
 import socket
 from dataclasses import dataclass
 
-from starlette.types import ASGIApp
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -44,9 +43,9 @@ class _PromptProtocol(H11Protocol):
 
 @dataclass(frozen=True)
 class BrowserServer:
-    """An application at an address where nobody else listens yet."""
+    """A server at an address where nobody else listens yet."""
 
-    app: ASGIApp
+    server: Server
     socket: socket.socket
     host: str
     token: str
@@ -65,10 +64,9 @@ class BrowserServer:
 
     def run(self) -> None:
         """Serve until interrupted."""
-        config = Config(self.app, http=_PromptProtocol, log_level="warning", server_header=False, access_log=False)
         # The socket is bound already, so that the address could be printed, even for port 0.
         with worded_for(Pages()):
-            Server(config).run([self.socket])
+            self.server.run([self.socket])
 
 
 def browser_server(browser: Browser, host: str = "127.0.0.1", port: int = 8001) -> BrowserServer:
@@ -96,4 +94,6 @@ def browser_server(browser: Browser, host: str = "127.0.0.1", port: int = 8001) 
         ) from None
     # Where other machines can ask, any name may lead here.
     access = Access(listening.getsockname()[1], is_this_machine(host))
-    return BrowserServer(browser_app(browser, access), listening, host, access.token)
+    app = browser_app(browser, access)
+    config = Config(app, http=_PromptProtocol, log_level="warning", server_header=False, access_log=False)
+    return BrowserServer(Server(config), listening, host, access.token)

@@ -87,8 +87,7 @@ def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(serving, "HEAD_SECONDS", 0.2)
     fruit_kb(tmp_path / "kb.db")
     browser = serving.browser_server(Browser(tmp_path / "kb.db"), port=0)
-    server = serving.http_server(browser.app)
-    thread = threading.Thread(target=server.run, args=([browser.socket],), daemon=True)
+    thread = threading.Thread(target=browser.run, daemon=True)
     thread.start()
     try:
         for begun in (b"", b"GET /style.css HTTP/1.1\r\nHost: localhost\r\n\r\n"):
@@ -99,5 +98,5 @@ def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Mo
                 while connection.recv(65536):
                     pass
     finally:
-        server.should_exit = True
+        browser.server.should_exit = True
         thread.join(10)
