@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hapax.api.browser.tables import Page, Wanted, searched
 from hapax.api.explanations import why, why_not
 from hapax.api.goals import query
 from hapax.api.rules import check_rules
@@ -138,16 +139,13 @@ class AgentTools:
         """
         if distribution is not None and distribution not in list(Distribution):
             raise HapaxError(f"There is no distribution {distribution!r}. Choose {' or '.join(Distribution)}.")
-        end = None if distribution is None else Distribution(distribution)
-        most = _most(limit)
+        wanted = Wanted(words=words, rule=rule or "", end=distribution or "")
         with self._open() as kb:
-            # One more than is listed tells whether there are further ones.
-            matching = kb.statements_with(words.split(), rule=rule, distribution=end, most=most + 1)
+            found = searched(kb, wanted, Page(rows=_most(limit)))
         listed = []
-        for found in matching[:most]:
-            line = {"id": found.id, "text": found.text, "rule": found.rule, "distribution": found.distribution.value}
-            listed.append(line)
-        return {"statements": listed, "more": len(matching) > most}
+        for identity, name, end, text, _ in found.rows:
+            listed.append({"id": identity, "text": text, "rule": name, "distribution": end})
+        return {"statements": listed, "more": found.more}
 
     def why(self, text: str, assume: Sequence[str] = ()) -> dict[str, Any]:
         """Explain why a statement (its text or id) or an atom holds: its proof down to sources, prompts and scores."""

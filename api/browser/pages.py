@@ -404,18 +404,14 @@ class RunPage:
 def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
     """The page of a run, counted from what is stored so far. Raises HapaxError for an unknown run."""
     run = chosen_run(kb, identity)
-    # By gate the numbers of accepted and of rejected values.
-    counts: dict[str, list[int]] = {}
-    for verdict in kb.verdict_counts([run.id]):
-        counted = counts.setdefault(verdict.gate, [0, 0])
-        counted[0 if verdict.accepted else 1] += verdict.count
+    counts = {row[0]: row for row in kb.query(_GATES % tables.literal(run.id))}
     ((statements,),) = kb.query("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
     ((facts,),) = kb.query("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
     compat = run.settings.get("compat")
     order = [gate.name for gate in gates_in_order(compat if isinstance(compat, str) else None) if gate.name in counts]
     # A gate of another version of Hapax comes last.
     order += [name for name in counts if name not in order]
-    verdicts = [(gate, counts[gate][0], counts[gate][1]) for gate in order]
+    verdicts = [counts[gate] for gate in order]
     files = None if kb.path is None else RunFiles(kb.path, run.id)
     state = files.read() if files and run.status == "running" else None
     # Without a state nobody would read a wish.

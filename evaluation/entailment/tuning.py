@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,23 +46,43 @@ Load = Callable[[str | Path], Tunable]
 """Opens a base checkpoint or a saved model."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingProtocol:
-    """Everything that decides the outcome of a training, apart from the data.
+@checked
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options of fine-tuning: the checkpoint to start from, the prompts, and how much is tried.
 
-    `hypothesis_only`: the model learns and is measured without premises.
+    `hypothesis_only`: without premises, to expose artefacts. `draws`: sets of hyperparameters. `epochs`: passes over
+    the training pairs. `frozen`: only the classification head learns. `seed`: of all random choices.
     """
 
     base: str
-    direction: Direction = Direction.DIRECTIONAL
+    patterns: Patterns = "directional"
     hypothesis_only: bool = False
     draws: int = 100
-    settings: TuningSettings = field(default_factory=TuningSettings)
+    epochs: int = 5
+    frozen: bool = False
+    seed: int = 0
+
+    @property
+    def direction(self) -> Direction:
+        return Direction(self.patterns)
+
+    @property
+    def settings(self) -> TuningSettings:
+        """The settings common to all draws."""
+        return TuningSettings(epochs=self.epochs, frozen=self.frozen, seed=self.seed)
 
     def to_json(self, train: Path, dev: Path) -> dict[str, Any]:
-        """The protocol with hashes of the data files: another file of the same name makes another training."""
-        hashes = {"train": _digest(train), "dev": _digest(dev)}
-        return {**asdict(self), "direction": self.direction.value, **hashes}
+        """The options with hashes of the data files: another file of the same name makes another training."""
+        return {
+            "base": self.base,
+            "direction": self.patterns,
+            "hypothesis_only": self.hypothesis_only,
+            "draws": self.draws,
+            "settings": asdict(self.settings),
+            "train": _digest(train),
+            "dev": _digest(dev),
+        }
 
     def visible(self, pairs: Sequence[EntailmentPair]) -> list[EntailmentPair]:
         """The pairs as the model sees them."""
@@ -110,19 +130,22 @@ class TrainingFolder:
         return sorted(finished, key=lambda result: (-result.auc50, result.number))
 
     @property
-    def protocol(self) -> TrainingProtocol:
+    def protocol(self) -> TrainingOptions:
         """The protocol in the folder. Raises HapaxError if the folder contains no training."""
         if not self.is_begun:
             raise HapaxError(
                 f"{self.folder} contains no training.", Remedy("Start one with {}.", Operation("train_entailment"))
             )
         stored = _read(self._protocol_file)
-        return TrainingProtocol(
+        settings = stored["settings"]
+        return TrainingOptions(
             stored["base"],
-            Direction(stored["direction"]),
+            stored["direction"],
             stored["hypothesis_only"],
             stored["draws"],
-            TuningSettings(**stored["settings"]),
+            settings["epochs"],
+            settings["frozen"],
+            settings["seed"],
         )
 
     @property
@@ -133,7 +156,7 @@ class TrainingFolder:
     def _test_file(self) -> Path:
         return self.folder / "test.json"
 
-    def begin(self, protocol: TrainingProtocol, train: Path, dev: Path) -> None:
+    def begin(self, protocol: TrainingOptions, train: Path, dev: Path) -> None:
         """Write the protocol, or check that it equals the one in the folder. The number of draws may change."""
         current = protocol.to_json(train, dev)
         if self.is_begun:
@@ -247,24 +270,6 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 @checked
-@dataclass(frozen=True)
-class TrainingOptions:
-    """Options of fine-tuning: the checkpoint to start from, the prompts, and how much is tried.
-
-    `hypothesis_only`: without premises, to expose artefacts. `draws`: sets of hyperparameters. `epochs`: passes over
-    the training pairs. `frozen`: only the classification head learns. `seed`: of all random choices.
-    """
-
-    base: str
-    patterns: Patterns = "directional"
-    hypothesis_only: bool = False
-    draws: int = 100
-    epochs: int = 5
-    frozen: bool = False
-    seed: int = 0
-
-
-@checked
 @extras_named()
 def train_entailment(
     train: str | Path,
@@ -287,15 +292,12 @@ def train_entailment(
     warning = leak_warning(*splits)
     if warning:
         say(warning)
-    settings = TuningSettings(epochs=options.epochs, frozen=options.frozen, seed=options.seed)
-    direction = Direction(options.patterns)
-    protocol = TrainingProtocol(options.base, direction, options.hypothesis_only, options.draws, settings)
     training = TrainingFolder(Path(folder))
     load = partial(SentenceClassifier.load, device=device, seed=options.seed)
     if not training.is_begun:
-        load(protocol.base)  # before the folder is bound to a checkpoint that cannot be loaded
+        load(options.base)  # before the folder is bound to a checkpoint that cannot be loaded
     # Refuses a folder that holds another training.
-    training.begin(protocol, Path(train), Path(dev))
+    training.begin(options, Path(train), Path(dev))
     training.run(splits, load, say)
     return training.results
 
