@@ -175,7 +175,7 @@ class AgentTools:
         # One call at a time, so that together they keep the budget.
         with self._lock, KnowledgeBase(self._database) as kb:
             # Each call gets what the calls before it have left of the budget.
-            left = _rest(asking.budget, self._used)
+            left = asking.budget.less(self._used)
             journal = Journal(kb, left, price_table(asking.models), retry_unusable=asking.models.retry_unusable)
             models = replace(asking.models, journal=journal)
             options = QueryOptions(self._limited(limit), settings=asking.settings)
@@ -206,7 +206,7 @@ class AgentTools:
             missing = replace(missing, needs=tuple(needs))
             whole = estimate_goal(library, missing, kb, models, settings, prices=price_table(models))
         names = (models.knowledge.identity.name, models.critic.identity.name)
-        left = _rest(asking.budget, self._used)
+        left = asking.budget.less(self._used)
         return AskForecast(tuple(map(str, needs)), tuple(map(str, missing.atoms)), calls, *names, whole, left)
 
     def _models_to_ask(self) -> AskingModels:
@@ -228,11 +228,3 @@ def _most(limit: int) -> int:
     if not 1 <= limit <= MOST_ROWS:
         raise HapaxError(f"The limit is {limit}. Choose 1 to {MOST_ROWS}.")
     return limit
-
-
-def _rest(budget: Budget, used: CallStatistics) -> Budget:
-    """The rest of a budget after these calls. An unknown cost leaves nothing of a limit on it."""
-    calls = None if budget.max_calls is None else max(0, budget.max_calls - used.calls)
-    tokens = None if budget.max_tokens is None else max(0, budget.max_tokens - used.tokens)
-    cost = None if budget.max_cost is None else 0.0 if used.cost is None else max(0.0, budget.max_cost - used.cost)
-    return replace(budget, max_calls=calls, max_tokens=tokens, max_cost=cost)

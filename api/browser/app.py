@@ -129,13 +129,14 @@ def browser_app(browser: Browser, access: Access) -> ASGIApp:
     views = _Views(browser)
     routes = [
         Route("/", views.front),
-        Route("/statements", views.statements),
+        Route("/statements", views.filtered("Statements", tables.statements, Facets.statements)),
         # `:path`, because identities and names may contain slashes.
         Route("/statement/{identity:path}", views.statement),
         Route("/rule/{name:path}", views.rule),
         Route("/rules", views.rules),
-        Route("/facts", views.facts),
-        Route("/claims", views.claims),
+        Route("/facts", views.filtered("Facts", tables.facts, Facets.facts)),
+        # Values that models proposed, each with the verdicts of the gates.
+        Route("/claims", views.filtered("Claims", tables.claims, Facets.claims)),
         Route("/predicates", views.predicates),
         Route("/predicate/{name:path}/{arity}", views.predicate),
         Route("/search", views.search),
@@ -232,7 +233,6 @@ class _Views:
         read: Callable[[KnowledgeBase, Page], StoredTable],
         facets: Callable[[Facets], list[Facet]] | None = None,
         wanted: Wanted | None = None,
-        **values: Any,
     ) -> Response:
         """A table as a page, or with `?format=json|csv` as data. `facets`: those that its page offers.
 
@@ -253,8 +253,8 @@ class _Views:
             return JSONResponse(table.to_json())
         if form == "csv":
             return PlainTextResponse(_csv(table), media_type="text/csv")
-        values = {"linked": _LINKS, "facets": offered, **values}
-        return self._page(request, "table", title=title, table=table, address=_address(request), **values)
+        address = _address(request)
+        return self._page(request, "table", title=title, table=table, address=address, linked=_LINKS, facets=offered)
 
     def _with_tables(
         self, request: Request, template: str, title: str, parts: Mapping[str, StoredTable], **values: Any
@@ -294,20 +294,19 @@ class _Views:
         parts = {"counts": counted, "rules": rules, "runs": runs}
         return self._with_tables(request, "front", "Overview", parts, counts=counts, linked=_LINKS)
 
-    def statements(self, request: Request) -> Response:
-        wanted = wanted_of(request.query_params)
-        return self._table(
-            request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), Facets.statements, wanted
-        )
+    def filtered(
+        self,
+        title: str,
+        read: Callable[[KnowledgeBase, Wanted, Page], StoredTable],
+        facets: Callable[[Facets], list[Facet]],
+    ) -> Callable[[Request], Response]:
+        """The page of a table whose rows an address chooses."""
 
-    def facts(self, request: Request) -> Response:
-        wanted = wanted_of(request.query_params)
-        return self._table(request, "Facts", lambda kb, page: tables.facts(kb, wanted, page), Facets.facts, wanted)
+        def view(request: Request) -> Response:
+            wanted = wanted_of(request.query_params)
+            return self._table(request, title, lambda kb, page: read(kb, wanted, page), facets, wanted)
 
-    def claims(self, request: Request) -> Response:
-        """Values that models proposed, each with the verdicts of the gates."""
-        wanted = wanted_of(request.query_params)
-        return self._table(request, "Claims", lambda kb, page: tables.claims(kb, wanted, page), Facets.claims)
+        return view
 
     def statement(self, request: Request) -> Response:
         with self._open(request) as kb:

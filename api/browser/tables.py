@@ -28,8 +28,6 @@ FAR = 100_000
 
 MINUS = "-"
 """Before the name of a column: from the greatest down."""
-ALIASES = {"likely": "-log-likelihood", "unlikely": "log-likelihood"}
-"""Further names of orders."""
 
 SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 
@@ -57,12 +55,12 @@ class Page:
     @property
     def column(self) -> str:
         """The column of the order."""
-        return ALIASES.get(self.order, self.order).removeprefix(MINUS)
+        return self.order.removeprefix(MINUS)
 
     @property
     def is_descending(self) -> bool:
         """True if the greatest value comes first."""
-        return ALIASES.get(self.order, self.order).startswith(MINUS)
+        return self.order.startswith(MINUS)
 
 
 @dataclass(frozen=True, slots=True)
