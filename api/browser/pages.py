@@ -73,7 +73,7 @@ class NotStored(HapaxError):  # noqa: N818 - named after the situation, as all o
 
 
 def entity_tables(kb: KnowledgeBase, name: str, few: Page = FEW) -> dict[str, StoredTable]:
-    """What is known about a value: facts, statements by end, rejected claims and types; `few` limits all but facts.
+    """Tables of all that is known about a value: facts, statements by end, rejected claims and types; `few` limits all but facts.
 
     Raises NotStored if nothing mentions the value.
     """

@@ -160,8 +160,7 @@ def calibrate(
     """
     # A simulated model makes its world from the rules.
     opening = replace(opening or OpeningOptions(), library=rules)
-    measured = Calibrator(kb, rules, options or CalibrationOptions(), opening).run()
-    return Evaluation(measured, measured.to_result())
+    return Evaluation.of(Calibrator(kb, rules, options or CalibrationOptions(), opening).run())
 
 
 class Calibrator:

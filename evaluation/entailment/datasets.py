@@ -47,8 +47,7 @@ class DataReport:
     skipped: tuple[str, ...] = ()
     """Faults of the lines that were left out."""
 
-    @property
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """The counts, those that the paper prints, and a note on the effect of splitting again."""
         columns = ("split", "pairs", "true", *SubGroup)
         together = list(chain.from_iterable(self.splits.values()))
@@ -136,8 +135,7 @@ def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = Fal
     """
     skipped: list[str] = []
     splits = read_splits([Path(path) for path in paths], skipped if skip_faulty else None)
-    report = DataReport(splits, split_again(splits, seed), leaks(splits), tuple(skipped))
-    return Evaluation(report, report.result)
+    return Evaluation.of(DataReport(splits, split_again(splits, seed), leaks(splits), tuple(skipped)))
 
 
 @checked

@@ -246,8 +246,7 @@ def leaderboard(
     # By name where scores are equal, so that the order does not depend on the order of --model.
     ranked = sorted(scores.values(), key=lambda score: (-_known(score.long_tail.value), score.model))
     comparisons = _comparisons([score.model for score in ranked], answered)
-    measured = Leaderboard(dataset, options, len(items), tuple(ranked), tuple(comparisons))
-    return Evaluation(measured, measured.to_result())
+    return Evaluation.of(Leaderboard(dataset, options, len(items), tuple(ranked), tuple(comparisons)))
 
 
 def _report(progress: Callable[[str, int, int], None], name: str, total: int, done: int) -> None:

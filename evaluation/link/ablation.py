@@ -144,7 +144,7 @@ def evaluate_ablation(
         log_likelihoods={name: _likelihoods(report, settings.distributions) for name, report in reports.items()},
         reports=reports,
     )
-    return Evaluation(measured, measured.to_result())
+    return Evaluation.of(measured)
 
 
 def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder: Path) -> None:

@@ -270,7 +270,7 @@ def import_lint(
         kb.add_statements(statements)
         kb.add(VOTES, votes)
         kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})
-    return Evaluation(report, report.to_result())
+    return Evaluation.of(report)
 
 
 def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:

@@ -279,8 +279,9 @@ def evaluate_long_tail(
             for measure in dict.fromkeys([scorer.judged_by, *([Measure.PAIR] if tells_pairs else [])]):
                 judged.append(_judged(split, pools, scorer, measure))
     statements = sum(len(pool.values) for pool in pools)
-    study = LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
-    return Evaluation(study, study.to_result())
+    return Evaluation.of(
+        LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
+    )
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:

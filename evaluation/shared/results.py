@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from io import StringIO
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from hapax.grammar.notebook import Tabular
 from hapax.kb.csv_text import write_rows
@@ -75,12 +75,27 @@ class ExperimentResult:
     notes: Sequence[str] = ()
 
 
+class Measured(Protocol):
+    """Measures of an experiment."""
+
+    def to_result(self) -> ExperimentResult:
+        """The tables, with all figures."""
+
+
+M = TypeVar("M", bound=Measured)
+
+
 @dataclass(frozen=True)
 class Evaluation(Generic[V]):
     """The outcome of an experiment. `value`: everything that was measured; `result`: what the command line prints."""
 
     value: V
     result: ExperimentResult
+
+    @classmethod
+    def of(cls, value: M) -> Evaluation[M]:
+        """The outcome with this value, which says itself how it is shown."""
+        return Evaluation(value, value.to_result())
 
     @property
     def tables(self) -> Sequence[ResultTable]:

@@ -186,8 +186,7 @@ def evaluate_soundness(
     if options.model is not None:
         opening, journal = with_journal(kb, opening, budget)
         stopped = _judge(kb, options, replace(opening, library=stored_library(kb)), journal, progress)
-    measured = measure(kb, options, stopped)
-    return Evaluation(measured, measured.to_result())
+    return Evaluation.of(measure(kb, options, stopped))
 
 
 def _judge(

@@ -100,7 +100,7 @@ class AssociationSplit:
         """True if at most the wanted share of sources passes with the reversed pairs."""
         return self.sources_passing <= WANTED_SOURCES * len(self.source_scores)
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """The gate that passes the wanted reversed pairs, and a sentence that says if the model separates them."""
         reversed_count, source_count = len(self.reversed_scores), len(self.source_scores)
         row = (
@@ -155,8 +155,9 @@ def measure_association(
     passing = math.ceil(WANTED_REVERSED * len(reversed_scores) - 1e-9)
     threshold = sorted(reversed_scores, reverse=True)[passing - 1]
     estimate = auc_estimate(reversed_scores, source_scores)
-    split = AssociationSplit(likelihood.identity.name, reversed_scores, source_scores, threshold, estimate)
-    return Evaluation(split, split.result())
+    return Evaluation.of(
+        AssociationSplit(likelihood.identity.name, reversed_scores, source_scores, threshold, estimate)
+    )
 
 
 def _texts(pair: Pair) -> tuple[str, ...] | None:

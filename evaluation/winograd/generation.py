@@ -144,7 +144,7 @@ class Generated:
             "pairs made": len(self.accepted),
         }
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """The counts, and every candidate with its scores."""
         candidates = []
         for candidate in self.candidates:
@@ -189,8 +189,7 @@ def generate_schemas(
     `progress` is called with the step that begins.
     """
     opening, journal = with_journal(kb, opening, budget)
-    generated = GenerateSession(kb, options, opening, journal).generate(Path(path), progress)
-    return Evaluation(generated, generated.result())
+    return Evaluation.of(GenerateSession(kb, options, opening, journal).generate(Path(path), progress))
 
 
 class GenerateSession:

@@ -103,7 +103,7 @@ class Annotated:
         """Share of schemas on which annotators differ in any question, among those with two annotators or more."""
         return share([schema.disputed for schema in self.judged if schema.annotators >= FEWEST])
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """Agreement by question, and numbers of kept and discarded schemas."""
         outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
         reference = f"disagreement {self.disagreement}; the paper's is below {paper.DISAGREEMENT} %"
@@ -207,8 +207,7 @@ def import_schema_sheets(
 @extras_named()
 def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
     """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
-    annotations = annotated(kb, Path(path))
-    return Evaluation(annotations, annotations.result())
+    return Evaluation.of(annotated(kb, Path(path)))
 
 
 @checked

@@ -320,8 +320,7 @@ def evaluate_grid(
     opening = replace(opening or OpeningOptions(), library=sound_rules(rules))
     if grid.seed is not None:  # before the caller's seed, so that the file alone reproduces its grid
         opening = replace(opening, seed=grid.seed)
-    measured = GridRun(grid, kb, opening).result(progress)
-    return Evaluation(measured, measured.to_result())
+    return Evaluation.of(GridRun(grid, kb, opening).result(progress))
 
 
 def _counts(statements: Sequence[StatementRecord]) -> dict[Distribution, int]:

@@ -179,8 +179,9 @@ def evaluate_instruction(
             accuracies.append(accuracy(part, judge))
     # A budget that ends one report ends those after it as well; the first message tells why.
     budgets = [report.budget for report in reports if report.budget] + ([str(jury.budget)] if jury.budget else [])
-    measured = InstructResult(tuple(reports), tuple(accuracies), journal.total, budgets[0] if budgets else None)
-    return Evaluation(measured, measured.to_result())
+    return Evaluation.of(
+        InstructResult(tuple(reports), tuple(accuracies), journal.total, budgets[0] if budgets else None)
+    )
 
 
 def _rule_json(report: InstructReport, rule: str) -> dict[str, Any]:

@@ -125,8 +125,7 @@ def evaluate_likelihood(
             except figures.FigureUnavailable as fault:
                 # Most knowledge bases lack the searches that some figures compare; the notes say how to add them.
                 unavailable[number] = str(fault)
-    measured = LikelihoodResult(report, written, unavailable)
-    return Evaluation(measured, measured.to_result())
+    return Evaluation.of(LikelihoodResult(report, written, unavailable))
 
 
 def _deltas(report: LikelihoodReport) -> ResultTable:

@@ -87,7 +87,7 @@ class Lesson:
         """Rules that were taken."""
         return [record for record in self.records if record.accepted]
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """Figures on held-out families, and the proposed rules."""
         columns = ("answered", "right of answered")
         levels = [(f"{least:.3f}", *_shares(figures)) for least, figures in self.levels]
@@ -149,8 +149,7 @@ def learn_from_schemas(
         generator = JournaledGenerator(open_instructed(proposer, KNOWLEDGE, opening), opening.journal, role=ROLE)
     # What was acquired before is not evidence for itself.
     with Reasoner(library=load_library([RULES]), weights=RuleWeights({}, 0.5)) as reasoner:
-        lesson = _learned(items, reasoner, generator, 0 if opening is None else opening.seed, answers)
-    return Evaluation(lesson, lesson.result())
+        return Evaluation.of(_learned(items, reasoner, generator, 0 if opening is None else opening.seed, answers))
 
 
 def write_lesson(evaluation: Evaluation[Lesson], folder: str | Path) -> None:

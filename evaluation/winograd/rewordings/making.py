@@ -63,7 +63,7 @@ class Rewordings:
     def originals(self) -> int:
         return sum(not item.rewording for item in self.items)
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """Sentences by kind of rewording."""
         rows = [(kind, str(count.applied), str(count.kept)) for kind, count in self.counts.items()]
         table = ResultTable("", ("rewording", "made", "kept: parsed to the same events"), rows)
@@ -88,8 +88,7 @@ def reword_schemas(
     makes the same choices. `skip_faulty`, `skip_leaked`: as for `read_schemas`. Raises HapaxError.
     """
     items = read_schemas(*paths, skip_faulty=skip_faulty, skip_leaked=skip_leaked)
-    rewordings = Rewording(kinds or tuple(CHANGES), seed).of(items)
-    return Evaluation(rewordings, rewordings.result())
+    return Evaluation.of(Rewording(kinds or tuple(CHANGES), seed).of(items))
 
 
 @checked
