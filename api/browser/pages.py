@@ -73,9 +73,9 @@ class NotStored(HapaxError):  # noqa: N818 - named after the situation, as all o
 
 
 def entity_tables(kb: KnowledgeBase, name: str, few: Page = FEW) -> dict[str, StoredTable]:
-    """Tables of all that is known about a value: facts, statements by end, rejected claims and types; `few` limits all but facts.
+    """Tables of all that is known about a value: facts, statements by end, rejected claims and types.
 
-    Raises NotStored if nothing mentions the value.
+    `few`: the wanted part of all but facts and types. Raises NotStored if nothing mentions the value.
     """
     about = Wanted(about=name)
     parts = {"facts": tables.facts(kb, about, Page(rows=max(few.rows, 200)))}
