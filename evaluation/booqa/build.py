@@ -78,14 +78,6 @@ class QuestionWords:
     model: str = "embedded"
 
 
-@dataclass(frozen=True, slots=True)
-class HyponymSource:
-    """A lexicon of hyponyms, and a choice among the senses of a word."""
-
-    lexicon: Lexicon
-    choose: SenseChoice
-
-
 class Step(NamedTuple):
     """The outcome of a step: the number of items kept, the noun for them, and the number dropped by reason."""
 
@@ -120,7 +112,9 @@ class Built:
         return ExperimentResult([ResultTable("", ("step", "left", "dropped"), rows)], figures)
 
 
-def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, scratch: Path) -> Built:
+def build(
+    paths: Sequence[Path], lexicon: Lexicon, choose: SenseChoice, settings: BuildSettings, scratch: Path
+) -> Built:
     """Copy the corpus into a file for each slice below `scratch`, then work slice by slice.
 
     Memory holds one slice, the predicate counts, and the mentions that pass the filters. Raises HapaxError for a corpus
@@ -137,10 +131,8 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
         names = ", ".join(map(str, paths))
         raise HapaxError(f"{names}: no triple{left_out}. Name a corpus; docs/booqa.md describes its format.")
     positives_by_slice, filtered = _positives(corpus, occurrences, settings)
-    index = PredicateIndex(occurrences, words.lexicon)
-    replacer = Replacer(
-        words.lexicon, words.choose, index, _said(corpus, positives_by_slice, index, words.lexicon), settings.predicate
-    )
+    index = PredicateIndex(occurrences, lexicon)
+    replacer = Replacer(lexicon, choose, index, _said(corpus, positives_by_slice, index, lexicon), settings.predicate)
     balanced_by_slice, unused = _balanced(positives_by_slice, replacer, settings)
     sampled, beyond = _sampled(balanced_by_slice, settings)
     sizes = {key: len(in_slice) for key, in_slice in sampled.items()}
@@ -185,12 +177,12 @@ def build_questions(
     """
     settings, words, folder = settings or BuildSettings(), words or QuestionWords(), Path(folder)
     lexicon = open_lexicon(words.lexicon, settings.language)
-    source = HyponymSource(lexicon, _sense_choice(words, kb, opening))
+    choose = _sense_choice(words, kb, opening)
     folder.mkdir(parents=True, exist_ok=True)
     # Beside the output: a corpus may be too large for the system's temporary folder.
     with unfinished(folder / "slices") as scratch:
         scratch.mkdir()
-        built = build([Path(path) for path in paths], source, settings, scratch)
+        built = build([Path(path) for path in paths], lexicon, choose, settings, scratch)
     for name, questions in built.sets.items():
         write_questions(questions, folder / f"{name}.jsonl", settings.language)
     evaluation = Evaluation(built, built.result(settings))

@@ -118,32 +118,22 @@ class ConsistencyAudit:
     lead: ThresholdChoice
 
 
-@dataclass(frozen=True, slots=True)
-class ConsistencySetting:
-    """Setting of an audit. `threshold` None: as many pairs of the set are affirmed as are true, up to ties.
+def consistency(
+    scorer: EntailmentScorer, pairs: Sequence[EntailmentPair], threshold: float | None, completed: int, seed: int
+) -> ConsistencyAudit:
+    """Audit a scorer on a set. `threshold` None: as many pairs of the set are affirmed as are true, up to ties.
 
     `completed`: largest number of chains and of negated hypotheses that are made from the set and scored beside it.
+    Scores of files exist for the pairs of the set alone, so nothing is completed there.
     """
-
-    threshold: float | None = None
-    completed: int = 200
-    seed: int = 0
-
-
-def consistency(
-    scorer: EntailmentScorer, pairs: Sequence[EntailmentPair], setting: ConsistencySetting | None = None
-) -> ConsistencyAudit:
-    """Audit a scorer on a set. Scores of files exist for the pairs of the set alone, so nothing is completed there."""
-    setting = setting or ConsistencySetting()
     made: list[EntailmentPair] = []
     if scorer.sees is VisibleSides.BOTH and not isinstance(scorer, FileScorer):
-        for steps in chain_completions(pairs, setting.completed, setting.seed):
+        for steps in chain_completions(pairs, completed, seed):
             made += steps
-        made += negated_hypotheses(pairs, setting.completed, setting.seed)
+        made += negated_hypotheses(pairs, completed, seed)
     # Together, so that a model is asked in one batch.
     scores = scorer.scores([*pairs, *made])
     own = scores[: len(pairs)]
-    threshold = setting.threshold
     if threshold is None:
         # The score of the n-th pair for n true pairs; ties at it are affirmed as well.
         threshold = sorted(own, reverse=True)[max(sum(pair.entailed for pair in pairs), 1) - 1]

@@ -12,7 +12,6 @@ from typing import Literal
 from hapax.evaluation.entailment.bias import AuditSetting, BiasAudit, audit, audit_result
 from hapax.evaluation.entailment.consistency import (
     ConsistencyAudit,
-    ConsistencySetting,
     consistency,
     consistency_result,
 )
@@ -141,9 +140,9 @@ def audit_consistency(
     options = options or ConsistencyOptions()
     session = ScorerSession(kb, options, opening, budget, progress)
     pairs, notes = _pairs(paths, options)
-    setting = ConsistencySetting(options.threshold, options.completed, session.seed)
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    audits = [consistency(scorer, pairs, setting) for scorer in scorers]
+    how = (options.threshold, options.completed, session.seed)
+    audits = [consistency(scorer, pairs, *how) for scorer in scorers]
     return Evaluation(audits, consistency_result(audits, [*notes, *session.notes]))
 
 
