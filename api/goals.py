@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from hapax.api.importing import revised
 from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.query import run_query
-from hapax.engine.probability.answers import Probability, ProbableAnswers, probable_answers
 from hapax.engine.query_options import QueryOptions
-from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.extras import extras_named
 from hapax.grammar.notebook import Tabular
@@ -22,7 +19,9 @@ from hapax.grammar.rules import Library
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import encode_decimal
 from hapax.llm_oracle.protocols import Models
-from hapax.llm_oracle.registry import journal_of
+
+if TYPE_CHECKING:
+    from hapax.engine.probability.answers import Probability, ProbableAnswers
 
 PROBABILITY = "probability"
 """The column of an answer's probability; no variable of a goal begins with a small letter."""
@@ -126,29 +125,38 @@ def query(
     `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
     within their budget, and stores these. Raises RulesRejected, GoalRejected and LimitExceeded.
     """
-    rules = sound_rules(rules)
-    theory = Theory(rules, kb, texts(assume))
+    theory = Theory(sound_rules(rules), kb, texts(assume))
     options = options or QueryOptions()
-    limits, probability = options.limits, options.probability
-    if models is None:
-        if probability is not None:
-            return Answers.probable(probable_answers(theory, goal, probability, limits))
-        return Answers(run_query(theory, goal, limits))
+    found, complete, stopped = None, True, ""
+    if models is not None:
+        found, complete, stopped = _asked(theory, goal, models, options)
+    if options.probability is not None:
+        from hapax.engine.probability.answers import probable_answers
+
+        # Over the facts that were asked for as well.
+        probable = probable_answers(theory, goal, options.probability, options.limits)
+        return Answers.probable(probable, complete, stopped)
+    return Answers(found or run_query(theory, goal, options.limits), complete=complete, stopped=stopped)
+
+
+# Most goals ask no model and need no probability, and begin without the modules of searches.
+def _asked(theory: Theory, goal: str, models: Models, options: QueryOptions) -> tuple[QueryResult, bool, str]:
+    """The answers after asking for lacking facts, True if none is lacking now, and what ended the asking before."""
+    from hapax.api.importing import revised
     from hapax.engine.search.demand import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
     from hapax.engine.search.profile_choice import ProfileChooser, settled
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.llm_oracle.registry import journal_of
 
-    journal = journal_of(kb, models)
+    kb, rules, journal = theory.kb, theory.library, journal_of(theory.kb, models)
     settings = options.settings or SearchSettings()
     # With the journal of the goal, so that a probe counts against its budget.
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
     oracle.known.looks_up = oracle.takes_parts = True
     # Rounds and questions have limits of their own; the journal limits calls and money.
-    result = run_demand(theory, goal, oracle, DemandBudget(limits=limits or QueryLimits()))
+    result = run_demand(theory, goal, oracle, DemandBudget(limits=options.limits or QueryLimits()))
     revised(kb, rules)
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
-    # Over the facts that were asked for as well.
-    if probability is not None:
-        return Answers.probable(probable_answers(theory, goal, probability, limits), result.complete, stopped)
-    return Answers(result.result, complete=result.complete, stopped=stopped)
+    return result.result, result.complete, stopped
