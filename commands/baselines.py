@@ -10,7 +10,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import evaluations, operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, out, print_result
 from hapax.commands.declared import Finite
 from hapax.commands.options import (
@@ -27,6 +26,7 @@ from hapax.commands.options import (
     with_paths,
     with_queue,
 )
+from hapax.engine.chosen_rules import chosen_rules
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 
@@ -91,11 +91,11 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
     """
     # Before the file of the knowledge base is made: all rules may have errors.
     library = sound_library(paths)
-    operations.chosen_rules(library, chosen)
+    chosen_rules(library, chosen)
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            evaluation = evaluations.evaluate_instruction(
+            evaluation = hapax.evaluate_instruction(
                 library,
                 kb,
                 hapax.InstructOptions.of(options),
@@ -139,7 +139,7 @@ def grid(config: Path, **options: Any) -> None:
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            evaluation = evaluations.evaluate_grid(
+            evaluation = hapax.evaluate_grid(
                 library,
                 kb,
                 settings,

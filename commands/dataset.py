@@ -10,10 +10,9 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import outputs
-from hapax.api.outputs import DATASET_FORMATS
 from hapax.commands.console import err, out, print_tables
 from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_runs
+from hapax.evaluation.dataset.formats import FORMATS
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     "--format",
     "formats",
     multiple=True,
-    type=click.Choice(DATASET_FORMATS),
+    type=click.Choice(FORMATS),
     help="Format to write; default: all.",
 )
 @with_chosen
@@ -89,11 +88,11 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     shared, judged = options["in_both"] == "keep", options["judged"]
     drawn = (chosen, options["runs"], sample, options["seed"])
     selection = hapax.SelectionOptions(*drawn, shared, blocked, frozen, judged)
-    target = hapax.Target(folder, formats or DATASET_FORMATS, options["name"], options["force"], options["version"])
+    target = hapax.Target(folder, formats or tuple(FORMATS), options["name"], options["force"], options["version"])
     # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
-        written = outputs.write_dataset(
+        written = hapax.write_dataset(
             kb,
             target,
             selection,

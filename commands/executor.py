@@ -67,7 +67,7 @@ class Executor:
     def search(self, job: SearchJob) -> SearchReport:
         """Search in this process, or spread over the cluster."""
         if self._spread is None:
-            from hapax.api.operations import run_search
+            from hapax.api.searching import run_search
 
             return run_search(job).report
         from hapax.engine.cluster.running import search_spread

@@ -9,8 +9,6 @@ from typing import Any
 import click
 
 import hapax
-from hapax.api import evaluations
-from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
 from hapax.commands.declared import Finite
 from hapax.commands.options import (
@@ -24,6 +22,7 @@ from hapax.commands.options import (
     with_queue,
 )
 from hapax.grammar.words import counted
+from hapax.kb.whole_files import atomic_text_file
 
 
 @click.command()
@@ -72,7 +71,7 @@ def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str 
     with open_kb(database) as kb:
         journal = open_journal(kb, options)
         with err.status("Loading models") as status:
-            board = evaluations.leaderboard(
+            board = hapax.leaderboard(
                 dataset,
                 wish,
                 opening_options(None, options, journal),

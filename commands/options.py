@@ -16,10 +16,11 @@ import click
 from click.core import ParameterSource
 from rich.markup import escape
 
-from hapax.api import operations
+import hapax
 from hapax.commands.configuration import SearchSetting
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
 from hapax.commands.declared import Finite, declared, values_of
+from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.errors import HapaxError
@@ -29,13 +30,13 @@ from hapax.llm_oracle.budget import Budget, Price
 from hapax.llm_oracle.profiles import PROFILE_NAMES
 
 if TYPE_CHECKING:
-    from hapax.api.operations import BudgetedModels
     from hapax.engine.search.profile_choice import ProfileChoice
     from hapax.engine.search.settings import SearchSettings
     from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.journal import Journal, PlanningJournal
+    from hapax.llm_oracle.registry import BudgetedModels
 
 DEFAULT_DATABASE = "hapax.db"
 
@@ -354,7 +355,7 @@ with_probability = together(
 
 with_at_least = declared(ProbabilityOptions, "at_least")
 
-# The default of `operations.why` and `why_not`.
+# The default of `why` and `why_not`.
 with_goal_seconds = click.option(
     "--seconds",
     type=SECONDS,
@@ -531,8 +532,8 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
     Says which files are not as they were when the knowledge base kept them.
     """
     if paths or database is None or not Path(database).exists():
-        return operations.load_rules(*paths)
-    from hapax.api.kept_rules import changed_files, kept_rules
+        return hapax.load_rules(*paths)
+    from hapax.engine.kept_rules import changed_files, kept_rules
 
     with open_kb(database, read_only=True) as kb:
         kept = kept_rules(kb)
@@ -544,12 +545,12 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
                 f"Use the new one with {escape(again)}.",
                 soft_wrap=True,
             )
-    return operations.load_rules() if kept is None else kept
+    return hapax.load_rules() if kept is None else kept
 
 
 def sound_library(paths: Sequence[Path], database: str | None = None) -> Library:
     """Like `read_library`, without the rules that have errors; says which these are."""
-    library = operations.sound_rules(read_library(paths, database))
+    library = sound_rules(read_library(paths, database))
     for item in library.left_out or ():
         err.print(escape(str(item)), soft_wrap=True)
     return library
@@ -572,9 +573,7 @@ def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str, rules: Li
     # Without paths the rules are the shipped ones, or are kept already.
     if not paths:
         return
-    from hapax.api import kept_rules
-
-    if replaced := str(kept_rules.keep_rules(kb, *paths, command=command, rules=rules)):
+    if replaced := str(hapax.keep_rules(kb, *paths, command=command, rules=rules)):
         err.print(escape(replaced), soft_wrap=True)
 
 
@@ -634,7 +633,7 @@ def load_models(
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
         # Field by field: `asdict` would copy the library and the journal.
-        return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
+        return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
 TOKENS_PER_VALUE = 25

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from hapax.api.operations import chosen_rules
 from hapax.commands.console import (
     BUDGET_REACHED,
     DONE,
@@ -45,6 +44,7 @@ from hapax.commands.options import (
     with_queue,
     with_search_settings,
 )
+from hapax.engine.chosen_rules import chosen_rules
 from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted
 
