@@ -6,9 +6,10 @@ same tables. A new hint is one entry here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hapax.grammar.errors import Diagnostic, Place, Severity
+from hapax.grammar.errors import Diagnostic, Place, Severity, TextRepair
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,9 @@ class Hint:
     remedy: str
     examples: tuple[str, ...]
 
-    def at(self, place: Place, **words: str) -> Diagnostic:
-        return Diagnostic(self.code, Severity.ERROR, place, self.message.format(**words), self.remedy.format(**words))
+    def at(self, place: Place, *related: Place, fix: Iterable[TextRepair] = (), **words: str) -> Diagnostic:
+        message, remedy = self.message.format(**words), self.remedy.format(**words)
+        return Diagnostic(self.code, Severity.ERROR, place, message, remedy, related, tuple(fix))
 
 
 SYNTAX_HINTS: tuple[Hint, ...] = (

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from hapax.grammar import syntax
 from hapax.grammar.assemble import unquoted
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.hints import UNREADABLE, hint
 from hapax.grammar.remedies import Remedy
-from hapax.grammar.syntax import (
-    AggregateLine,
-    AttributeLine,
-    BrokenLine,
-    ClosedLine,
-    DeclarationLine,
-    DisjointLine,
-    ImportLine,
-    OppositeLine,
-    PropertyLine,
-    RawAtom,
-    RawText,
-    SourceLine,
-    SubtypeLine,
-)
 from hapax.grammar.verbalize import spelled_template
 
 MAXIMUM_IMPORTS = 1000
@@ -38,7 +24,7 @@ class RuleSource:
     """The statements and the diagnostics of one file."""
 
     file: str
-    lines: list[SourceLine] = field(default_factory=list)
+    lines: list[syntax.Node] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     suffix: str = ""
     """Ends the names of its predicates and rules."""
@@ -76,7 +62,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
     last = len(found) + MAXIMUM_IMPORTS
     for source in found:  # grows while it is read
         for line in source.lines:
-            if not isinstance(line, ImportLine):
+            if not isinstance(line, syntax.Import):
                 continue
             place = Place(source.file, *line.at)
             try:
@@ -97,21 +83,21 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                 fault = UnreadableFile(f"{MAXIMUM_IMPORTS} others are imported", "Import each file under one name.")
                 source.diagnostics.append(fault.at(place))
                 # Rules and declarations are missing, so that checks that need them all are left out.
-                source.lines.append(BrokenLine("file"))
+                source.lines.append(syntax.Broken("file"))
                 return found
             first = key not in originals
             if first:
                 try:
                     originals[key] = opened(path)
                 except UnreadableFile as error:
-                    source.lines.append(BrokenLine("file"))
+                    source.lines.append(syntax.Broken("file"))
                     source.diagnostics.append(error.at(place))
                     # The next line that imports the file is to be reported, too.
                     known.remove((key, suffix))
                     continue
             original = originals[key]
             # What has no names to change, and each fault, counts where the file is read first.
-            lines = [line for line in original.lines if first or not isinstance(line, SubtypeLine | DisjointLine)]
+            lines = [line for line in original.lines if first or not isinstance(line, syntax.Subtype | syntax.Disjoint)]
             lines = [_renamed(line, suffix) for line in lines] if suffix else lines
             diagnostics = original.diagnostics if first else []
             found.append(RuleSource(original.file, lines, diagnostics, suffix, (*source.importers, key), original.text))
@@ -124,7 +110,7 @@ def file_key(path: str) -> str:
     return path if "\0" in path else os.path.realpath(path)
 
 
-def _path(file: str, line: ImportLine) -> str:
+def _path(file: str, line: syntax.Import) -> str:
     """The path of the imported file, which stands in the statement relative to the folder of the importing file."""
     return os.path.normpath(Path(file).parent / unquoted(line.path.source))
 
@@ -133,24 +119,24 @@ def _renamed(node: Any, suffix: str) -> Any:
     """A statement, or a part of it, in which the names of predicates and of rules end with the suffix."""
     if isinstance(node, tuple):
         return tuple(_renamed(part, suffix) for part in node)
-    if not is_dataclass(node) or isinstance(node, type):
+    if not isinstance(node, syntax.Node):
         return node
-    changed = replace(node, **{part.name: _renamed(getattr(node, part.name), suffix) for part in fields(node)})
-    if isinstance(changed, RawAtom):
-        return replace(changed, name=replace(changed.name, words=_last_renamed(changed.name.words, suffix)))
-    if isinstance(changed, DeclarationLine | AggregateLine) and not changed.templates:
-        # The sentence is made from the name, to which the suffix does not belong.
-        name, arity = "_".join(changed.atom.name.words).removesuffix(suffix), len(changed.atom.arguments)
-        return replace(changed, templates=(RawText(f'"{spelled_template(name, arity)}"', changed.at),))
-    if isinstance(changed, OppositeLine):
-        first, second = changed.names
-        return replace(changed, names=(first + suffix, second + suffix))
-    if isinstance(changed, PropertyLine | ClosedLine):
-        return replace(changed, name=changed.name + suffix)
-    if isinstance(changed, AttributeLine) and changed.name == "name":
-        return replace(changed, values=_last_renamed(changed.values, suffix))
-    if isinstance(changed, BrokenLine):
-        return replace(changed, name=_last_renamed(changed.name, suffix))
+    changed = replace(node, **{name: _renamed(part, suffix) for name, part in vars(node).items()})
+    match changed:
+        case syntax.Atom():
+            changed.name = replace(changed.name, words=_last_renamed(changed.name.words, suffix))
+        case syntax.Declaration(templates=None) | syntax.Aggregate(templates=None):
+            # The sentence is made from the name, to which the suffix does not belong.
+            name, arity = "_".join(changed.atom.name.words).removesuffix(suffix), len(changed.atom.arguments)
+            changed.templates = (syntax.Text(f'"{spelled_template(name, arity)}"', at=changed.at),)
+        case syntax.Opposite():
+            changed.first, changed.second = changed.first + suffix, changed.second + suffix
+        case syntax.Property() | syntax.Closed():
+            changed.name += suffix
+        case syntax.Attribute(keyword="@name"):
+            changed.values = _last_renamed(changed.values, suffix)
+        case syntax.Broken():
+            changed.name = _last_renamed(changed.name, suffix)
     return changed
 
 

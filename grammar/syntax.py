@@ -1,224 +1,224 @@
 """Statements as they were written: the parser's output, in which `assemble.py` settles names, types and values.
 
-Nodes carry `at`, their range in the text, so that later diagnostics can point at them.
+`parser.py` makes a node of each rule of `rule.lark` that has the node's name; its fields are the rule's parts in order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Spot: TypeAlias = tuple[int, int, int, int]
 """1-based line and column of the first character, and of the first one behind the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordSequence:
+@dataclass
+class Node:
+    """A part of a statement. `at`: its range in the text, for diagnostics."""
+
+    at: Spot = field(default=(1, 1, 1, 1), kw_only=True)
+
+
+@dataclass
+class Words(Node):
     """Words outside quotes: a data type, a data type with a variable's name, or only a name."""
 
     words: tuple[str, ...]
-    at: Spot
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class RawText:
+@dataclass
+class Text(Node):
     """A text constant with its quotes and escapes."""
 
     source: str
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class RawNumber:
+@dataclass
+class Number(Node):
     """A number with its sign."""
 
     source: str
-    at: Spot
 
 
-RawArgument: TypeAlias = WordSequence | RawText | RawNumber
+Argument: TypeAlias = Words | Text | Number
 
 
-@dataclass(frozen=True, slots=True)
-class RawOperation:
+@dataclass
+class Operation(Node):
     """Two expressions joined by `+`, `-`, `*` or `/`."""
 
+    left: Expression
     operator: str
-    left: RawExpression
-    right: RawExpression
-    at: Spot
+    right: Expression
 
 
-RawExpression: TypeAlias = WordSequence | RawText | RawNumber | RawOperation
+Expression: TypeAlias = Argument | Operation
 
 
-@dataclass(frozen=True, slots=True)
-class RawComparison:
+@dataclass
+class Comparison(Node):
     """Two expressions and the operator between them. `defined`: the left side, if it is a variable with its type."""
 
+    left: Expression
     operator: str
-    left: RawExpression
-    right: RawExpression
-    at: Spot
-    defined: WordSequence | None = None
+    right: Expression
+    defined: Words | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawAtom:
+@dataclass
+class Atom(Node):
     """A predicate's name, in which blanks are possible, and its arguments."""
 
-    name: WordSequence
-    arguments: tuple[RawArgument, ...]
-    at: Spot
+    name: Words
+    arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RawLiteral:
+@dataclass
+class Literal(Node):
     """An atom or its negation."""
 
-    atom: RawAtom
+    atom: Atom
     negated: bool
 
 
-RawItem: TypeAlias = RawLiteral | RawComparison
+Item: TypeAlias = Literal | Comparison
 
 
-@dataclass(frozen=True, slots=True)
-class ImportLine:
+@dataclass
+class Statement(Node):
+    """A statement that begins with a keyword or with the name of an attribute."""
+
+    keyword: str
+
+
+@dataclass
+class Import(Statement):
     """`import "file.rules"` and `import "file.rules" as name`."""
 
-    path: RawText
-    name: str
-    at: Spot
+    path: Text
+    name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SubtypeLine:
+@dataclass
+class Subtype(Statement):
     """`type lower < upper`."""
 
-    lower: WordSequence
-    upper: WordSequence
-    at: Spot
+    lower: Words
+    upper: Words
 
 
-@dataclass(frozen=True, slots=True)
-class DeclarationLine:
-    """`oracle atom: templates` and the like. `kind` is the keyword; only computed predicates have a `definition`.
+@dataclass
+class Declaration(Statement):
+    """`oracle atom: templates` and the like. Only computed predicates have a `definition`.
 
-    `tolerance`: the text behind `within`, such as `2` or `5%`.
+    `tolerance`: such as `within 2` or `within 5%`.
     """
 
-    kind: str
-    atom: RawAtom
-    templates: tuple[RawText, ...]
-    definition: RawComparison | None
-    at: Spot
+    atom: Atom
     tolerance: str | None = None
+    templates: tuple[Text, ...] | None = None
+    definition: Comparison | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateLine:
+@dataclass
+class Aggregate(Statement):
     """`aggregate atom := K = count(Dish D: premise)`. `counted`: the variables before the colon.
 
     `result` is the variable before the sign `operator`, `function` the word behind it.
     """
 
-    atom: RawAtom
+    atom: Atom
     result: str
     operator: str
     function: str
-    counted: tuple[WordSequence, ...]
-    premise: tuple[RawItem, ...]
-    templates: tuple[RawText, ...]
-    at: Spot
+    counted: tuple[Words, ...]
+    premise: tuple[Item, ...]
+    templates: tuple[Text, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class OppositeLine:
+@dataclass
+class Opposite(Statement):
     """`opposite first second`."""
 
-    names: tuple[str, str]
-    at: Spot
+    first: str
+    second: str
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyLine:
-    """`symmetric name/2` and the like; `keyword` is the property."""
+@dataclass
+class Property(Statement):
+    """`symmetric name/2` and the like."""
 
-    keyword: str
     name: str
     arity: str
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedLine:
+@dataclass
+class Closed(Statement):
     """`closed name/2` and, with a `position`, `closed name/2 by 1`."""
 
     name: str
     arity: str
     position: str | None
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class DisjointLine:
+@dataclass
+class Disjoint(Statement):
     """`disjoint Type, Type`. Without a comma, `first` contains both types and `second` is None."""
 
-    first: WordSequence
-    second: WordSequence | None
-    at: Spot
+    first: Words
+    second: Words | None
 
 
-@dataclass(frozen=True, slots=True)
-class NeverLine:
+@dataclass
+class Never(Statement):
     """`never premise & premise`."""
 
-    premise: tuple[RawItem, ...]
-    at: Spot
+    premise: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FactLine:
+@dataclass
+class Fact(Statement):
     """`fact atom`."""
 
-    atom: RawAtom
-    at: Spot
+    atom: Atom
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleLine:
+@dataclass
+class Example(Statement):
     """`@example atom`."""
 
-    atom: RawAtom
-    at: Spot
+    atom: Atom
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeLine:
+@dataclass
+class Attribute(Statement):
     """`@name value ...`; the values keep their quotes."""
 
-    name: str
     values: tuple[str, ...]
-    at: Spot
+
+    @property
+    def name(self) -> str:
+        return self.keyword[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLine:
+@dataclass
+class Rule(Node):
     """`premise -> conclusion` or `conclusion :- premise`. `exceptions`: the premises behind `unless`."""
 
-    premise: tuple[RawItem, ...]
-    conclusion: RawAtom
-    at: Spot
-    exceptions: tuple[tuple[RawItem, ...], ...] = ()
+    premise: tuple[Item, ...]
+    conclusion: Atom
+    exceptions: tuple[tuple[Item, ...], ...]
 
 
 MISSPELT = "misspelt"
 """Kind of a statement that begins with a misspelt keyword."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenLine:
+@dataclass
+class Broken(Node):
     """A statement or a whole file that cannot be read. Its kind tells `assemble.py` which diagnostics may only follow
     from it.
     """
@@ -227,21 +227,3 @@ class BrokenLine:
     """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file, or MISSPELT."""
     name: tuple[str, ...] = ()
     """The words of a declared predicate's name, if they can be read."""
-
-
-SourceLine: TypeAlias = (
-    ImportLine
-    | SubtypeLine
-    | DeclarationLine
-    | AggregateLine
-    | OppositeLine
-    | PropertyLine
-    | ClosedLine
-    | DisjointLine
-    | NeverLine
-    | FactLine
-    | ExampleLine
-    | AttributeLine
-    | RuleLine
-    | BrokenLine
-)
