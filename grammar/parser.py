@@ -41,7 +41,7 @@ from hapax.grammar.hints import (
     hint,
 )
 from hapax.grammar.imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.link_json import NotLinkRules, rule_text_of_link_json
+from hapax.grammar.link_json import NotLinkRules, statements_of_link_json
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant
@@ -263,8 +263,7 @@ def _read_source(file: str, text: str) -> RuleSource:
     """The statements of the text of a file. Raises NotLinkRules for JSON of another form than LINK's."""
     if Path(file).suffix != ".json":
         return replace(_read_statements(file, text), text=text)
-    made = rule_text_of_link_json(text, file)
-    return replace(_read_statements(file, made.text, made.spot), text=text)
+    return RuleSource(file, statements_of_link_json(text, file), text=text)
 
 
 def _read_file(path: Path) -> RuleSource:
@@ -315,15 +314,12 @@ def _only_named(name: str) -> NoReturn:
 # Statements
 
 
-def _read_statements(file: str, text: str, spot: Callable[[int], syntax.Spot] | None = None) -> RuleSource:
-    """The statements of a text. `spot`: the place of the character at an offset, where the text was made of another."""
+def _read_statements(file: str, text: str) -> RuleSource:
+    """The statements of a text."""
     source = RuleSource(file)
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for tokens in _statements(_lark().lex(text)):
-        if spot is not None:
-            for token in tokens:
-                token.line, token.column, token.end_line, token.end_column = spot(token.start_pos or 0)
         # The rest of such a file is not worth the time; it is missing like an unreadable file.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
             source.lines.append(syntax.Broken("file"))
