@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -76,7 +76,7 @@ class _ImplyingRules:
         declared = [rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating]
         self.by_conclusion: dict[str, list[Rule]] = {}
         for rule in (*library.rules, *declared):
-            # `_instance` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
+            # `Atom.replaced` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
             if not rule.unbound:
                 self.by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
         self.reported: set[str] = set()
@@ -151,10 +151,10 @@ class _Consequences:
             if not needed or not known.issuperset(atom.indicator for atom in needed):
                 continue
             for binding in self.matcher.bindings(rule.premise, extended):
-                atom = _instance(rule.conclusion.atom, binding)
+                atom = rule.conclusion.atom.replaced(binding)
                 if _key(atom) not in self.atoms:
                     self.atoms[_key(atom)] = atom
-                    self.steps[_key(atom)] = (rule, tuple(_key(_instance(item, binding)) for item in needed))
+                    self.steps[_key(atom)] = (rule, tuple(_key(item.replaced(binding)) for item in needed))
             if self.matcher.gave_up or len(self.atoms) > MAXIMUM_ATOMS:
                 self.gave_up = True
                 break
@@ -172,11 +172,6 @@ class _Consequences:
                 seen.update(new)
                 waiting += new
         return sorted(found.values(), key=lambda rule: (rule.place.file, rule.place.line, rule.place.column))
-
-
-def _instance(atom: Atom, binding: Mapping[str, Term]) -> Atom:
-    terms = (term if isinstance(term, Constant) else binding.get(term.name, term) for term in atom.arguments)
-    return Atom(atom.predicate, tuple(terms))
 
 
 def _key(atom: Atom) -> AtomKey:

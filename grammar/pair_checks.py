@@ -15,7 +15,7 @@ from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.satisfiable import contradiction, divides_by_zero
 from hapax.grammar.subsumption import MAXIMUM_TRIES, MAXIMUM_TRIES_OF_ALL, Features, Matcher, features
-from hapax.grammar.terms import Arithmetic, Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
+from hapax.grammar.terms import Comparison, Variable
 
 CONTRARIES_SHOWN = 20
 """Rules with the opposite conclusion reported for one rule."""
@@ -247,29 +247,12 @@ def can_meet(first: Rule, second: Rule, library: Library) -> bool:
 
 def _renamed_apart(rule: Rule) -> Rule:
     """The rule with a `'` at each variable, which no file can write: no variable is shared with another rule."""
-    premise: list[BodyLiteral] = []
-    for item in rule.premise:
-        if isinstance(item, Literal):
-            premise.append(Literal(_primed_atom(item.atom), item.negated))
-        else:
-            premise.append(Comparison(item.operator, _primed_expression(item.left), _primed_expression(item.right)))
-    return replace(rule, premise=tuple(premise), conclusion=Literal(_primed_atom(rule.conclusion.atom)))
-
-
-def _primed_atom(atom: Atom) -> Atom:
-    return Atom(atom.predicate, tuple(_primed_term(term) for term in atom.arguments))
-
-
-def _primed_term(term: Term) -> Term:
-    return term if isinstance(term, Constant) else Variable(f"{term.name}'", term.data_type)
-
-
-def _primed_expression(expression: Expression) -> Expression:
-    if isinstance(expression, Arithmetic):
-        return Arithmetic(
-            expression.operator, _primed_expression(expression.left), _primed_expression(expression.right)
-        )
-    return _primed_term(expression)
+    primed = {variable.name: replace(variable, name=f"{variable.name}'") for variable in rule.variables}
+    return replace(
+        rule,
+        premise=tuple(item.replaced(primed) for item in rule.premise),
+        conclusion=rule.conclusion.replaced(primed),
+    )
 
 
 PAIR_CHECKS: tuple[Check, ...] = (duplicate_and_subsumed_rules, opposite_conclusions)

@@ -6,10 +6,20 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
+from hapax.grammar.dependencies import comparison_of
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Literal, Term, Variable, variable_names
+from hapax.grammar.terms import (
+    Arithmetic,
+    Comparison,
+    Constant,
+    Expression,
+    Variable,
+    expression_variables,
+    item_place,
+    variable_names,
+)
 
 COUNTS_FOR_EVER: Final = RuleFault.warning(
     "HPX221", "recursion that counts for ever",
@@ -24,20 +34,21 @@ _UP, _DOWN = "<", ">"
 @check(COUNTS_FOR_EVER)
 def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
     """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
-    users = _users(library)
     for rule in library.rules:
         comparisons = list(_comparisons(rule, library))
         assignments = chain.from_iterable(_assignments(comparison) for comparison, _ in comparisons)
         calculated = {target.name for target, _ in assignments}
         if calculated.isdisjoint(variable.name for variable in rule.conclusion.variables):
             continue
-        resting = _resting_on(rule.conclusion.atom.indicator, users)
+        resting = _resting_on(rule.conclusion.atom.indicator, library)
         own = [item for item in rule.literals if not item.negated and item.atom.indicator in resting]
         if not own:
             continue
         others = [item for item in rule.literals if not item.negated and item not in own]
         # Facts are finite: a number that another literal must contain as well cannot grow for ever.
-        limited = variable_names(item for item in others if not _is_computed(item, library))
+        limited = variable_names(
+            item for item in others if library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
+        )
         counted = variable_names(own) - limited
         concluded = variable_names([rule.conclusion]) - limited - variable_names(own)
         for _ in comparisons:  # an equation may calculate from what another one has calculated
@@ -51,22 +62,16 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
                             yield _counts(rule, target, source, place)
 
 
-def _users(library: Library) -> dict[str, set[str]]:
-    """By indicator, the predicates that a rule concludes from it."""
-    users: dict[str, set[str]] = {}
-    for rule in library.rules:
-        for literal in rule.literals:
-            users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
-    return users
-
-
-def _resting_on(indicator: str, users: dict[str, set[str]]) -> set[str]:
+def _resting_on(indicator: str, library: Library) -> set[str]:
     """The predicate and all that rules conclude from it, directly or not."""
     found, waiting = {indicator}, [indicator]
     while waiting:
-        new = users.get(waiting.pop(), set()) - found
-        found |= new
-        waiting.extend(new)
+        needed = waiting.pop()
+        for rule in library.rules:
+            above = rule.conclusion.atom.indicator
+            if above not in found and any(literal.atom.indicator == needed for literal in rule.literals):
+                found.add(above)
+                waiting.append(above)
     return found
 
 
@@ -81,30 +86,12 @@ def _counts(rule: Rule, target: Variable, source: Arithmetic, place: Place | Non
     )
 
 
-def _is_computed(literal: Literal, library: Library) -> bool:
-    return library.signature(literal.atom.indicator).kind is PredicateKind.COMPUTED
-
-
 def _comparisons(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Place | None]]:
     """The comparisons of the premise, those that its computed predicates stand for included."""
     for item in rule.premise:
-        if isinstance(item, Comparison):
-            yield item, item.place
-        elif isinstance(item, Literal) and not item.negated:
-            signature = library.signature(item.atom.indicator)
-            if signature.definition is not None and len(signature.parameters) == len(item.atom.arguments):
-                names = (parameter.name for parameter in signature.parameters)
-                terms = dict(zip(names, item.atom.arguments, strict=True))
-                definition = signature.definition
-                left, right = _with(definition.left, terms), _with(definition.right, terms)
-                yield Comparison(definition.operator, left, right), item.atom.place
-
-
-def _with(expression: Expression, terms: dict[str, Term]) -> Expression:
-    """The expression with terms in the place of its variables."""
-    if isinstance(expression, Arithmetic):
-        return Arithmetic(expression.operator, _with(expression.left, terms), _with(expression.right, terms))
-    return terms.get(expression.name, expression) if isinstance(expression, Variable) else expression
+        comparison = item if isinstance(item, Comparison) else comparison_of(item, library)
+        if comparison is not None:
+            yield comparison, item_place(item)
 
 
 def _assignments(comparison: Comparison) -> Iterator[tuple[Variable, Arithmetic]]:
@@ -116,7 +103,7 @@ def _assignments(comparison: Comparison) -> Iterator[tuple[Variable, Arithmetic]
 
 
 def _names(expression: Expression) -> set[str]:
-    return {variable.name for variable in Comparison("=", expression, expression).variables}
+    return {variable.name for variable in expression_variables(expression)}
 
 
 def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Comparison, Place | None]]) -> bool:

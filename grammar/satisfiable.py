@@ -8,7 +8,7 @@ too many comparisons count as satisfiable, so every contradiction that it report
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -93,7 +93,7 @@ def _computed_comparison(literal: Literal, library: Library) -> Comparison | Non
     comparison = comparison_of(Literal(literal.atom), library)
     if comparison is None or not literal.negated:
         return comparison
-    return Comparison(NEGATED_OPERATORS[comparison.operator], comparison.left, comparison.right)
+    return replace(comparison, operator=NEGATED_OPERATORS[comparison.operator])
 
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
-from hapax.grammar.dependencies import replaced_expression
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.satisfiable import NEGATED_OPERATORS, contradiction
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
@@ -121,8 +121,8 @@ class Matcher:
             return
         self.left -= TRIES_OF_AN_ENTAILMENT
         if self.left > self._stop:
-            left, right = (replaced_expression(side, self._binding) for side in (general.left, general.right))
-            denial = Comparison(NEGATED_OPERATORS[general.operator], left, right)
+            bound = general.replaced(self._binding)
+            denial = replace(bound, operator=NEGATED_OPERATORS[bound.operator])
             if contradiction((*special.premise, denial), self.library):
                 yield True
 

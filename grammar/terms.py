@@ -136,6 +136,11 @@ class Atom:
                 return place
         return self.place
 
+    def replaced(self, terms: Mapping[str, Term]) -> Atom:
+        """The atom with terms in the place of the variables of these names, without its places."""
+        new = (terms.get(term.name, term) if isinstance(term, Variable) else term for term in self.arguments)
+        return Atom(self.predicate, tuple(new))
+
     def __str__(self) -> str:
         return f"{self.predicate}({', '.join(map(str, self.arguments))})"
 
@@ -150,6 +155,10 @@ class Literal:
     @property
     def variables(self) -> tuple[Variable, ...]:
         return self.atom.variables
+
+    def replaced(self, terms: Mapping[str, Term]) -> Literal:
+        """The literal with terms in the place of the variables of these names."""
+        return Literal(self.atom.replaced(terms), self.negated)
 
     def __str__(self) -> str:
         return f"not {self.atom}" if self.negated else str(self.atom)
@@ -186,6 +195,10 @@ class Comparison:
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(dict.fromkeys((*expression_variables(self.left), *expression_variables(self.right))))
+
+    def replaced(self, terms: Mapping[str, Term]) -> Comparison:
+        """The comparison with terms in the place of the variables of these names, without its place."""
+        return Comparison(self.operator, replaced(self.left, terms), replaced(self.right, terms))
 
     def __str__(self) -> str:
         left = str(self.left) if self.typed else expression_text(self.left)
@@ -225,7 +238,7 @@ class Substitution(Mapping[str, Constant]):
 
     def apply(self, atom: Atom) -> Atom:
         """The atom with every bound variable replaced."""
-        return Atom(atom.predicate, tuple(self.term(term) for term in atom.arguments))
+        return atom.replaced(self._index)
 
 
 def expression_variables(expression: Expression) -> tuple[Variable, ...]:
@@ -235,6 +248,15 @@ def expression_variables(expression: Expression) -> tuple[Variable, ...]:
     if isinstance(expression, Constant):
         return ()
     return (*expression_variables(expression.left), *expression_variables(expression.right))
+
+
+def replaced(expression: Expression, terms: Mapping[str, Term]) -> Expression:
+    """The expression with terms in the place of the variables of these names."""
+    if isinstance(expression, Variable):
+        return terms.get(expression.name, expression)
+    if isinstance(expression, Constant):
+        return expression
+    return Arithmetic(expression.operator, replaced(expression.left, terms), replaced(expression.right, terms))
 
 
 def item_place(item: BodyLiteral) -> Place | None:
