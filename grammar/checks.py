@@ -10,14 +10,11 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from hapax.grammar.aggregate_checks import AGGREGATE_CHECKS
-from hapax.grammar.chain_checks import CHAIN_CHECKS
 from hapax.grammar.declaration_checks import DECLARATION_CHECKS
 from hapax.grammar.errors import Diagnostic, Severity
 from hapax.grammar.faults import Check, RuleFault
 from hapax.grammar.pair_checks import PAIR_CHECKS
 from hapax.grammar.predicate_checks import PREDICATE_CHECKS
-from hapax.grammar.recursion_checks import RECURSION_CHECKS
 from hapax.grammar.rule_checks import RULE_CHECKS
 from hapax.grammar.rules import Library
 
@@ -27,12 +24,9 @@ if TYPE_CHECKING:  # lark, which the parser loads, is not needed to check a libr
 # The order decides nothing: diagnostics are sorted by place.
 CHECKS: tuple[Check, ...] = (
     *RULE_CHECKS,
-    *RECURSION_CHECKS,
     *PREDICATE_CHECKS,
     *PAIR_CHECKS,
-    *CHAIN_CHECKS,
     *DECLARATION_CHECKS,
-    *AGGREGATE_CHECKS,
 )
 
 FAULTS: tuple[RuleFault, ...] = tuple(

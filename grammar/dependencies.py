@@ -25,6 +25,7 @@ from hapax.grammar.terms import (
     Literal,
     Variable,
     expression_variables,
+    reached,
     variable_names,
 )
 
@@ -500,22 +501,16 @@ def _is_asked(literal: Literal, library: Library) -> bool:
 
 def asked_predicates(literal: Literal, library: Library) -> frozenset[str]:
     """Indicators of the predicates that models are asked about for a literal: its own, or those that its rules need."""
-    visited: set[str] = set()
-    asked: set[str] = set()
-    waiting = [literal]
-    while waiting:
-        needed = waiting.pop()
-        indicator = needed.atom.indicator
-        # Recursive rules lead back to themselves.
-        if indicator in visited:
-            continue
-        visited.add(indicator)
-        if _is_asked(needed, library):
-            asked.add(indicator)
-        elif _source(needed, library) is None:
-            for rule in library.concluding[indicator]:
-                waiting.extend(rule.literals)
-    return frozenset(asked)
+    by_indicator = {literal.atom.indicator: literal}
+
+    def below(indicator: str) -> Iterator[str]:
+        if _source(by_indicator[indicator], library) is None:
+            for needed in literals_of(library.concluding[indicator]):
+                by_indicator[needed.atom.indicator] = needed
+                yield needed.atom.indicator
+
+    found = reached([literal.atom.indicator], below)
+    return frozenset(indicator for indicator in found if _is_asked(by_indicator[indicator], library))
 
 
 def _source(literal: Literal, library: Library) -> PredicateKind | None:

@@ -1,21 +1,20 @@
-"""Checks of two rules against each other: duplicates, subsumed rules, and opposite conclusions.
+"""Checks of rules against each other: duplicates, subsumed rules, opposite conclusions, and rules implied by others.
 
 Each check stands below the faults that it finds. A new check is a fault, a function and a line in PAIR_CHECKS.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.satisfiable import contradiction, divides_by_zero
 from hapax.grammar.subsumption import MAXIMUM_TRIES, MAXIMUM_TRIES_OF_ALL, Features, Matcher, features
-from hapax.grammar.terms import Comparison, Variable
+from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Term, Variable, reached
 
 CONTRARIES_SHOWN = 20
 """Rules with the opposite conclusion reported for one rule."""
@@ -53,66 +52,25 @@ def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
     """
     matcher = Matcher(library, MAXIMUM_TRIES_OF_ALL)
     for rules in library.concluding.values():
-        earlier = _EarlierRules(rules)
+        earlier: list[tuple[Rule, Features]] = []
         for rule in rules:
             if matcher.left <= 0:
                 yield given_up(rule)
                 return
-            pairs = [
-                _Pair(matcher, known, rule, may_subsume, may_be_subsumed)
-                for known, may_subsume, may_be_subsumed in earlier.related(rule)
-            ]
+            own = features(rule)
+            # A rule can subsume another only if the other has all its features.
+            related = [(known, its <= own, own <= its) for known, its in earlier if its <= own or own <= its]
+            pairs = [_Pair(matcher, known, rule, forward, backward) for known, forward, backward in related]
             duplicate = next((pair for pair in pairs if pair.forward and pair.backward), None)
             # Its other pairs would only repeat what the rule that it equals has reported already.
             if duplicate is not None:
                 yield from duplicate.diagnostics()
                 continue
-            earlier.add(rule)
+            earlier.append((rule, own))
             for pair in pairs:
                 # What a premise that never holds concludes follows from anything; it has a fault of its own.
                 if not (pair.is_one_sided and any(_never_applies(part, library) for part in (pair.first, pair.second))):
                     yield from pair.diagnostics()
-
-
-class _EarlierRules:
-    """Rules that conclude one predicate, indexed by their features.
-
-    A rule can subsume another only if the other has all its features. So each rule is filed under its rarest feature,
-    and looked up under the features of the other.
-    """
-
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        # By identity, because hashing a rule walks its whole tree.
-        self._features = {id(rule): features(rule) for rule in rules}
-        self._counts = Counter[Hashable]()
-        for rule_features in self._features.values():
-            self._counts.update(rule_features)
-        self._rules: list[Rule] = []
-        self._by_rarest: dict[Hashable, list[int]] = {}
-        self._by_any: dict[Hashable, list[int]] = {}
-
-    def add(self, rule: Rule) -> None:
-        index = len(self._rules)
-        self._rules.append(rule)
-        self._by_rarest.setdefault(self._rarest(rule), []).append(index)
-        for feature in self._features[id(rule)]:
-            self._by_any.setdefault(feature, []).append(index)
-
-    def related(self, rule: Rule) -> Iterator[tuple[Rule, bool, bool]]:
-        """Earlier rules in order, each with: may it subsume this rule, and may this rule subsume it."""
-        own = self._features[id(rule)]
-        general: set[int] = set()
-        for feature in own:
-            general.update(index for index in self._by_rarest.get(feature, ()) if self._features_of(index) <= own)
-        special = {index for index in self._by_any.get(self._rarest(rule), ()) if own <= self._features_of(index)}
-        for index in sorted(general | special):
-            yield self._rules[index], index in general, index in special
-
-    def _features_of(self, index: int) -> Features:
-        return self._features[id(self._rules[index])]
-
-    def _rarest(self, rule: Rule) -> Hashable:
-        return min(self._features[id(rule)], key=self._counts.__getitem__)
 
 
 class _Pair:
@@ -255,4 +213,158 @@ def _renamed_apart(rule: Rule) -> Rule:
     )
 
 
-PAIR_CHECKS: tuple[Check, ...] = (duplicate_and_subsumed_rules, opposite_conclusions)
+# Rules that others imply together, one concluding what the next one needs
+
+MAXIMUM_ATOMS = 300
+"""Atoms that are concluded from one premise before the rule is given up."""
+
+MAXIMUM_CHAIN_TRIES = 1_000_000
+"""Pairs of literals that are tried for all rules of a library: about a second."""
+
+IMPLIED: Final = RuleFault.warning(
+    "HPX222", "rule implied by others together",
+    "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
+    "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)\n"
+    "@generic none\nflows_into(River A, River B) & flows_into(River B, River C) -> drains_into(River A, River C)",
+)  # fmt: skip
+
+
+@check(IMPLIED, NOT_COMPARED, even_if_incomplete=True)
+def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
+    """Rules whose conclusion follows from their premise by at least two other rules.
+
+    A rule that was reported is not used for later ones, so that all reported rules can be removed together.
+    """
+    matcher = Matcher(library, MAXIMUM_CHAIN_TRIES)
+    implying_rules = _ImplyingRules(library)
+    for rule in library.rules:
+        if not implying_rules.may_imply(rule):
+            continue
+        if matcher.left <= 0:
+            yield NOT_COMPARED.at(
+                rule.place,
+                f"from rule {rule.name} on, it was not looked for rules that others together imply: those before it "
+                f"used up {MAXIMUM_CHAIN_TRIES:,} tries",
+                "Check fewer rules together",
+            )
+            return
+        consequences = _Consequences(rule, matcher)
+        used = consequences.rules_to_conclusion(implying_rules.used_for(rule))
+        if consequences.gave_up:
+            yield NOT_COMPARED.at(
+                rule.place,
+                f"the search for other rules that together imply rule {rule.name} was given up, because too much "
+                "follows from its premise",
+                "Look for them yourself, or use fewer literals over one predicate",
+            )
+        elif len(used) > 1 and not any(matcher.subsumes(rule, implying) for implying in used):
+            implying_rules.reported.add(rule.name)
+            names = [f'"{implying.name}"' if implying.by_declaration else implying.name for implying in used]
+            others = f"{', '.join(names[:-1])} and {names[-1]}"
+            yield IMPLIED.at(
+                rule.place,
+                f"everything that rule {rule.name} concludes already follows from {others}",
+                f"Remove rule {rule.name}, or correct the other rule that concludes too much",
+                *(implying.place for implying in used),
+            )
+
+
+class _ImplyingRules:
+    """Rules that may imply others: those that are written, and those that symmetry and transitivity stand for."""
+
+    def __init__(self, library: Library) -> None:
+        declared = [rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating]
+        self.by_conclusion: dict[str, list[Rule]] = {}
+        for rule in (*library.rules, *declared):
+            # `Atom.replaced` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
+            if not rule.unbound:
+                self.by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
+        self.reported: set[str] = set()
+        self._behind: dict[str, list[Rule]] = {}
+
+    def may_imply(self, rule: Rule) -> bool:
+        """True if another rule with this conclusion has a premise that rules conclude."""
+        concluding = self.by_conclusion.get(rule.conclusion.atom.indicator, ())
+        return any(other is not rule and self._concluded(other) for other in concluding)
+
+    def _concluded(self, rule: Rule) -> list[str]:
+        """The predicates of the premise that rules conclude."""
+        needed = (literal.atom.indicator for literal in rule.literals if not literal.negated)
+        return [indicator for indicator in needed if indicator in self.by_conclusion]
+
+    def used_for(self, rule: Rule) -> list[Rule]:
+        """The other rules on which the predicate of the rule's conclusion rests."""
+        indicator = rule.conclusion.atom.indicator
+        if indicator not in self._behind:
+            found: list[Rule] = []
+            for name in reached([indicator], self._needed_for):
+                found += self.by_conclusion.get(name, ())
+            self._behind[indicator] = found
+        behind = self._behind[indicator]
+        return [needed for needed in behind if needed is not rule and needed.name not in self.reported]
+
+    def _needed_for(self, indicator: str) -> Iterator[str]:
+        for rule in self.by_conclusion.get(indicator, ()):
+            yield from self._concluded(rule)
+
+
+class _Consequences:
+    """The atoms that follow from the premise of a rule, whose variables stand for constants."""
+
+    def __init__(self, rule: Rule, matcher: Matcher) -> None:
+        self.rule, self.matcher = rule, matcher
+        self.gave_up = False
+        self.atoms: dict[AtomKey, Atom] = {}
+        self.used: dict[AtomKey, dict[int, Rule]] = {}
+        """The rules by which an atom was concluded first, by identity."""
+
+    def rules_to_conclusion(self, rules: Sequence[Rule]) -> list[Rule]:
+        """The rules by which the conclusion follows from the premise, in their order; empty if it does not."""
+        for literal in self.rule.literals:
+            if not literal.negated:
+                self.atoms.setdefault(_key(literal.atom), literal.atom)
+        goal = _key(self.rule.conclusion.atom)
+        if goal in self.atoms:
+            return []  # a tautology, which is a fault of its own
+        grown = True
+        while grown and not self.gave_up and goal not in self.atoms:
+            grown = self._applied(rules)
+        used = {} if self.gave_up else self.used.get(goal, {})
+        return sorted(used.values(), key=lambda rule: (rule.place.file, rule.place.line, rule.place.column))
+
+    def _applied(self, rules: Sequence[Rule]) -> bool:
+        """Conclude from all atoms so far, once; True if there are new ones."""
+        known = {atom.indicator for atom in self.atoms.values()}
+        # Comparisons and negated literals cannot be concluded: those of the premise itself must cover a rule's.
+        others = [item for item in self.rule.premise if not isinstance(item, Literal) or item.negated]
+        extended = replace(self.rule, premise=(*map(Literal, self.atoms.values()), *others))
+        count = len(self.atoms)
+        for rule in rules:
+            # A rule that does not apply costs a try as well: rounds times rules may be many.
+            self.matcher.left -= 1
+            needed = [literal.atom for literal in rule.literals if not literal.negated]
+            if not needed or not known.issuperset(atom.indicator for atom in needed):
+                continue
+            for binding in self.matcher.bindings(rule.premise, extended):
+                atom = rule.conclusion.atom.replaced(binding)
+                if _key(atom) not in self.atoms:
+                    self.atoms[_key(atom)] = atom
+                    used = {id(rule): rule}
+                    for item in needed:
+                        used |= self.used.get(_key(item.replaced(binding)), {})
+                    self.used[_key(atom)] = used
+            if self.matcher.gave_up or len(self.atoms) > MAXIMUM_ATOMS:
+                self.gave_up = True
+                break
+        return len(self.atoms) > count
+
+
+AtomKey: TypeAlias = tuple[str, tuple[Term | str, ...]]
+
+
+def _key(atom: Atom) -> AtomKey:
+    """The atom without the types of its variables, of which a rule may name a subtype at one place."""
+    return atom.indicator, tuple(term if isinstance(term, Constant) else term.name for term in atom.arguments)
+
+
+PAIR_CHECKS: tuple[Check, ...] = (duplicate_and_subsumed_rules, opposite_conclusions, rules_implied_by_others)

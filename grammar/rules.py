@@ -42,6 +42,7 @@ from hapax.grammar.terms import (
     Value,
     Variable,
     quoted,
+    reached,
     variable_names,
 )
 from hapax.grammar.words import counted
@@ -639,16 +640,7 @@ class Library:
         for lower, upper in (*BUILT_IN_SUBTYPES, *self.subtypes):
             parents.setdefault(type_key(lower), set()).add(type_key(upper))
         # Types declared in a cycle are supertypes of one another and so equal; `check` reports the cycle.
-        closed: dict[str, frozenset[str]] = {}
-        for lower in parents:
-            above: set[str] = set()
-            waiting = [lower]  # types whose parents are not yet in `above`
-            while waiting:
-                new = parents.get(waiting.pop(), set()) - above
-                above |= new
-                waiting.extend(new)
-            closed[lower] = frozenset(above)
-        return closed
+        return {lower: frozenset(reached(parents[lower], lambda key: parents.get(key, ()))) for lower in parents}
 
     def is_subtype(self, lower: str, upper: str) -> bool:
         """True if every `lower` is an `upper`. A type is its own subtype, and all types but persons are objects."""

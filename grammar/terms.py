@@ -6,13 +6,15 @@ from LINK's JSON and from its own printed form are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from hapax.grammar.errors import Place
+
+Name = TypeVar("Name")
 
 Value: TypeAlias = str | int | Decimal
 """The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
@@ -270,6 +272,17 @@ def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:
     for item in items:
         names.update(variable.name for variable in item.variables)
     return names
+
+
+def reached(starts: Iterable[Name], following: Callable[[Name], Iterable[Name]]) -> list[Name]:
+    """The starts and all that can be reached from them, each once."""
+    found = dict.fromkeys(starts)
+    waiting = list(found)
+    while waiting:
+        new = [name for name in dict.fromkeys(following(waiting.pop())) if name not in found]
+        found.update(dict.fromkeys(new))
+        waiting += new
+    return list(found)
 
 
 def quoted(text: str) -> str:

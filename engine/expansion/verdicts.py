@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from hapax.grammar.chain_checks import IMPLIED
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import Diagnostic, Severity
-from hapax.grammar.pair_checks import DUPLICATE, SUBSUMED
+from hapax.grammar.pair_checks import DUPLICATE, IMPLIED, SUBSUMED
 from hapax.grammar.rule_checks import DIVISION_BY_ZERO, NEVER, TAUTOLOGY
 from hapax.grammar.rules import OBJECT, Library, PredicateSignature
 

@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.grammar.chain_checks import rules_implied_by_others
 from hapax.grammar.errors import Diagnostic
-from hapax.grammar.pair_checks import can_meet, duplicate_and_subsumed_rules, opposite_conclusions
+from hapax.grammar.pair_checks import (
+    can_meet,
+    duplicate_and_subsumed_rules,
+    opposite_conclusions,
+    rules_implied_by_others,
+)
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.satisfiable import contradiction, divides_by_zero
