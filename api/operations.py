@@ -201,7 +201,7 @@ def check_files(
 def _other_names(library: Library, names: str | None) -> Iterator[Diagnostic]:
     if names is None:
         return
-    from hapax.grammar.name_checks import other_names
+    from hapax.grammar.predicate_checks import other_names
     from hapax.llm_oracle.backends.reference import open_names
 
     yield from other_names(library, open_names(names, library).canonical, names)
@@ -248,7 +248,7 @@ def sound_rules(rules: Library) -> Library:
     Raises RulesRejected for an error that is not one of a rule, such as a cycle of types. Stored entailments that were
     added as rules stay: their types are a parser's, and their scores decide.
     """
-    from hapax.grammar.sound_rules import sound_part
+    from hapax.grammar.checks import sound_part
     from hapax.kb.schema import ENTAILS
 
     return sound_part(rules, ENTAILS)

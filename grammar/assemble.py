@@ -186,15 +186,11 @@ class _Assembly:
                 case syntax.Opposite():
                     self.opposites.append((line.first, line.second))
                     self.pair_places.setdefault((line.first, line.second), self.place(line))
-                case syntax.Fact():
-                    self.facts.append(self._ground(line.atom))
-                case syntax.Example():
-                    self.examples.append(self._ground(line.atom))
-                case syntax.Property():
-                    indicator, place = f"{line.name}/{line.arity}", self.place(line)
-                    self.declarations.append(PropertyDeclaration(Property(line.keyword), indicator, place))
-                case syntax.Closed():
-                    self._close(line)
+                case syntax.Fact() | syntax.Example():
+                    stated = self.facts if isinstance(line, syntax.Fact) else self.examples
+                    stated.append(self._ground(line.atom))
+                case syntax.Property() | syntax.Closed():
+                    self._declare_property(line)
                 case syntax.Disjoint():
                     self._disjoin(line)
                 case syntax.Broken(kind=kind) if kind in _DECLARING:
@@ -234,12 +230,15 @@ class _Assembly:
             PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance, wordings)
         )
 
-    def _close(self, line: syntax.Closed) -> None:
-        if line.position not in (None, "1"):
+    def _declare_property(self, line: syntax.Property | syntax.Closed) -> None:
+        indicator, place = f"{line.name}/{line.arity}", self.place(line)
+        if isinstance(line, syntax.Property):
+            self.declarations.append(PropertyDeclaration(Property(line.keyword), indicator, place))
+        elif line.position in (None, "1"):
+            closedness = Closedness.CLOSED if line.position is None else Closedness.CLOSED_FOR_FIRST
+            self.declarations.append(ClosedDeclaration(indicator, closedness, place))
+        else:
             self.report("closed by another argument", line.at, position=str(line.position))
-            return
-        closedness = Closedness.CLOSED if line.position is None else Closedness.CLOSED_FOR_FIRST
-        self.declarations.append(ClosedDeclaration(f"{line.name}/{line.arity}", closedness, self.place(line)))
 
     def _disjoin(self, line: syntax.Disjoint) -> None:
         words = line.first.words

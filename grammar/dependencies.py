@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import (
     BodyLiteral,
     Comparison,
@@ -24,6 +24,7 @@ from hapax.grammar.terms import (
     Expression,
     Literal,
     Variable,
+    expression_text,
     expression_variables,
     reached,
     variable_names,
@@ -142,7 +143,7 @@ class SearchStep:
 
     def __str__(self) -> str:
         origin = self.assignment or self.generators[0]
-        source = f"= {_untyped(self.assignment.right)}" if self.assignment else f"by {_untyped(origin)}"
+        source = f"= {expression_text(self.assignment.right)}" if self.assignment else f"by {_untyped(origin)}"
         closed = [item for item in self.closes if item != origin]
         return f"{self.variable.name} {source}" + (f", then {', '.join(map(_untyped, closed))}" if closed else "")
 
@@ -194,7 +195,7 @@ class PlanCosts:
         keys = rows.keys(variable_names([literal]))
         answer = self.yield_of(step, rows.distinct)
         extended = rows.extended(name, keys, answer.accepted)
-        if self.rule.is_information(literal) or _is_asked(literal, self.library):
+        if self.rule.is_information(literal) or _source(literal.atom.indicator, self.library) in ASKED_KINDS:
             return PlanCost(keys, keys * answer.calls, keys * answer.proposed), extended
         return self.behind(literal, keys), extended
 
@@ -218,7 +219,7 @@ class PlanCosts:
                 if is_answered or self.rule.is_information(item):
                     continue
                 keys = rows.keys(variable_names([item]))
-                is_asked = _is_asked(item, self.library)
+                is_asked = _source(item.atom.indicator, self.library) in ASKED_KINDS
                 cost += PlanCost(checks=keys) if is_asked else self.behind(item, keys)
             rows = rows.kept(rows.count * self.yields.passing)
         return cost, rows
@@ -306,7 +307,10 @@ class _Planner:
         for name in self.variables:
             self.items[name] = tuple(item for item in rule.premise if name in self.needs[item])
             self.asking[name] = tuple(filter(self._can_ask, self.items[name]))
-        self.equations = tuple(self._equations())
+        self.equations: list[tuple[Variable, Expression]] = []
+        for item in rule.premise:
+            comparison = item if isinstance(item, Comparison) else comparison_of(item, library)
+            self.equations += comparison.equations if comparison is not None else ()
 
     # Variables that can come next
 
@@ -330,30 +334,20 @@ class _Planner:
                 "Add a literal with this variable to the premise that can be asked."
             )
 
-    def _equations(self) -> Iterator[Comparison]:
-        """Equations with a variable on the left, as written or as a computed predicate defines them."""
-        for item in self.rule.premise:
-            comparison = item if isinstance(item, Comparison) else comparison_of(item, self.library)
-            if comparison is None or comparison.operator != "=":
-                continue
-            # Either side may get its value from the other.
-            for left, right in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
-                # `A = A + 1` gives no value.
-                if isinstance(left, Variable) and left not in expression_variables(right):
-                    yield Comparison("=", left, right)
-
     def _assignment(self, name: str, bound: Iterable[str]) -> Comparison | None:
-        bound_names = set(bound)
-        for equation in self.equations:
-            needed = {variable.name for variable in expression_variables(equation.right)}
-            if equation.left == self.variables[name] and needed <= bound_names:  # generic variables are never known
-                return equation
+        """An equation, as written or as a computed predicate defines it, that gives the variable its value."""
+        known = set(bound)  # without the generic variables, which have no values
+        for target, source in self.equations:
+            if target.name == name and {variable.name for variable in expression_variables(source)} <= known:
+                return Comparison("=", target, source)
         return None
 
     def _can_ask(self, item: BodyLiteral) -> TypeGuard[Literal]:
         """True for positive literals that arithmetic does not decide."""
         return (
-            isinstance(item, Literal) and not item.negated and _source(item, self.library) is not PredicateKind.COMPUTED
+            isinstance(item, Literal)
+            and not item.negated
+            and _source(item.atom.indicator, self.library) is not PredicateKind.COMPUTED
         )
 
     def _is_ready(self, name: str, bound: frozenset[str]) -> bool:
@@ -450,7 +444,7 @@ class _Planner:
         # Constraints alone: a generic variable has no single right value.
         constraints = [literal for literal in self.rule.literals if literal not in information]
         return len(information) == 1 and any(
-            _source(literal, self.library) is PredicateKind.FUNCTIONAL
+            _source(literal.atom.indicator, self.library) is PredicateKind.FUNCTIONAL
             and isinstance(literal.atom.arguments[-1], Variable)
             for literal in constraints
         )
@@ -481,41 +475,34 @@ class _Planner:
         With `facts_first`, facts come before all that a model answers: they cost nothing, and all of them are known.
         """
         free = len(self.needs[literal] - now)
-        stored = _source(literal, self.library) not in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
+        stored = _source(literal.atom.indicator, self.library) not in ASKED_KINDS
         paid = self.facts_first and bool(asked_predicates(literal, self.library))
         return (self.rule.is_information(literal), paid, free, not self.is_functional(literal, name, now), stored)
 
     def is_functional(self, literal: Literal, name: str, now: frozenset[str]) -> bool:
         """True if the variable is the single right value for a key whose variables are bound."""
-        if _source(literal, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(literal):
+        if _source(literal.atom.indicator, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(
+            literal
+        ):
             return False
         *key, last = literal.atom.arguments
         in_key = {term.name for term in key if isinstance(term, Variable)}
         return isinstance(last, Variable) and last.name == name and name not in in_key and in_key <= now
 
 
-def _is_asked(literal: Literal, library: Library) -> bool:
-    """True if a model is asked about the literal itself."""
-    return _source(literal, library) in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-
-
 def asked_predicates(literal: Literal, library: Library) -> frozenset[str]:
     """Indicators of the predicates that models are asked about for a literal: its own, or those that its rules need."""
-    by_indicator = {literal.atom.indicator: literal}
 
     def below(indicator: str) -> Iterator[str]:
-        if _source(by_indicator[indicator], library) is None:
-            for needed in literals_of(library.concluding[indicator]):
-                by_indicator[needed.atom.indicator] = needed
-                yield needed.atom.indicator
+        if _source(indicator, library) is None:
+            yield from (needed.atom.indicator for needed in literals_of(library.concluding[indicator]))
 
-    found = reached([literal.atom.indicator], below)
-    return frozenset(indicator for indicator in found if _is_asked(by_indicator[indicator], library))
+    needed = reached([literal.atom.indicator], below)
+    return frozenset(indicator for indicator in needed if _source(indicator, library) in ASKED_KINDS)
 
 
-def _source(literal: Literal, library: Library) -> PredicateKind | None:
-    """The source of the literal's truth; None for rules alone."""
-    indicator = literal.atom.indicator
+def _source(indicator: str, library: Library) -> PredicateKind | None:
+    """The source of a predicate's facts; None for rules alone."""
     if not library.knows(indicator):
         return PredicateKind.ORACLE  # a search would ask for it
     signature = library.signature(indicator)
@@ -651,7 +638,7 @@ def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
     nodes = [_Node(variable.name, str(variable), variable.name in rule.generic) for variable in rule.variables]
     for index, item in enumerate((*rule.premise, rule.conclusion)):
         is_conclusion = index == len(rule.premise)
-        source = "comparison" if isinstance(item, Comparison) else _source(item, library) or "derived"
+        source = "comparison" if isinstance(item, Comparison) else _source(item.atom.indicator, library) or "derived"
         kind = "conclusion" if is_conclusion else source
         names = variable_names([item])
         joined = tuple(variable.name for variable in rule.variables if variable.name in names)
@@ -673,12 +660,11 @@ class _Node:
     is_literal: bool = False
 
 
-def _untyped(item: BodyLiteral | Expression) -> str:
-    """The item without data types: `is_one_type_of(Z, A)`."""
-    if isinstance(item, Literal):
-        arguments = ", ".join(term.name if isinstance(term, Variable) else str(term) for term in item.atom.arguments)
-        return f"{'not ' if item.negated else ''}{item.atom.predicate}({arguments})"
-    return item.name if isinstance(item, Variable) else str(item)
+def _untyped(item: BodyLiteral) -> str:
+    """The item without data types."""
+    if isinstance(item, Comparison):
+        return str(item)
+    return f"not {item.atom.untyped}" if item.negated else item.atom.untyped
 
 
 def _text_form(rule: Rule, nodes: Sequence[_Node]) -> Iterator[str]:

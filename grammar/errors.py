@@ -50,6 +50,11 @@ class Place:
     end_line: int | None = field(default=None, compare=False, repr=False)
     end_column: int | None = field(default=None, compare=False, repr=False)
 
+    def contains(self, place: Place) -> bool:
+        """True if another place begins in this range."""
+        begin, end = (self.line, self.column), (self.end_line or self.line, self.end_column or self.column + 1)
+        return self.file == place.file and begin <= (place.line, place.column) < end
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 

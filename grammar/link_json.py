@@ -181,7 +181,7 @@ def inexpressible_parts(rule: Rule) -> Iterator[str]:
     if not all(isinstance(term, Variable) for term in arguments):
         yield "a constant"
     premise = rule.atoms[:-1]
-    if len({_untyped(atom) for atom in premise}) < len(premise):
+    if len({atom.untyped for atom in premise}) < len(premise):
         yield "the same atom twice"
     types: dict[str, set[str]] = {}
     for term in arguments:
@@ -202,8 +202,8 @@ def _entry(rule: Rule, library: Library) -> dict[str, Any]:
         node_type = "factual" if variable.name in factual else None
         variables[variable.name] = [variable.name, variable.data_type, variable.name in rule.generic, node_type]
     entry: dict[str, Any] = {
-        "premise_map": {_untyped(literal.atom): _sentence(literal.atom, library) for literal in rule.literals},
-        "conclusion_map": {_untyped(rule.conclusion.atom): _sentence(rule.conclusion.atom, library)},
+        "premise_map": {literal.atom.untyped: _sentence(literal.atom, library) for literal in rule.literals},
+        "conclusion_map": {rule.conclusion.atom.untyped: _sentence(rule.conclusion.atom, library)},
         "variables": variables,
     }
     # Only the attributes that a reader would not infer, so that LINK's own file comes back unchanged.
@@ -212,11 +212,6 @@ def _entry(rule: Rule, library: Library) -> dict[str, Any]:
         if f"@{key} " in written:
             entry[key] = str(getattr(rule, key))
     return entry
-
-
-def _untyped(atom: Atom) -> str:
-    names = (term.name for term in atom.arguments if isinstance(term, Variable))
-    return f"{atom.predicate}({', '.join(names)})"
 
 
 def _sentence(atom: Atom, library: Library) -> str | None:

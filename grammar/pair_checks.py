@@ -26,10 +26,12 @@ DUPLICATE: Final = RuleFault.warning(
     "HPX205", "duplicate rule",
     "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
     "is_in(Food C, Dish D) & eats(Person Y, Food C) -> may_eat(Person Y, Dish D)",
+    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
 )  # fmt: skip
 SUBSUMED: Final = RuleFault.warning(
     "HPX206", "subsumed rule",
     "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
+    "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
     "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
 )  # fmt: skip
 NOT_COMPARED: Final = RuleFault.note(
@@ -131,6 +133,9 @@ OPPOSED: Final = RuleFault.warning(
     "HPX207", "opposite conclusions",
     "lives_in(Person X, City A) & grows_in(Plant B, City A) -> can_plant(Person X, Plant B)\n"
     "lived_in(Person X, Period A) & came_after(Plant B, Period A) -> cannot_plant(Person X, Plant B)",
+    "lives_in(Person X, City A) & grows_in(Plant B, City A) & is_hardy(Plant B) -> can_plant(Person X, Plant B)\n"
+    "lived_in(Person X, Period A) & came_after(Plant B, Period A) & not is_hardy(Plant B)\n"
+    "  -> cannot_plant(Person X, Plant B)",
 )  # fmt: skip
 
 
@@ -226,6 +231,10 @@ IMPLIED: Final = RuleFault.warning(
     "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
     "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)\n"
     "@generic none\nflows_into(River A, River B) & flows_into(River B, River C) -> drains_into(River A, River C)",
+    "@generic none\n"
+    "flows_into(River A, River B) -> drains_into(River A, River B)\n"
+    "@generic none\n"
+    "flows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)",
 )  # fmt: skip
 
 

@@ -5,22 +5,19 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
-from itertools import combinations
-from typing import Final
+from itertools import chain, combinations
+from typing import Final, TypeAlias
 
+from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic, Place, TextRepair
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, atoms_of, type_key
 from hapax.grammar.template_text import template_errors
-from hapax.grammar.terms import Atom, Literal, Variable
+from hapax.grammar.terms import Atom, Constant, Literal, Variable
 from hapax.grammar.words import counted
-
-ASKED = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-"""Kinds of predicates whose facts a model is asked for."""
 
 _MEASURES = """
     age area color colour cost depth diameter height length mass price shape size speed temperature volume weight width
@@ -71,10 +68,12 @@ def rules_of_right_arity(library: Library) -> Iterator[Rule]:
 CLASHING_DECLARATIONS: Final = RuleFault.error(
     "HPX106", "conflicting declarations",
     "oracle is_in(Ingredient, Dish)\nfunctional is_in(Ingredient, Dish)",
+    "functional is_in(Ingredient, Dish)",
 )  # fmt: skip
 DECLARED_TWICE: Final = RuleFault.note(
     "HPX301", "repeated declaration",
     "oracle is_in(Ingredient, Dish)\noracle is_in(Ingredient, Dish)",
+    "oracle is_in(Ingredient, Dish)",
 )  # fmt: skip
 
 
@@ -105,6 +104,7 @@ def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
 TOLERANCE_WITHOUT_QUANTITY: Final = RuleFault.error(
     "HPX117", "tolerance without a quantity",
     "functional was_invented_by(Invention, Inventor) within 2",
+    "functional was_invented_in(Invention, Year) within 2",
 )  # fmt: skip
 
 
@@ -137,10 +137,13 @@ CLASHING_USE: Final = RuleFault.error(
     "HPX107", "use that contradicts the declaration",
     "oracle is_in(Ingredient, Dish)\n"
     "eats(Person X, Animal A) & is_in(Animal A, Dish B) -> likes(Person X, Dish B)",
+    "oracle is_in(Ingredient, Dish)\n"
+    "eats(Person X, Ingredient A) & is_in(Ingredient A, Dish B) -> likes(Person X, Dish B)",
 )  # fmt: skip
 DIFFERENT_USES: Final = RuleFault.warning(
     "HPX204", "uses over unrelated types",
     "exists(Person X, Place A) & exists(Plant B, Time C) & comes_to(Time C, Place A) -> sees(Person X, Plant B)",
+    "lives_in(Person X, Place A) & grows_at(Plant B, Time C) & comes_to(Time C, Place A) -> sees(Person X, Plant B)",
 )  # fmt: skip
 
 
@@ -167,7 +170,7 @@ def _misfit_diagnostics(
     """`reported`: uses against the first use, by indicator, position and type; each is reported once."""
     signature = library.signature(atom.indicator)
     for position, used, expected in misfits(atom, library):
-        place = rule.at(atom.argument_places[position] if atom.argument_places else atom.place)
+        place = rule.at(atom.place_at(position))
         if signature.declared:
             yield CLASHING_USE.at(
                 place,
@@ -205,6 +208,7 @@ def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
 TWO_ARITIES: Final = RuleFault.warning(
     "HPX213", "different numbers of arguments",
     "eats(Person X, Food A) & eats(Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -231,55 +235,58 @@ def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
 
 def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
     """The signature of every predicate, declared ones first."""
-    indicators = [signature.indicator for signature in library.signatures]
-    atoms = (*atoms_of(library.rules), *library.facts, *library.examples)
-    indicators += [atom.indicator for atom in atoms]
-    for indicator in dict.fromkeys(indicators):
-        yield library.signature(indicator)
+    indicators = chain((known.indicator for known in library.signatures), (atom.indicator for atom in library.atoms))
+    return map(library.signature, dict.fromkeys(indicators))
 
 
-def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
+def _similar(signature: PredicateSignature, signatures: Iterable[PredicateSignature]) -> str:
     """The name that a misspelt one may be meant for: nearly its letters, as many arguments; empty if none is near."""
-    arity = len(signature.argument_types)
-    names = []
-    for indicator in indicators:
-        name, _, count = indicator.rpartition("/")
-        if int(count) == arity and name != signature.name:
-            names.append(name)
+    names = [other.name for other in signatures if other.name != signature.name and _arity(other) == _arity(signature)]
     # Two letters in another order leave .8 of a name of five letters.
     near = get_close_matches(signature.name, names, 1, 0.8)
     return near[0] if near else ""
 
 
+def _arity(signature: PredicateSignature) -> int:
+    return len(signature.argument_types)
+
+
 def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
     """Replacements by the near name at every use of the predicate; none unless it is declared and the only one."""
-    arity = len(signature.argument_types)
-    declared = [
-        known.name for known in library.signatures if known.declared and len(known.argument_types) == arity
-    ]  # fmt: skip
+    declared = [known.name for known in library.signatures if known.declared and _arity(known) == _arity(signature)]
     if near not in declared or len(get_close_matches(signature.name, declared, 2, 0.8)) > 1:
         return ()
-    atoms = (*atoms_of(library.rules), *library.facts, *library.examples)
-    places = [atom.place for atom in atoms if atom.indicator == signature.indicator and atom.place is not None]
-    return tuple(TextRepair(place, signature.name, near) for place in places)
+    uses = (atom.place for atom in library.atoms if atom.indicator == signature.indicator)
+    return tuple(TextRepair(place, signature.name, near) for place in uses if place is not None)
 
 
 UNDECLARED: Final = RuleFault.warning(
     "HPX201", "undeclared predicate",
     "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    'oracle eats(Person, Food): "[1] eats [2]" / "[1] does not eat [2]" / "does [1] eat [2]?"\n'
+    'oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"\n'
+    'oracle may_eat(Person, Dish): "[1] may eat [2]" / "[1] may not eat [2]" / "may [1] eat [2]?"\n'
+    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
 )  # fmt: skip
-NO_TEMPLATE: Final = RuleFault.warning("HPX202", "missing templates", "oracle is_in(Ingredient, Dish)")
+NO_TEMPLATE: Final = RuleFault.warning(
+    "HPX202",
+    "missing templates",
+    "oracle is_in(Ingredient, Dish)",
+    'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+)
 INCOMPLETE_TEMPLATE: Final = RuleFault.warning(
-    "HPX203", "incomplete templates", 'oracle is_in(Ingredient, Dish): "[1] is in it"'
+    "HPX203",
+    "incomplete templates",
+    'oracle is_in(Ingredient, Dish): "[1] is in it"',
+    'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
 )
 
 
 @check(UNDECLARED, NO_TEMPLATE, INCOMPLETE_TEMPLATE)
 def templates(library: Library) -> Iterator[Diagnostic]:
     """Predicates without all three sentences, whose statements and questions are guessed from the predicate's name."""
-    indicators = [signature.indicator for signature in _distinct_signatures(library)]
-    concluded = {rule.conclusion.atom.indicator for rule in library.rules}
-    for signature in _distinct_signatures(library):
+    signatures = list(_distinct_signatures(library))
+    for signature in signatures:
         if signature.indicator in library.excepted:
             continue  # stands for an exception, and nobody can declare it
         if not signature.declared and library.declared_as(signature.name):
@@ -287,14 +294,14 @@ def templates(library: Library) -> Iterator[Diagnostic]:
         if not signature.declared:
             declaration = f'"oracle {signature.name}({", ".join(signature.argument_types)}): ..."'
             # A predicate that rules conclude is what they call it.
-            near = "" if signature.indicator in concluded else _similar(signature, indicators)
+            near = "" if signature.indicator in library.derived else _similar(signature, signatures)
             meant = f"did you mean {near}? If not, declare" if near else "declare"
-            undeclared = UNDECLARED.at(
+            yield UNDECLARED.at(
                 signature.place,
                 f"{signature.indicator} is not declared, so its kind and its templates are guessed",
                 f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
+                fix=_respelling(signature, near, library) if near else (),
             )
-            yield replace(undeclared, fix=_respelling(signature, near, library)) if near else undeclared
         elif signature.templates is None:
             yield NO_TEMPLATE.at(
                 signature.place,
@@ -310,6 +317,7 @@ def templates(library: Library) -> Iterator[Diagnostic]:
 RESERVED_NAME: Final = RuleFault.error(
     "HPX126", "reserved predicate name",
     "eats(Person X, Food A) & findall(Person X, Food A, Dish B) -> may_eat(Person X, Dish B)",
+    "eats(Person X, Food A) & is_served_with(Food A, Dish B) -> may_eat(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -332,6 +340,10 @@ GROUNDLESS: Final = RuleFault.warning(
     "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
     "@generic none\n"
     "feeds(Town A, River R) & lies_on(Town B, River R) -> supplies(Town A, Town B)",
+    "@generic none\n"
+    "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
+    "@generic none\n"
+    "lies_above(Town A, Town B) & lies_on(Town B, River R) & lies_on(Town A, River R) -> supplies(Town A, Town B)",
 )  # fmt: skip
 
 
@@ -362,6 +374,8 @@ def groundless_predicates(library: Library) -> Iterator[Diagnostic]:
 UNGRAMMATICAL: Final = RuleFault.warning(
     "HPX216", "ungrammatical template",
     'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
+    'oracle is_of_a_kind(Object, Animal): "[1] is of the kind [2]" / "[1] is not of the kind [2]" '
+    '/ "is [1] of the kind [2]?"',
 )  # fmt: skip
 
 
@@ -373,8 +387,7 @@ def ungrammatical_templates(library: Library) -> Iterator[Diagnostic]:
             continue
         positions = enumerate(signature.argument_types, start=1)
         persons = frozenset(number for number, data_type in positions if type_key(data_type) == type_key(PERSON))
-        forms = signature.templates
-        for form, text in enumerate((forms.affirmative, forms.negated, forms.question)):
+        for form, text in enumerate(_forms(signature.templates).values()):
             for error in template_errors(text, persons) if text else ():
                 yield UNGRAMMATICAL.at(
                     signature.place_of_template(form),
@@ -386,6 +399,7 @@ def ungrammatical_templates(library: Library) -> Iterator[Diagnostic]:
 SENSELESS_TEMPLATES: Final = RuleFault.warning(
     "HPX219", "templates that say the same",
     'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"',
+    'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
 )  # fmt: skip
 
 
@@ -396,15 +410,15 @@ def senseless_templates(library: Library) -> Iterator[Diagnostic]:
         forms = signature.templates
         if forms is None:
             continue
-        texts = {"affirmative": forms.affirmative, "negated": forms.negated, "question": forms.question}
         # Forms that differ only in case, blanks and the mark at the end say the same.
-        plain = {name: " ".join(text.casefold().rstrip("?.").split()) for name, text in texts.items() if text}
-        for name in ("negated", "question"):
-            if name in plain and plain[name] == plain.get("affirmative"):
+        plain = [" ".join((text or "").casefold().rstrip("?.").split()) for text in _forms(forms).values()]
+        remedies = {1: ("negated", "Deny it"), 2: ("question", "Ask it, such as: is [1] ... [2]?")}
+        for form, (name, remedy) in remedies.items():
+            if plain[form] and plain[form] == plain[0]:
                 yield SENSELESS_TEMPLATES.at(
-                    signature.place_of_template(1 if name == "negated" else 2),
+                    signature.place_of_template(form),
                     f"the {name} form of {signature.indicator} says the same as the affirmative form",
-                    "Deny it" if name == "negated" else "Ask it, such as: is [1] ... [2]?",
+                    remedy,
                 )
         if forms.question and not forms.question.rstrip().endswith("?"):
             yield SENSELESS_TEMPLATES.at(
@@ -414,13 +428,16 @@ def senseless_templates(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+def _forms(sentences: Templates) -> dict[str, str | None]:
+    return {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
+
+
 def _missing_parts(sentences: Templates, arity: int) -> str:
-    forms = {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
+    forms = _forms(sentences)
     missing = [f"the {name} form" for name, text in forms.items() if text is None]
     for name, text in forms.items():
-        for position in range(1, arity + 1):
-            if text is not None and f"[{position}]" not in text:
-                missing.append(f"[{position}] in the {name} form")
+        lacking = [f"[{position}]" for position in range(1, arity + 1) if text and f"[{position}]" not in text]
+        missing += [f"{slot} in the {name} form" for slot in lacking]
     return ", ".join(missing)
 
 
@@ -431,10 +448,7 @@ def _asked_literals(library: Library) -> Iterator[tuple[Rule, Literal]]:
     """Literals that a model is asked about: constraints over oracle and functional predicates."""
     for rule in library.rules:
         for literal in rule.literals:
-            signature = library.signature(literal.atom.indicator)
-            # An undeclared predicate that rules conclude is derived, not asked.
-            asked = signature.declared or signature.indicator not in library.derived
-            if asked and signature.kind in ASKED and not rule.is_information(literal):
+            if library.is_asked(literal.atom.indicator) and not rule.is_information(literal):
                 yield rule, literal
 
 
@@ -451,6 +465,8 @@ def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str,
 
 NO_ENTITY: Final = RuleFault.warning(
     "HPX208", "measure of a nameless thing",
+    "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+    "given has_height(Tree, Height)\n"
     "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
 )  # fmt: skip
 
@@ -484,6 +500,8 @@ def _has_names(data_type: str, library: Library) -> bool:
 NOBODY: Final = RuleFault.warning(
     "HPX209", "question about a nameless person",
     "@generic X\ninvites(Person X, Person A) & likes(Person A, Dish B) -> should_cook(Person X, Dish B)",
+    "@generic X\n"
+    "admires(Person X, Author A) & likes(Author A, Dish B) -> should_cook(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -508,6 +526,7 @@ def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
 VAGUE: Final = RuleFault.warning(
     "HPX210", "vague question",
     "eats(Person X, Food A) & is_related_to(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    "eats(Person X, Food A) & is_an_ingredient_of(Food A, Dish B) -> may_eat(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -525,6 +544,8 @@ def vague_question(library: Library) -> Iterator[Diagnostic]:
 
 ASKED_ARITHMETIC: Final = RuleFault.warning(
     "HPX211", "arithmetic left to a model",
+    "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y) -> cannot_drive(Person A, Car B)",
+    "computed is_smaller_than(Age X, Age Y) := X < Y\n"
     "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y) -> cannot_drive(Person A, Car B)",
 )  # fmt: skip
 
@@ -547,9 +568,37 @@ def arithmetic_asked_of_a_model(library: Library) -> Iterator[Diagnostic]:
             )
 
 
+# Names that a reference knows
+
+Canonical: TypeAlias = Callable[[str, str], str | None]
+"""The canonical name of a value of a data type; None if it is unknown or ambiguous."""
+
+
+def other_names(library: Library, canonical: Canonical, title: str) -> Iterator[Diagnostic]:
+    """Constants of facts and rules that a reference knows under other names, which other facts then do not meet.
+
+    `title`: of the reference.
+    """
+    for atom in (*library.facts, *atoms_of(library.rules)):
+        types = library.signature(atom.indicator).argument_types
+        for number, (term, data_type) in enumerate(zip(atom.arguments, types, strict=False)):
+            name = canonical(term.value, data_type) if isinstance(term, Constant) and not term.is_number else None
+            place = atom.place_at(number)
+            if name is not None and name != term.value and place is not None:
+                written, name = str(term), str(Constant(name))
+                yield faults.OTHER_NAME.at(
+                    place,
+                    f"{title} names {written} {name}, so facts under the one name do not meet those under the other",
+                    f"Write {name}",
+                    fix=[TextRepair(place, written, name)],
+                )
+
+
 # Types and opposites
 
-TYPE_CYCLE: Final = RuleFault.error("HPX115", "cycle of subtypes", "type Food < Meal\ntype Meal < Food")
+TYPE_CYCLE: Final = RuleFault.error(
+    "HPX115", "cycle of subtypes", "type Food < Meal\ntype Meal < Food", "type Food < Meal"
+)
 
 
 @check(TYPE_CYCLE)
@@ -565,9 +614,14 @@ def cycle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
         yield TYPE_CYCLE.at(first, f"the subtypes form a cycle: {lines}", "Remove one of the declarations", *others)
 
 
-OWN_OPPOSITE: Final = RuleFault.error("HPX116", "predicate as its own opposite", "opposite can_eat can_eat")
+OWN_OPPOSITE: Final = RuleFault.error(
+    "HPX116", "predicate as its own opposite", "opposite can_eat can_eat", "opposite can_eat cannot_eat"
+)
 UNKNOWN_OPPOSITE: Final = RuleFault.warning(
-    "HPX212", "opposite of an unknown predicate", "opposite can_dance cannot_dance"
+    "HPX212",
+    "opposite of an unknown predicate",
+    "opposite can_dance cannot_dance",
+    "oracle can_dance(Person, Dance)\noracle cannot_dance(Person, Dance)\nopposite can_dance cannot_dance",
 )
 
 
@@ -595,6 +649,11 @@ SEVERAL_OPPOSITES: Final = RuleFault.warning(
     "HPX218", "predicate with several opposites",
     "oracle can_eat(Person, Food)\noracle cannot_eat(Person, Food)\noracle must_avoid(Person, Food)\n"
     "opposite can_eat cannot_eat\nopposite can_eat must_avoid",
+    "oracle can_eat(Person, Food)\n"
+    "oracle cannot_eat(Person, Food)\n"
+    "oracle must_avoid(Person, Food)\n"
+    "opposite can_eat cannot_eat\n"
+    "never can_eat(Person X, Food A) & must_avoid(Person X, Food A)",
 )  # fmt: skip
 
 

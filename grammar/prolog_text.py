@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.dependencies import comparison_of
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
@@ -249,11 +250,8 @@ def assignment(comparison: Comparison, bound: set[str]) -> str | None:
 
     V must not be in the expression, and all variables of this must be bound.
     """
-    if comparison.operator != "=":
-        return None
-    for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
-        names = {variable.name for variable in expression_variables(source)}
-        if isinstance(target, Variable) and target.name not in names and names <= bound:
+    for target, source in comparison.equations:
+        if bound.issuperset(variable.name for variable in expression_variables(source)):
             return target.name
     return None
 
@@ -297,20 +295,8 @@ def definition_of(literal: Literal, library: Library) -> PredicateSignature | No
 def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
     """True if the test's variables are bound, or if it is an equation that gives the only unbound one its value."""
     missing = variable_names([test]) - bound
-    if not missing:
-        return True
-    if isinstance(test, Comparison):
-        return {assignment(test, bound)} == missing
-    signature = definition_of(test, library)
-    if test.negated or signature is None or signature.definition is None:
-        return False
-    names = (parameter.name for parameter in signature.parameters)
-    arguments = dict(zip(names, test.atom.arguments, strict=True))
-    bound_parameters = {name for name, term in arguments.items() if isinstance(term, Constant) or term.name in bound}
-    # The definition must give a value to the argument that is missing, and to no other.
-    assigned = assignment(signature.definition, bound_parameters)
-    unbound = {variable for variable in test.variables if variable.name in missing}
-    return assigned is not None and {arguments[assigned]} == unbound
+    comparison = test if isinstance(test, Comparison) else comparison_of(test, library)
+    return not missing or (comparison is not None and {assignment(comparison, bound)} == missing)
 
 
 def compares_numbers(comparison: Comparison, library: Library) -> bool:

@@ -6,6 +6,7 @@ Each check stands below the faults that it finds. A new check is a fault, a func
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -14,6 +15,7 @@ from hapax.grammar.dependencies import comparison_of, negative_cycles, unreachab
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
+from hapax.grammar.prolog_text import is_numeric
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.satisfiable import contradiction, divisors, is_zero
 from hapax.grammar.terms import (
@@ -24,7 +26,6 @@ from hapax.grammar.terms import (
     Constant,
     Expression,
     Literal,
-    Term,
     Variable,
     expression_text,
     expression_variables,
@@ -36,6 +37,7 @@ from hapax.grammar.terms import (
 UNBOUND_CONCLUSION: Final = RuleFault.error(
     "HPX101", "unbound head variable",
     "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B) -> can_eat(Person P, Dish B)",
+    "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B) -> can_eat(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -64,6 +66,7 @@ def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | Non
 TWO_TYPES: Final = RuleFault.error(
     "HPX102", "variable with two unrelated types",
     "eats(Person X, Food A) & is_in(Ingredient Z, Animal A) -> knows_taste_of(Person X, Ingredient Z)",
+    "eats(Person X, Food A) & is_in(Ingredient Z, Food A) -> knows_taste_of(Person X, Ingredient Z)",
 )  # fmt: skip
 
 
@@ -93,8 +96,7 @@ def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str
         rejected = [position for position, _, _ in misfits(atom, library)] if rejecting else []
         for position, term in enumerate(atom.arguments):
             if isinstance(term, Variable) and position not in rejected:
-                place = atom.argument_places[position] if atom.argument_places else atom.place
-                yield term.name, term.data_type, rule.at(place)
+                yield term.name, term.data_type, rule.at(atom.place_at(position))
     for comparison in rule.comparisons:
         if comparison.typed and isinstance(comparison.left, Variable):
             yield comparison.left.name, comparison.left.data_type, rule.at(comparison.place)
@@ -103,6 +105,8 @@ def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str
 UNCONNECTED: Final = RuleFault.error(
     "HPX103", "disconnected premise",
     "eats(Person X, Food A) & flows_through(River R, City B) -> can_visit(Person X, City B)",
+    "eats(Person X, Food A) & is_sold_in(Food A, City B) & flows_through(River R, City B)\n"
+    "  -> can_visit(Person X, City B)",
 )  # fmt: skip
 
 
@@ -135,6 +139,7 @@ def _connected_variables(rule: Rule) -> list[set[str]]:
 TAUTOLOGY: Final = RuleFault.warning(
     "HPX104", "tautology",
     "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
+    "likes(Person X, Ingredient Z) & is_in(Ingredient Z, Dish B) -> may_like(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -157,8 +162,7 @@ def _restated(rule: Rule, library: Library) -> Iterator[Literal]:
     for literal in rule.literals:
         # `not cannot_eat(X, A)` states what `can_eat(X, A)` concludes.
         opposite = library.opposite_of(literal.atom.predicate) if literal.negated else literal.atom.predicate
-        same_arguments = _untyped(literal.atom.arguments) == _untyped(conclusion.arguments)
-        if same_arguments and opposite == conclusion.predicate:
+        if opposite is not None and replace(literal.atom, predicate=opposite).untyped == conclusion.untyped:
             yield literal
 
 
@@ -170,13 +174,10 @@ def adds_nothing(rule: Rule, library: Library) -> bool:
     return any(is_zero(divisor, library) for divisor in chain.from_iterable(map(divisors, sides)))
 
 
-def _untyped(terms: tuple[Term, ...]) -> list[str]:
-    return [str(term) if isinstance(term, Constant) else term.name for term in terms]
-
-
 FEW_VARIABLES: Final = RuleFault.error(
     "HPX105", "fewer than three variables",
     "allergic_to(Person X, Allergen A) -> reacts_badly_to(Person X, Allergen A)",
+    "allergic_to(Person X, Allergen A) & is_in(Allergen A, Dish B) -> reacts_badly_to(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -199,6 +200,8 @@ def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
 BY_POSITION: Final = RuleFault.note(
     "HPX302", "inferred generic variable",
     "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C) -> can_fit_in(Furniture A, Room B)",
+    "@generic A\n"
+    "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C) -> can_fit_in(Furniture A, Room B)",
 )  # fmt: skip
 
 
@@ -220,6 +223,7 @@ def generic_by_position(library: Library) -> Iterator[Diagnostic]:
 NEVER: Final = RuleFault.warning(
     "HPX108", "premise that can never hold",
     "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
+    "lived(Person X, Year A) & built(Tower B, Year C) & C < A -> saw(Person X, Tower B)",
 )  # fmt: skip
 
 
@@ -243,6 +247,7 @@ def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
 UNSTRATIFIED: Final = RuleFault.error(
     "HPX109", "predicate that depends on its own negation",
     "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not may_eat(Person X, Dish A) -> may_eat(Person X, Dish B)",
+    "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not hates(Person X, Dish A) -> may_eat(Person X, Dish B)",
 )  # fmt: skip
 
 
@@ -286,6 +291,8 @@ UNREACHABLE: Final = RuleFault.error(
     "HPX110", "variable without a source of values",
     "computed is_before(Year A, Year B) := A < B\n"
     "fought_in(Person X, War A) & ended_in(War A, Year E) & is_before(Year E, Year Y) -> could_see(Person X, Year Y)",
+    "fought_in(Person X, War A) & ended_in(War A, Year E) & built(Tower B, Year Y) & E < Y\n"
+    "  -> could_see(Person X, Tower B)",
 )  # fmt: skip
 
 
@@ -308,6 +315,8 @@ def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
 UNSAFE_NEGATION: Final = RuleFault.error(
     "HPX111", "negated literal with an unbound variable",
     "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & not spoils(Spice S, Dish A) -> may_eat(Person X, Herb Z)",
+    "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & grows_with(Spice S, Herb Z) & not spoils(Spice S, Dish A)\n"
+    "  -> may_eat(Person X, Herb Z)",
 )  # fmt: skip
 
 
@@ -331,10 +340,13 @@ def unsafe_negation(library: Library) -> Iterator[Diagnostic]:
 ORDER_OF_TEXTS: Final = RuleFault.error(
     "HPX112", "order or arithmetic of texts",
     "likes(Person X, Dish A) & is_like(Dish A, Dish B) & A < B -> may_eat(Person X, Dish B)",
+    "type Price < Number\n"
+    "likes(Person X, Dish A) & costs(Dish A, Price C) & costs(Dish B, Price D) & C < D -> may_eat(Person X, Dish B)",
 )  # fmt: skip
 NUMBER_AND_TEXT: Final = RuleFault.error(
     "HPX113", "number and text mixed",
     "lived(Person X, Year A) & built(Tower B, Year C) & A = B -> saw(Person X, Tower B)",
+    "lived(Person X, Year A) & built(Tower B, Year C) & A = C -> saw(Person X, Tower B)",
 )  # fmt: skip
 
 
@@ -344,7 +356,7 @@ def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
     for comparison, place, owner in _comparisons(library):
         for side in (comparison.left, comparison.right):
             for operand, operator in _operands(side, comparison.operator):
-                if operator not in ("=", "\\=") and not _is_number(operand, library):
+                if operator not in ("=", "\\=") and not is_numeric(operand, library):
                     yield ORDER_OF_TEXTS.at(
                         place,
                         f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning',
@@ -359,6 +371,7 @@ def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
 DIVISION_BY_ZERO: Final = RuleFault.warning(
     "HPX125", "division by zero",
     "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
+    "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
 )  # fmt: skip
 
 
@@ -420,21 +433,15 @@ def _number_remedy(operand: Variable | Constant) -> str:
 def _is_mixed(comparison: Comparison, library: Library) -> bool:
     """One side is a number and the other cannot be one. A Time may be a Year, which is a number."""
     left, right = comparison.left, comparison.right
-    if _is_number(left, library):
+    if is_numeric(left, library):
         return not _may_be_number(right, library)
-    return _is_number(right, library) and not _may_be_number(left, library)
-
-
-def _is_number(expression: Expression, library: Library) -> bool:
-    if isinstance(expression, Variable):
-        return library.is_numeric(expression.data_type)
-    return isinstance(expression, Arithmetic) or expression.is_number
+    return is_numeric(right, library) and not _may_be_number(left, library)
 
 
 def _may_be_number(expression: Expression, library: Library) -> bool:
     if isinstance(expression, Variable):
         return library.may_be_numeric(expression.data_type)
-    return _is_number(expression, library)
+    return is_numeric(expression, library)
 
 
 @check(NUMBER_AND_TEXT)
@@ -465,6 +472,8 @@ def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
 COMPUTED_CONCLUDED: Final = RuleFault.error(
     "HPX114", "computed predicate as a conclusion or fact",
     "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
+    "given is_before(Year, Year)\n"
+    "fact is_before(1815, 1876)",
 )  # fmt: skip
 
 
@@ -487,6 +496,11 @@ COUNTS_FOR_EVER: Final = RuleFault.warning(
     "given starts_at(Place, Number)\n@generic none\n"
     "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
     "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
+    "given starts_at(Place, Number)\n"
+    "@generic none\n"
+    "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n"
+    "@generic none\n"
+    "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)",
 )  # fmt: skip
 
 _UP, _DOWN = "<", ">"
@@ -501,30 +515,34 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
             users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
     for rule in library.rules:
         comparisons = list(_calculations(rule, library))
-        assignments = chain.from_iterable(_assignments(comparison) for comparison, _ in comparisons)
-        calculated = {target.name for target, _ in assignments}
-        if calculated.isdisjoint(variable.name for variable in rule.conclusion.variables):
+        assignments = list(chain.from_iterable(comparison.equations for comparison, _ in comparisons))
+        if {target.name for target, _ in assignments}.isdisjoint(variable_names([rule.conclusion])):
             continue
         resting = reached([rule.conclusion.atom.indicator], lambda name: users.get(name, ()))
-        own = [item for item in rule.literals if not item.negated and item.atom.indicator in resting]
-        if not own:
-            continue
-        others = [item for item in rule.literals if not item.negated and item not in own]
+        positive = [item for item in rule.literals if not item.negated]
+        own = variable_names(item for item in positive if item.atom.indicator in resting)
         # Facts are finite: a number that another literal must contain as well cannot grow for ever.
+        others = (item for item in positive if item.atom.indicator not in resting)
         limited = variable_names(
             item for item in others if library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
         )
-        counted = variable_names(own) - limited
-        concluded = variable_names([rule.conclusion]) - limited - variable_names(own)
-        for _ in comparisons:  # an equation may calculate from what another one has calculated
-            for comparison, place in comparisons:
-                for target, source in _assignments(comparison):
-                    if target.name in counted | limited or not _names(source) & counted:
-                        continue
-                    if not _is_limited(target, source, comparisons):
-                        counted.add(target.name)
-                        if target.name in concluded:
-                            yield _counts(rule, target, source, place)
+        concluded = variable_names([rule.conclusion]) - limited - own
+        for target, source, place in _counters(comparisons, own - limited, limited):
+            if target.name in concluded:
+                yield _counts(rule, target, source, place)
+
+
+def _counters(
+    comparisons: list[tuple[Comparison, Place | None]], counted: set[str], limited: set[str]
+) -> Iterator[tuple[Variable, Arithmetic, Place | None]]:
+    """The calculations of a number without a limit from one that is `counted`, directly or by another calculation."""
+    for _ in comparisons:  # an equation may calculate from what another one has calculated
+        for comparison, place in comparisons:
+            for target, source in _assignments(comparison):
+                is_new = target.name not in counted | limited and bool(_names(source) & counted)
+                if is_new and not _is_limited(target, source, comparisons):
+                    counted.add(target.name)
+                    yield target, source, place
 
 
 def _counts(rule: Rule, target: Variable, source: Arithmetic, place: Place | None) -> Diagnostic:
@@ -548,10 +566,7 @@ def _calculations(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Pl
 
 def _assignments(comparison: Comparison) -> Iterator[tuple[Variable, Arithmetic]]:
     """The calculations that the comparison equates with a variable."""
-    if comparison.operator == "=":
-        for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
-            if isinstance(target, Variable) and isinstance(source, Arithmetic):
-                yield target, source
+    return ((target, source) for target, source in comparison.equations if isinstance(source, Arithmetic))
 
 
 def _names(expression: Expression) -> set[str]:

@@ -422,6 +422,16 @@ class Library:
         signature = self._signatures.get(indicator)
         return signature.kind if signature is not None else None
 
+    def is_asked(self, indicator: str) -> bool:
+        """True if a model supplies the predicate's facts: undeclared predicates that rules conclude are only derived."""
+        signature = self.signature(indicator)
+        return signature.kind in ASKED_KINDS and (signature.declared or indicator not in self.derived)
+
+    @cached_property
+    def atoms(self) -> tuple[Atom, ...]:
+        """Every atom of rules, facts and examples."""
+        return (*atoms_of(self.rules), *self.facts, *self.examples)
+
     def refuse_left_out(self, indicators: Iterable[str] = (), rules: Iterable[str] = ()) -> None:
         """Raise RulesRejected with the errors for which these predicates, or rules of these names, are left out."""
         wanted, named = set(indicators), {f"rule {name}" for name in rules}

@@ -131,12 +131,21 @@ class Atom:
     def is_ground(self) -> bool:
         return not self.variables
 
+    def place_at(self, position: int) -> Place | None:
+        """The range of an argument; of the whole atom, if it was not read from a text."""
+        return self.argument_places[position] if self.argument_places else self.place
+
     def place_of(self, variable: str) -> Place | None:
         """The range of the first argument that is the variable of this name."""
-        for term, place in zip(self.arguments, self.argument_places, strict=False):
+        for position, term in enumerate(self.arguments):
             if isinstance(term, Variable) and term.name == variable:
-                return place
+                return self.place_at(position)
         return self.place
+
+    @property
+    def untyped(self) -> str:
+        """The atom without data types: `is_one_type_of(Z, A)`."""
+        return f"{self.predicate}({', '.join(map(expression_text, self.arguments))})"
 
     def replaced(self, terms: Mapping[str, Term]) -> Atom:
         """The atom with terms in the place of the variables of these names, without its places."""
@@ -197,6 +206,15 @@ class Comparison:
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(dict.fromkeys((*expression_variables(self.left), *expression_variables(self.right))))
+
+    @property
+    def equations(self) -> Iterator[tuple[Variable, Expression]]:
+        """Each variable that is equated with an expression without it, and this expression."""
+        if self.operator == "=":
+            for target, source in ((self.left, self.right), (self.right, self.left)):
+                # `A = A + 1` gives no value.
+                if isinstance(target, Variable) and target not in expression_variables(source):
+                    yield target, source
 
     def replaced(self, terms: Mapping[str, Term]) -> Comparison:
         """The comparison with terms in the place of the variables of these names, without its place."""
