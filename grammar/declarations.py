@@ -39,6 +39,11 @@ class PropertyDeclaration:
     indicator: str
     place: Place = field(default=Place(), compare=False, repr=False)
 
+    def literals(self, *pairs: tuple[Variable, Variable]) -> tuple[Literal, ...]:
+        """Literals over the predicate with these arguments."""
+        name = self.indicator.rpartition("/")[0]
+        return tuple(Literal(Atom(name, pair)) for pair in pairs)
+
     def __str__(self) -> str:
         return f"{self.property} {self.indicator}"
 

@@ -24,6 +24,7 @@ from hapax.grammar.terms import (
     Expression,
     Literal,
     Variable,
+    distinct_variables,
     expression_text,
     expression_variables,
     reached,
@@ -294,11 +295,11 @@ class _Planner:
         self.needs: dict[BodyLiteral, frozenset[str]] = {}
         """The searched variables of each premise item."""
         self.variables: dict[str, Variable] = {}
+        for variable in distinct_variables(rule.premise):
+            if variable.name not in rule.generic:
+                self.variables[variable.name] = variable
         for item in rule.premise:
-            searched = [variable for variable in item.variables if variable.name not in rule.generic]
-            self.needs[item] = frozenset(variable.name for variable in searched)
-            for variable in searched:
-                self.variables.setdefault(variable.name, variable)
+            self.needs[item] = frozenset(variable_names([item]).difference(rule.generic))
         self.rank_of = {name: index for index, name in enumerate(self.variables)}
         self.items: dict[str, tuple[BodyLiteral, ...]] = {}
         """The premise items with a variable."""

@@ -284,6 +284,15 @@ def item_place(item: BodyLiteral) -> Place | None:
     return item.place if isinstance(item, Comparison) else item.atom.place
 
 
+def distinct_variables(items: Iterable[Atom | BodyLiteral]) -> tuple[Variable, ...]:
+    """The variables of all items in order of first occurrence, each name once."""
+    seen: dict[str, Variable] = {}
+    for item in items:
+        for variable in item.variables:
+            seen.setdefault(variable.name, variable)
+    return tuple(seen.values())
+
+
 def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:
     """The names of the variables of all items."""
     names: set[str] = set()
