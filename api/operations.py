@@ -113,7 +113,7 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
     """
     from hapax.api.whole_files import atomic_path
     from hapax.grammar.checks import check_read
-    from hapax.grammar.fixing import with_replacements
+    from hapax.grammar.errors import with_replacements
     from hapax.grammar.parser import read_rules
 
     paths, made = list(paths), list[TextRepair]()

@@ -25,10 +25,10 @@ from hapax.grammar.attributes import (
     default_polarity,
     default_principle,
 )
-from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     AggregateDeclaration,
     ClosedDeclaration,
+    Closedness,
     Constraint,
     Declaration,
     DisjointTypes,
@@ -66,11 +66,11 @@ COMPARISONS = {
 }
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
 _DECLARING = (*PredicateKind, "aggregate", "file", syntax.MISSPELT)
-"""Kinds of broken lines that may have declared predicates; see `syntax.Broken.kind`."""
+"""Kinds of broken lines that may have declared predicates; see `syntax.RawBroken.kind`."""
 
 
 def assemble(
-    files: Sequence[tuple[str, Sequence[syntax.Node]]], known: Library
+    files: Sequence[tuple[str, Sequence[syntax.RawNode]]], known: Library
 ) -> tuple[Library, tuple[Diagnostic, ...]]:
     """The library of all lines, and the diagnostics of those left out.
 
@@ -150,7 +150,7 @@ class _Assembly:
                 words[key] = value[:57] + "..."
         self.diagnostics.append(hint(label).at(Place(self.file, *at), *related, **words))
 
-    def place(self, node: syntax.Node) -> Place:
+    def place(self, node: syntax.RawNode) -> Place:
         return Place(self.file, *node.at)
 
     def data_type(self, words: Sequence[str]) -> str:
@@ -160,9 +160,9 @@ class _Assembly:
 
     # First pass: types
 
-    def read_types(self, lines: Sequence[syntax.Node]) -> None:
+    def read_types(self, lines: Sequence[syntax.RawNode]) -> None:
         for line in lines:
-            if isinstance(line, syntax.Subtype):
+            if isinstance(line, syntax.RawSubtype):
                 pair = (self.data_type(line.lower.words), self.data_type(line.upper.words))
                 self.subtypes.append(pair)
                 self.pair_places.setdefault(pair, self.place(line))
@@ -174,26 +174,26 @@ class _Assembly:
 
     # Second pass: declarations, opposites, facts
 
-    def read_declarations(self, lines: Sequence[syntax.Node]) -> None:
+    def read_declarations(self, lines: Sequence[syntax.RawNode]) -> None:
         for line in lines:
             match line:
-                case syntax.Declaration():
+                case syntax.RawDeclaration():
                     # The range is that of the declaration without its sentences.
                     self._declare(line, Place(self.file, *line.at[:2], *line.atom.at[2:]))
-                case syntax.Aggregate():
+                case syntax.RawAggregate():
                     # A given predicate, of which the aggregate's rule concludes the facts.
-                    self._declare(syntax.Declaration("given", line.atom, None, line.templates), self.place(line))
-                case syntax.Opposite():
+                    self._declare(syntax.RawDeclaration("given", line.atom, None, line.templates), self.place(line))
+                case syntax.RawOpposite():
                     self.opposites.append((line.first, line.second))
                     self.pair_places.setdefault((line.first, line.second), self.place(line))
-                case syntax.Fact() | syntax.Example():
-                    stated = self.facts if isinstance(line, syntax.Fact) else self.examples
+                case syntax.RawFact() | syntax.RawExample():
+                    stated = self.facts if isinstance(line, syntax.RawFact) else self.examples
                     stated.append(self._ground(line.atom))
-                case syntax.Property() | syntax.Closed():
+                case syntax.RawProperty() | syntax.RawClosed():
                     self._declare_property(line)
-                case syntax.Disjoint():
+                case syntax.RawDisjoint():
                     self._disjoin(line)
-                case syntax.Broken(kind=kind) if kind in _DECLARING:
+                case syntax.RawBroken(kind=kind) if kind in _DECLARING:
                     self.broken.add(_joined(line.name))
 
     @cached_property
@@ -202,7 +202,7 @@ class _Assembly:
         signatures = (*self.known.signatures, *self.signatures)
         return {signature.indicator: signature for signature in reversed(signatures)}
 
-    def _declare(self, line: syntax.Declaration, place: Place) -> None:
+    def _declare(self, line: syntax.RawDeclaration, place: Place) -> None:
         count = len(self.diagnostics)
         name = self._predicate(line.atom)
         types, parameters = self._parameters(line)
@@ -230,9 +230,9 @@ class _Assembly:
             PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance, wordings)
         )
 
-    def _declare_property(self, line: syntax.Property | syntax.Closed) -> None:
+    def _declare_property(self, line: syntax.RawProperty | syntax.RawClosed) -> None:
         indicator, place = f"{line.name}/{line.arity}", self.place(line)
-        if isinstance(line, syntax.Property):
+        if isinstance(line, syntax.RawProperty):
             self.declarations.append(PropertyDeclaration(Property(line.keyword), indicator, place))
         elif line.position in (None, "1"):
             closedness = Closedness.CLOSED if line.position is None else Closedness.CLOSED_FOR_FIRST
@@ -240,7 +240,7 @@ class _Assembly:
         else:
             self.report("closed by another argument", line.at, position=str(line.position))
 
-    def _disjoin(self, line: syntax.Disjoint) -> None:
+    def _disjoin(self, line: syntax.RawDisjoint) -> None:
         words = line.first.words
         if line.second is None and len(words) != 2:
             self.report("types not separated", line.at, types=str(line.first))
@@ -248,12 +248,12 @@ class _Assembly:
         first, second = (words, line.second.words) if line.second is not None else (words[:1], words[1:])
         self.declarations.append(DisjointTypes(self.data_type(first), self.data_type(second), self.place(line)))
 
-    def _parameters(self, line: syntax.Declaration) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
+    def _parameters(self, line: syntax.RawDeclaration) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
         """Argument types and formal variables. Only computed predicates need variables; others may leave them out."""
         types: list[str] = []
         parameters: list[Variable] = []
         for argument in line.atom.arguments:
-            if not isinstance(argument, syntax.Words):
+            if not isinstance(argument, syntax.RawWords):
                 label = "type expected" if line.definition is None else "parameter without a name"
                 self.report(label, argument.at, argument=argument.source)
                 continue
@@ -268,7 +268,7 @@ class _Assembly:
                 parameters.append(Variable(last, types[-1]))
         return tuple(types), tuple(parameters)
 
-    def _templates(self, line: syntax.Declaration, names: list[str]) -> Templates | None:
+    def _templates(self, line: syntax.RawDeclaration, names: list[str]) -> Templates | None:
         if not line.templates:
             return None
         if len(line.templates) > 3:
@@ -282,11 +282,11 @@ class _Assembly:
                     self.report("slot without argument", raw.at, slot=slot)
         return Templates(texts[0], *(text or None for text in texts[1:]))  # an empty text stands for a missing form
 
-    def _ground(self, atom: syntax.Atom) -> Atom:
+    def _ground(self, atom: syntax.RawAtom) -> Atom:
         """The atom of a fact or an example, which has no variables."""
         arguments: list[Term] = []
         for argument in atom.arguments:
-            if isinstance(argument, syntax.Words):
+            if isinstance(argument, syntax.RawWords):
                 self.report("variable in a fact", argument.at, argument=str(argument))
             else:
                 arguments.append(self._constant(argument))
@@ -294,27 +294,27 @@ class _Assembly:
 
     # Third pass: rules
 
-    def read_rules(self, lines: Sequence[syntax.Node]) -> None:
+    def read_rules(self, lines: Sequence[syntax.RawNode]) -> None:
         position = 0
-        waiting: dict[str, syntax.Attribute] = {}
+        waiting: dict[str, syntax.RawAttribute] = {}
         for line in lines:
             match line:
-                case syntax.Attribute():
+                case syntax.RawAttribute():
                     self._await(line, waiting)
                     continue
-                case syntax.Broken(kind="@"):
+                case syntax.RawBroken(kind="@"):
                     continue  # the attributes before it still wait for their rule
-                case syntax.Broken(kind=syntax.MISSPELT):
+                case syntax.RawBroken(kind=syntax.MISSPELT):
                     pass  # the attributes before it may be a rule's, if no keyword was meant
-                case syntax.Broken(kind="" | "file"):
+                case syntax.RawBroken(kind="" | "file"):
                     position += 1  # a broken rule keeps its number, so that the others keep their names
-                case syntax.Rule():
+                case syntax.RawRule():
                     position += 1
                     self._rule(line, waiting, position)
-                case syntax.Never():
+                case syntax.RawNever():
                     self._constraint(line)
                     self._unused(waiting)
-                case syntax.Aggregate():
+                case syntax.RawAggregate():
                     self._aggregate(line)
                     self._unused(waiting)
                 case _:
@@ -322,7 +322,7 @@ class _Assembly:
             waiting = {}
         self._unused(waiting)
 
-    def _await(self, line: syntax.Attribute, waiting: dict[str, syntax.Attribute]) -> None:
+    def _await(self, line: syntax.RawAttribute, waiting: dict[str, syntax.RawAttribute]) -> None:
         """Keep an attribute for the rule that follows."""
         if line.name not in _ATTRIBUTES:
             self.report("unknown attribute", line.at, name=line.name)
@@ -331,11 +331,11 @@ class _Assembly:
         else:
             waiting[line.name] = line
 
-    def _unused(self, waiting: dict[str, syntax.Attribute]) -> None:
+    def _unused(self, waiting: dict[str, syntax.RawAttribute]) -> None:
         for line in waiting.values():
             self.report("attribute without rule", line.at, name=line.name)
 
-    def _rule(self, line: syntax.Rule, attributes: dict[str, syntax.Attribute], position: int) -> None:
+    def _rule(self, line: syntax.RawRule, attributes: dict[str, syntax.RawAttribute], position: int) -> None:
         count = len(self.diagnostics)
         scope = self._scope((*line.premise, *chain.from_iterable(line.exceptions)), line.conclusion)
         premise = self._premise(line.premise, scope)
@@ -349,23 +349,23 @@ class _Assembly:
             self.places.setdefault(self.rules[-1].name, rule.place)
 
     def _exception(
-        self, items: Sequence[syntax.Item], premise: tuple[BodyLiteral, ...], scope: _Scope
+        self, items: Sequence[syntax.RawItem], premise: tuple[BodyLiteral, ...], scope: _Scope
     ) -> ExceptionClause:
         exception = ExceptionClause.of(premise, self._premise(items, scope), self.place(items[0]))
         if not exception.atom.arguments:
             self.report("exception apart from its rule", items[0].at, exception=str(exception))
         return exception
 
-    def _constraint(self, line: syntax.Never) -> None:
+    def _constraint(self, line: syntax.RawNever) -> None:
         count = len(self.diagnostics)
         premise = self._premise(line.premise, self._scope(line.premise))
         if count == len(self.diagnostics):
             self.declarations.append(Constraint(premise, place=self.place(line)))
 
-    def _aggregate(self, line: syntax.Aggregate) -> None:
+    def _aggregate(self, line: syntax.RawAggregate) -> None:
         count = len(self.diagnostics)
         # As an atom, the counted variables may give types that no premise writes.
-        counted = syntax.Atom(syntax.Words((line.function,)), line.counted)
+        counted = syntax.RawAtom(syntax.RawWords((line.function,)), line.counted)
         scope = self._scope(line.premise, line.atom, counted)
         premise = self._premise(line.premise, scope)
         atom, variables = self._atom(line.atom, scope), self._atom(counted, scope).variables
@@ -375,29 +375,29 @@ class _Assembly:
             aggregate = AggregateDeclaration(atom, line.result, function, variables, premise, self.place(line))
             self.declarations.append(aggregate)
 
-    def _premise(self, items: Sequence[syntax.Item], scope: _Scope) -> tuple[BodyLiteral, ...]:
+    def _premise(self, items: Sequence[syntax.RawItem], scope: _Scope) -> tuple[BodyLiteral, ...]:
         premise: list[BodyLiteral] = []
         for item in items:
-            if isinstance(item, syntax.Literal):
+            if isinstance(item, syntax.RawLiteral):
                 premise.append(Literal(self._atom(item.atom, scope), item.negated))
             else:
                 premise.append(self._comparison(item, scope))
         return tuple(premise)
 
-    def _scope(self, premise: Sequence[syntax.Item], *conclusions: syntax.Atom) -> _Scope:
+    def _scope(self, premise: Sequence[syntax.RawItem], *conclusions: syntax.RawAtom) -> _Scope:
         """The types of a rule's variables: as written, or else by the declarations of its predicates."""
         written: dict[str, list[str]] = {}
         for item in premise:
-            if isinstance(item, syntax.Comparison) and item.defined is not None:
+            if isinstance(item, syntax.RawComparison) and item.defined is not None:
                 *type_words, name = item.defined.words
                 written.setdefault(name, []).append(self.data_type(type_words))
         declared: dict[str, str] = {}  # they count only for names without a written type
         explained = False
-        for atom in (*(item.atom for item in premise if isinstance(item, syntax.Literal)), *conclusions):
+        for atom in (*(item.atom for item in premise if isinstance(item, syntax.RawLiteral)), *conclusions):
             predicate = _joined(atom.name.words).replace(" ", "_")
             signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
             for index, argument in enumerate(atom.arguments):
-                if not isinstance(argument, syntax.Words):
+                if not isinstance(argument, syntax.RawWords):
                     continue
                 *type_words, name = argument.words
                 if not is_variable_name(name):
@@ -415,15 +415,15 @@ class _Assembly:
         settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
         return _Scope(types_by_name, settled, explained=explained)
 
-    def _atom(self, atom: syntax.Atom, scope: _Scope) -> Atom:
+    def _atom(self, atom: syntax.RawAtom, scope: _Scope) -> Atom:
         return self._applied(atom, [self._term(argument, scope) for argument in atom.arguments])
 
-    def _applied(self, atom: syntax.Atom, terms: Iterable[Term]) -> Atom:
+    def _applied(self, atom: syntax.RawAtom, terms: Iterable[Term]) -> Atom:
         places = tuple(map(self.place, atom.arguments))
         return Atom(self._predicate(atom), tuple(terms), self.place(atom), places)
 
-    def _term(self, argument: syntax.Argument, scope: _Scope, in_equation: bool = False) -> Variable | Constant:
-        if not isinstance(argument, syntax.Words):
+    def _term(self, argument: syntax.RawArgument, scope: _Scope, in_equation: bool = False) -> Variable | Constant:
+        if not isinstance(argument, syntax.RawWords):
             return self._constant(argument)
         *type_words, name = argument.words
         if not is_variable_name(name):
@@ -439,7 +439,7 @@ class _Assembly:
             self.report(scope.missing, argument.at, name=name, remedy=remedy)
         return variable or Variable(name, "")
 
-    def _no_variable(self, argument: syntax.Words, type_words: list[str]) -> None:
+    def _no_variable(self, argument: syntax.RawWords, type_words: list[str]) -> None:
         """Report words that do not end in a variable, with the variable that they may be meant for."""
         text, last = str(argument)[:60], argument.words[-1]
         if last == "_":
@@ -453,7 +453,7 @@ class _Assembly:
             remedy = f'Add the name, a capital letter and perhaps digits: {text} X. If it is a text, quote it: "{text}"'
         self.report("no variable name", argument.at, argument=text, remedy=remedy)
 
-    def _predicate(self, atom: syntax.Atom) -> str:
+    def _predicate(self, atom: syntax.RawAtom) -> str:
         name = _joined(atom.name.words)
         if " " in name:
             self.report("blank in a predicate name", atom.name.at, name=name, remedy=name.replace(" ", "_"))
@@ -461,7 +461,7 @@ class _Assembly:
 
     # Comparisons and values
 
-    def _comparison(self, comparison: syntax.Comparison, scope: _Scope) -> Comparison:
+    def _comparison(self, comparison: syntax.RawComparison, scope: _Scope) -> Comparison:
         operator = COMPARISONS.get(comparison.operator, comparison.operator)
         if operator != "=":
             self._no_type(comparison)
@@ -471,21 +471,21 @@ class _Assembly:
             left = scope.variable(left.name, own_type) or left
         return Comparison(operator, left, right, self.place(comparison), comparison.defined is not None)
 
-    def _no_type(self, comparison: syntax.Comparison) -> None:
+    def _no_type(self, comparison: syntax.RawComparison) -> None:
         """Report a variable with its type in a comparison that defines none."""
         if comparison.defined is not None:
             written, name = str(comparison.defined), comparison.defined.words[-1]
             operator = comparison.operator
             self.report("type in a comparison", comparison.at, operator=operator, variable=written, name=name)
 
-    def _expression(self, expression: syntax.Expression, scope: _Scope) -> Expression:
-        if isinstance(expression, syntax.Operation):
+    def _expression(self, expression: syntax.RawExpression, scope: _Scope) -> Expression:
+        if isinstance(expression, syntax.RawOperation):
             left, right = self._expression(expression.left, scope), self._expression(expression.right, scope)
             return Arithmetic(expression.operator, left, right)
         return self._term(expression, scope, in_equation=True)
 
-    def _constant(self, raw: syntax.Text | syntax.Number) -> Constant:
-        if isinstance(raw, syntax.Text):
+    def _constant(self, raw: syntax.RawText | syntax.RawNumber) -> Constant:
+        if isinstance(raw, syntax.RawText):
             return Constant(self._unquoted(raw.source, raw.at))
         number = number_value(raw.source)
         if number is None:
@@ -501,7 +501,7 @@ class _Assembly:
 
     # Attributes
 
-    def _with_attributes(self, rule: Rule, lines: dict[str, syntax.Attribute], position: int) -> Rule:
+    def _with_attributes(self, rule: Rule, lines: dict[str, syntax.RawAttribute], position: int) -> Rule:
         text = {name: self._attribute_text(line) for name, line in lines.items()}
         polarity = self._choice(lines, text, "polarity", {polarity.value: polarity for polarity in Polarity})
         # Before the principle, whose default follows from the polarity.
@@ -520,25 +520,25 @@ class _Assembly:
             withdrawn=text.get("withdrawn") or None,
         )
 
-    def _attribute_text(self, line: syntax.Attribute) -> str:
+    def _attribute_text(self, line: syntax.RawAttribute) -> str:
         count = len(self.diagnostics)
         text = " ".join(self._unquoted(value, line.at) if value.startswith('"') else value for value in line.values)
         if not text.strip() and count == len(self.diagnostics):
             self._refuse_value(line, "", f"Write a value after @{line.name}.")
         return text
 
-    def _refuse_value(self, line: syntax.Attribute, value: str, remedy: str) -> None:
+    def _refuse_value(self, line: syntax.RawAttribute, value: str, remedy: str) -> None:
         self.report("attribute value", line.at, value=value, name=line.name, remedy=remedy)
 
     def _choice(
-        self, lines: dict[str, syntax.Attribute], text: dict[str, str], name: str, choices: Mapping[str, _Choice]
+        self, lines: dict[str, syntax.RawAttribute], text: dict[str, str], name: str, choices: Mapping[str, _Choice]
     ) -> _Choice | None:
         value = text.get(name, "")
         if value and type_key(value) not in choices:
             self._refuse_value(lines[name], value, f"Write {' or '.join(choices)}.")
         return choices.get(type_key(value))
 
-    def _name(self, lines: dict[str, syntax.Attribute], text: dict[str, str], position: int) -> str:
+    def _name(self, lines: dict[str, syntax.RawAttribute], text: dict[str, str], position: int) -> str:
         """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name, and a
         number behind it if that is taken, too.
         """
@@ -552,7 +552,7 @@ class _Assembly:
         return next(name for name in names if name not in self.places)
 
     def _generic(
-        self, rule: Rule, lines: dict[str, syntax.Attribute], text: dict[str, str]
+        self, rule: Rule, lines: dict[str, syntax.RawAttribute], text: dict[str, str]
     ) -> tuple[tuple[str, ...], GenericBy]:
         value = text.get("generic")
         if not value:
@@ -566,7 +566,7 @@ class _Assembly:
                 )
         return names, GenericBy.ATTRIBUTE
 
-    def _cap(self, rule: Rule, lines: dict[str, syntax.Attribute], text: dict[str, str]) -> StatementCap | None:
+    def _cap(self, rule: Rule, lines: dict[str, syntax.RawAttribute], text: dict[str, str]) -> StatementCap | None:
         """The value of @most, such as `2 per A B`."""
         value = text.get("most")
         if not value:

@@ -12,11 +12,11 @@ from itertools import chain
 from typing import Final
 
 from hapax.grammar.arithmetic import holds
-from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     AGGREGATE_FUNCTIONS,
     AggregateDeclaration,
     ClosedDeclaration,
+    Closedness,
     Constraint,
     Property,
     PropertyDeclaration,

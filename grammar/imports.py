@@ -24,7 +24,7 @@ class RuleSource:
     """The statements and the diagnostics of one file."""
 
     file: str
-    lines: list[syntax.Node] = field(default_factory=list)
+    lines: list[syntax.RawNode] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     suffix: str = ""
     """Ends the names of its predicates and rules."""
@@ -62,7 +62,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
     last = len(found) + MAXIMUM_IMPORTS
     for source in found:  # grows while it is read
         for line in source.lines:
-            if not isinstance(line, syntax.Import):
+            if not isinstance(line, syntax.RawImport):
                 continue
             place = Place(source.file, *line.at)
             try:
@@ -83,21 +83,23 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                 fault = UnreadableFile(f"{MAXIMUM_IMPORTS} others are imported", "Import each file under one name.")
                 source.diagnostics.append(fault.at(place))
                 # Rules and declarations are missing, so that checks that need them all are left out.
-                source.lines.append(syntax.Broken("file"))
+                source.lines.append(syntax.RawBroken("file"))
                 return found
             first = key not in originals
             if first:
                 try:
                     originals[key] = opened(path)
                 except UnreadableFile as error:
-                    source.lines.append(syntax.Broken("file"))
+                    source.lines.append(syntax.RawBroken("file"))
                     source.diagnostics.append(error.at(place))
                     # The next line that imports the file is to be reported, too.
                     known.remove((key, suffix))
                     continue
             original = originals[key]
             # What has no names to change, and each fault, counts where the file is read first.
-            lines = [line for line in original.lines if first or not isinstance(line, syntax.Subtype | syntax.Disjoint)]
+            lines = [
+                line for line in original.lines if first or not isinstance(line, syntax.RawSubtype | syntax.RawDisjoint)
+            ]
             lines = [_renamed(line, suffix) for line in lines] if suffix else lines
             diagnostics = original.diagnostics if first else []
             found.append(RuleSource(original.file, lines, diagnostics, suffix, (*source.importers, key), original.text))
@@ -110,7 +112,7 @@ def file_key(path: str) -> str:
     return path if "\0" in path else os.path.realpath(path)
 
 
-def _path(file: str, line: syntax.Import) -> str:
+def _path(file: str, line: syntax.RawImport) -> str:
     """The path of the imported file, which stands in the statement relative to the folder of the importing file."""
     return os.path.normpath(Path(file).parent / unquoted(line.path.source))
 
@@ -119,23 +121,23 @@ def _renamed(node: Any, suffix: str) -> Any:
     """A statement, or a part of it, in which the names of predicates and of rules end with the suffix."""
     if isinstance(node, tuple):
         return tuple(_renamed(part, suffix) for part in node)
-    if not isinstance(node, syntax.Node):
+    if not isinstance(node, syntax.RawNode):
         return node
     changed = replace(node, **{name: _renamed(part, suffix) for name, part in vars(node).items()})
     match changed:
-        case syntax.Atom():
+        case syntax.RawAtom():
             changed.name = replace(changed.name, words=_last_renamed(changed.name.words, suffix))
-        case syntax.Declaration(templates=None) | syntax.Aggregate(templates=None):
+        case syntax.RawDeclaration(templates=None) | syntax.RawAggregate(templates=None):
             # The sentence is made from the name, to which the suffix does not belong.
             name, arity = "_".join(changed.atom.name.words).removesuffix(suffix), len(changed.atom.arguments)
-            changed.templates = (syntax.Text(f'"{spelled_template(name, arity)}"', at=changed.at),)
-        case syntax.Opposite():
+            changed.templates = (syntax.RawText(f'"{spelled_template(name, arity)}"', at=changed.at),)
+        case syntax.RawOpposite():
             changed.first, changed.second = changed.first + suffix, changed.second + suffix
-        case syntax.Property() | syntax.Closed():
+        case syntax.RawProperty() | syntax.RawClosed():
             changed.name += suffix
-        case syntax.Attribute(keyword="@name"):
+        case syntax.RawAttribute(keyword="@name"):
             changed.values = _last_renamed(changed.values, suffix)
-        case syntax.Broken():
+        case syntax.RawBroken():
             changed.name = _last_renamed(changed.name, suffix)
     return changed
 

@@ -35,7 +35,7 @@ class NotLinkRules(HapaxError):  # noqa: N818 - named after the situation, as al
         self.reason, self.spot = reason, spot
 
 
-def statements_of_link_json(text: str, file: str) -> list[syntax.Node]:
+def statements_of_link_json(text: str, file: str) -> list[syntax.RawNode]:
     """The statements of a LINK file, declarations behind the rules, each at the key that it stands for.
 
     Raises NotLinkRules.
@@ -73,8 +73,8 @@ class _LinkFileReader:
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.statements: list[syntax.Node] = []
-        self.declarations: dict[tuple[str, int], syntax.Declaration] = {}
+        self.statements: list[syntax.RawNode] = []
+        self.declarations: dict[tuple[str, int], syntax.RawDeclaration] = {}
         """By name and number of arguments; others need none: a search asks a model for them, and rules name types."""
         self.sentences: dict[tuple[str, int], str | None] = {}
         """The sentence of a predicate's first use."""
@@ -94,10 +94,10 @@ class _LinkFileReader:
         attributes = {"name": quoted(name), "generic": " ".join(generic) or "none"}
         attributes |= {key: quoted(str(entry[key])) for key in _ATTRIBUTES if entry.get(key)}
         for key, value in attributes.items():
-            self.statements.append(syntax.Attribute(f"@{key}", (value,), at=at))
-        items = tuple(syntax.Literal(atom, False, at=atom.at) for atom in premise)
+            self.statements.append(syntax.RawAttribute(f"@{key}", (value,), at=at))
+        items = tuple(syntax.RawLiteral(atom, False, at=atom.at) for atom in premise)
         whole = premise[0].at[:2] + conclusions[0].at[2:]
-        self.statements.append(syntax.Rule(items, conclusions[0], (), at=whole))
+        self.statements.append(syntax.RawRule(items, conclusions[0], (), at=whole))
         self._declare(
             [*premise, *conclusions], {key for key, fields in variables.items() if fields[3:4] == ["factual"]}
         )
@@ -118,7 +118,9 @@ class _LinkFileReader:
                 raise self._error(name, reason, key)
         return variables
 
-    def _atoms(self, name: str, entry: dict[str, Any], key: str, variables: dict[str, list[Any]]) -> list[syntax.Atom]:
+    def _atoms(
+        self, name: str, entry: dict[str, Any], key: str, variables: dict[str, list[Any]]
+    ) -> list[syntax.RawAtom]:
         """The atoms of a map. The sentence of a predicate's first use is kept."""
         sentences = entry.get(key)
         if not isinstance(sentences, dict):
@@ -131,13 +133,13 @@ class _LinkFileReader:
             if match is None or not set(names) <= variables.keys() or not all(map(_WORD.fullmatch, words)):
                 raise self._error(name, f"{text!r} is not an atom over its variables", text)
             at = self._spot(text)
-            arguments = (syntax.Words((*variables[name][1].split(), name), at=at) for name in names)
-            atoms.append(syntax.Atom(syntax.Words(tuple(words), at=at), tuple(arguments), at=at))
+            arguments = (syntax.RawWords((*variables[name][1].split(), name), at=at) for name in names)
+            atoms.append(syntax.RawAtom(syntax.RawWords(tuple(words), at=at), tuple(arguments), at=at))
             template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
             self.sentences.setdefault((match[1], len(names)), template)
         return atoms
 
-    def _declare(self, atoms: list[syntax.Atom], factual: set[str]) -> None:
+    def _declare(self, atoms: list[syntax.RawAtom], factual: set[str]) -> None:
         """Types and sentence are those of a predicate's first use; any use may make it functional."""
         earlier: set[str] = set()  # last arguments of the atoms before
         for atom in atoms:
@@ -146,12 +148,12 @@ class _LinkFileReader:
             functional = last in factual - earlier and atom is not atoms[-1]
             earlier.add(last)
             key = (" ".join(atom.name.words), len(atom.arguments))
-            types = tuple(syntax.Words(argument.words[:-1], at=atom.at) for argument in atom.arguments)
+            types = tuple(syntax.RawWords(argument.words[:-1], at=atom.at) for argument in atom.arguments)
             template = self.sentences[key]
-            templates = None if template is None else (syntax.Text(quoted(template), at=atom.at),)
+            templates = None if template is None else (syntax.RawText(quoted(template), at=atom.at),)
             if functional or templates:
-                formal = syntax.Atom(atom.name, types, at=atom.at)
-                new = syntax.Declaration(PredicateKind.ORACLE, formal, None, templates, at=atom.at)
+                formal = syntax.RawAtom(atom.name, types, at=atom.at)
+                new = syntax.RawDeclaration(PredicateKind.ORACLE, formal, None, templates, at=atom.at)
                 declaration = self.declarations.setdefault(key, new)
                 if functional:
                     declaration.keyword = PredicateKind.FUNCTIONAL

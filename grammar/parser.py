@@ -76,7 +76,7 @@ _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
 _SQLITE_HEADER = b"SQLite format 3\0"
 _DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
-"""Kinds of broken statements that cannot have been declarations; see `syntax.Broken.kind`."""
+"""Kinds of broken statements that cannot have been declarations; see `syntax.RawBroken.kind`."""
 
 SourceToken: TypeAlias = Token
 """A token of a rule file with its place; only this module knows lark."""
@@ -232,8 +232,8 @@ def _read(files: Iterable[RuleSource], opened: Opener) -> ReadRules:
 def _missing(sources: Sequence[RuleSource], diagnostics: Sequence[Diagnostic], library: Library) -> Missing:
     """`ReadRules.missing`; the diagnostics are those of assembling."""
     lines = list(chain.from_iterable(source.lines for source in sources))
-    broken = {line.kind for line in lines if isinstance(line, syntax.Broken)}
-    declared = sum(isinstance(line, syntax.Declaration | syntax.Aggregate) for line in lines)
+    broken = {line.kind for line in lines if isinstance(line, syntax.RawBroken)}
+    declared = sum(isinstance(line, syntax.RawDeclaration | syntax.RawAggregate) for line in lines)
     # Fewer signatures than declarations: one was read, but left out for its meaning.
     if broken - _DECLARE_NOTHING or len(library.signatures) < declared:
         return "declarations"
@@ -271,7 +271,7 @@ def _read_file(path: Path) -> RuleSource:
     try:
         return _opened(str(path))
     except UnreadableFile as error:
-        return RuleSource(str(path), [syntax.Broken("file")], [error.at(Place(str(path), *error.spot))])
+        return RuleSource(str(path), [syntax.RawBroken("file")], [error.at(Place(str(path), *error.spot))])
 
 
 def _opened(name: str) -> RuleSource:
@@ -322,7 +322,7 @@ def _read_statements(file: str, text: str) -> RuleSource:
     for tokens in _statements(_lark().lex(text)):
         # The rest of such a file is not worth the time; it is missing like an unreadable file.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
-            source.lines.append(syntax.Broken("file"))
+            source.lines.append(syntax.RawBroken("file"))
             break
         try:
             source.lines.append(_parse(tokens))
@@ -350,13 +350,13 @@ def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
     return tokens, list(_statements(tokens))
 
 
-def _broken(tokens: list[Token], kind: str) -> syntax.Broken:
+def _broken(tokens: list[Token], kind: str) -> syntax.RawBroken:
     """The statement that the tokens were meant to be."""
     # With an arrow in it, it is a rule that is not separated from the attribute before it by a newline.
     if kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens):
         kind = ""
     words = takewhile(lambda token: token.type == "WORD", tokens[1:])
-    return syntax.Broken(kind, tuple(map(str, words)) if kind in (*KEYWORDS, syntax.MISSPELT) else ())
+    return syntax.RawBroken(kind, tuple(map(str, words)) if kind in (*KEYWORDS, syntax.MISSPELT) else ())
 
 
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
@@ -418,7 +418,7 @@ def _at_exception(current: list[Token], token: Token, following: Token) -> bool:
     return bool(current) and _keyword(current) == "" and (begins or ends)
 
 
-def _parse(tokens: list[Token]) -> syntax.Node:
+def _parse(tokens: list[Token]) -> syntax.RawNode:
     """The parsed statement. Raises UnexpectedToken or _TooLarge."""
     if len(tokens) > MAXIMUM_TOKENS:
         raise _TooLarge("too long", MAXIMUM_TOKENS)
@@ -440,7 +440,7 @@ def _refuse_depth(
 
 
 def _built(lark: Lark, start: str, tokens: Iterable[Token], written: Sequence[Token]) -> Any:
-    """What the builder of the grammar makes of the tokens. `written`: all of them. Raises UnexpectedToken."""
+    """The node that the builder of the grammar makes of tokens; `written`: as they were. Raises UnexpectedToken."""
     state = lark.parse_interactive(start=start)
     for token in tokens:
         state.feed_token(token)
@@ -572,21 +572,21 @@ _TERMINAL_NAMES = {
 # Trees
 
 
-class _TreeBuilder(Transformer[Token, syntax.Node]):
+class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     """Builds statements bottom-up while lark parses: the node of the rule's name, of its parts in order.
 
     Parts that are left out are None. Rules that need more have a method of their name.
     """
 
-    def __getattr__(self, name: str) -> Callable[[list[Any]], syntax.Node]:
+    def __getattr__(self, name: str) -> Callable[[list[Any]], syntax.RawNode]:
         # Terminals are in capitals. Of rules without a node lark makes a tree, which it dissolves in that of another.
-        if not name.islower() or not hasattr(syntax, name.capitalize()):
+        if not name.islower() or not hasattr(syntax, f"Raw{name.capitalize()}"):
             raise AttributeError(name)
-        kind = getattr(syntax, name.capitalize())
+        kind = getattr(syntax, f"Raw{name.capitalize()}")
         return partial(_node, kind)
 
-    def words(self, parts: list[Token]) -> syntax.Words:
-        return syntax.Words(tuple(map(str, parts)), at=_span(parts))
+    def words(self, parts: list[Token]) -> syntax.RawWords:
+        return syntax.RawWords(tuple(map(str, parts)), at=_span(parts))
 
     name = words
 
@@ -595,58 +595,58 @@ class _TreeBuilder(Transformer[Token, syntax.Node]):
 
     body = counted = templates = premise
 
-    def attribute(self, parts: list[Token]) -> syntax.Attribute:
-        return syntax.Attribute(str(parts[0]), tuple(map(str, parts[1:])), at=_span(parts))
+    def attribute(self, parts: list[Token]) -> syntax.RawAttribute:
+        return syntax.RawAttribute(str(parts[0]), tuple(map(str, parts[1:])), at=_span(parts))
 
-    def computed(self, parts: list[Any]) -> syntax.Declaration:
+    def computed(self, parts: list[Any]) -> syntax.RawDeclaration:
         keyword, atom, definition, templates = parts
-        return syntax.Declaration(str(keyword), atom, None, templates, definition, at=_span(parts))
+        return syntax.RawDeclaration(str(keyword), atom, None, templates, definition, at=_span(parts))
 
-    def aggregate(self, parts: list[Any]) -> syntax.Aggregate:
+    def aggregate(self, parts: list[Any]) -> syntax.RawAggregate:
         *_, counted, premise, closing, templates = parts
         keyword, atom, *words = parts[:5]
-        return syntax.Aggregate(
+        return syntax.RawAggregate(
             str(keyword), atom, *map(str, words), counted, premise, templates, at=_span([keyword, closing])
         )
 
-    def forward(self, parts: list[Any]) -> syntax.Rule:
+    def forward(self, parts: list[Any]) -> syntax.RawRule:
         premise, _, conclusion, *exceptions = parts
-        return syntax.Rule(premise, conclusion, tuple(exceptions), at=_span(parts))
+        return syntax.RawRule(premise, conclusion, tuple(exceptions), at=_span(parts))
 
-    def backward(self, parts: list[Any]) -> syntax.Rule:
+    def backward(self, parts: list[Any]) -> syntax.RawRule:
         conclusion, premise, *exceptions = parts
-        return syntax.Rule(premise, conclusion, tuple(exceptions), at=_span(parts))
+        return syntax.RawRule(premise, conclusion, tuple(exceptions), at=_span(parts))
 
-    def literal(self, parts: list[Any]) -> syntax.Literal:
+    def literal(self, parts: list[Any]) -> syntax.RawLiteral:
         sign, atom = parts
-        return syntax.Literal(atom, sign is not None, at=atom.at)
+        return syntax.RawLiteral(atom, sign is not None, at=atom.at)
 
-    def atom(self, parts: list[Any]) -> syntax.Atom:
+    def atom(self, parts: list[Any]) -> syntax.RawAtom:
         name, *arguments, _ = parts
-        return syntax.Atom(name, tuple(arguments), at=_span(parts))
+        return syntax.RawAtom(name, tuple(arguments), at=_span(parts))
 
-    def number(self, parts: list[Any]) -> syntax.Number:
+    def number(self, parts: list[Any]) -> syntax.RawNumber:
         sign, digits = parts
-        return syntax.Number(f"{sign or ''}{digits}", at=_span(parts))
+        return syntax.RawNumber(f"{sign or ''}{digits}", at=_span(parts))
 
-    def definition(self, parts: list[Any]) -> syntax.Comparison:
+    def definition(self, parts: list[Any]) -> syntax.RawComparison:
         *words, operator, right = parts
         variable = self.words(words[-1:])
-        return syntax.Comparison(variable, str(operator), right, self.words(words), at=_span(parts))
+        return syntax.RawComparison(variable, str(operator), right, self.words(words), at=_span(parts))
 
-    def group(self, parts: list[Any]) -> syntax.Node:
-        inner: syntax.Node = parts[1]
-        return replace(inner, at=_span(parts)) if isinstance(inner, syntax.Operation) else inner
+    def group(self, parts: list[Any]) -> syntax.RawNode:
+        inner: syntax.RawNode = parts[1]
+        return replace(inner, at=_span(parts)) if isinstance(inner, syntax.RawOperation) else inner
 
 
-def _node(kind: type[syntax.Node], parts: list[Any]) -> syntax.Node:
+def _node(kind: type[syntax.RawNode], parts: list[Any]) -> syntax.RawNode:
     values = (str(part) if isinstance(part, Token) else part for part in parts)
     return kind(*values, at=_span(parts))
 
 
 def _at(part: Any) -> syntax.Spot:
     """The range of a token, of a node, or of the items of a premise."""
-    if isinstance(part, syntax.Node):
+    if isinstance(part, syntax.RawNode):
         return part.at
     if isinstance(part, tuple):
         return _span(part)

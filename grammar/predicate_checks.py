@@ -15,8 +15,8 @@ from hapax.grammar.errors import Diagnostic, Place, TextRepair
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, atoms_of, type_key
-from hapax.grammar.template_text import template_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Variable
+from hapax.grammar.verbalize import template_errors
 from hapax.grammar.words import counted
 
 _MEASURES = """

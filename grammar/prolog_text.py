@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.dependencies import comparison_of
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TypeGuard
 
 from hapax.grammar.attributes import GenericBy, Polarity, Principle, StatementCap, default_polarity, default_principle
-from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     GENERATING,
     AggregateDeclaration,
     ClosedDeclaration,
+    Closedness,
     Constraint,
     Declaration,
     DisjointTypes,
@@ -420,7 +420,7 @@ class Library:
         return signature.kind if signature is not None else None
 
     def is_asked(self, indicator: str) -> bool:
-        """True if a model supplies the predicate's facts: undeclared predicates that rules conclude are only derived."""
+        """True if a model supplies its facts; undeclared predicates that rules conclude are only derived."""
         signature = self.signature(indicator)
         return signature.kind in ASKED_KINDS and (signature.declared or indicator not in self.derived)
 

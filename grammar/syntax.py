@@ -1,6 +1,6 @@
 """Statements as they were written: the parser's output, in which `assemble.py` settles names, types and values.
 
-`parser.py` makes a node of each rule of `rule.lark` that has the node's name; its fields are the rule's parts in order.
+`parser.py` makes a node of each rule of `rule.lark` that it is named after; its fields are the rule's parts in order.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ Spot: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass
-class Node:
+class RawNode:
     """A part of a statement. `at`: its range in the text, for diagnostics."""
 
     at: Spot = field(default=(1, 1, 1, 1), kw_only=True)
 
 
 @dataclass
-class Words(Node):
+class RawWords(RawNode):
     """Words outside quotes: a data type, a data type with a variable's name, or only a name."""
 
     words: tuple[str, ...]
@@ -30,117 +30,117 @@ class Words(Node):
 
 
 @dataclass
-class Text(Node):
+class RawText(RawNode):
     """A text constant with its quotes and escapes."""
 
     source: str
 
 
 @dataclass
-class Number(Node):
+class RawNumber(RawNode):
     """A number with its sign."""
 
     source: str
 
 
-Argument: TypeAlias = Words | Text | Number
+RawArgument: TypeAlias = RawWords | RawText | RawNumber
 
 
 @dataclass
-class Operation(Node):
+class RawOperation(RawNode):
     """Two expressions joined by `+`, `-`, `*` or `/`."""
 
-    left: Expression
+    left: RawExpression
     operator: str
-    right: Expression
+    right: RawExpression
 
 
-Expression: TypeAlias = Argument | Operation
+RawExpression: TypeAlias = RawArgument | RawOperation
 
 
 @dataclass
-class Comparison(Node):
+class RawComparison(RawNode):
     """Two expressions and the operator between them. `defined`: the left side, if it is a variable with its type."""
 
-    left: Expression
+    left: RawExpression
     operator: str
-    right: Expression
-    defined: Words | None = None
+    right: RawExpression
+    defined: RawWords | None = None
 
 
 @dataclass
-class Atom(Node):
+class RawAtom(RawNode):
     """A predicate's name, in which blanks are possible, and its arguments."""
 
-    name: Words
-    arguments: tuple[Argument, ...]
+    name: RawWords
+    arguments: tuple[RawArgument, ...]
 
 
 @dataclass
-class Literal(Node):
+class RawLiteral(RawNode):
     """An atom or its negation."""
 
-    atom: Atom
+    atom: RawAtom
     negated: bool
 
 
-Item: TypeAlias = Literal | Comparison
+RawItem: TypeAlias = RawLiteral | RawComparison
 
 
 @dataclass
-class Statement(Node):
+class RawStatement(RawNode):
     """A statement that begins with a keyword or with the name of an attribute."""
 
     keyword: str
 
 
 @dataclass
-class Import(Statement):
+class RawImport(RawStatement):
     """`import "file.rules"` and `import "file.rules" as name`."""
 
-    path: Text
+    path: RawText
     name: str | None
 
 
 @dataclass
-class Subtype(Statement):
+class RawSubtype(RawStatement):
     """`type lower < upper`."""
 
-    lower: Words
-    upper: Words
+    lower: RawWords
+    upper: RawWords
 
 
 @dataclass
-class Declaration(Statement):
+class RawDeclaration(RawStatement):
     """`oracle atom: templates` and the like. Only computed predicates have a `definition`.
 
     `tolerance`: such as `within 2` or `within 5%`.
     """
 
-    atom: Atom
+    atom: RawAtom
     tolerance: str | None = None
-    templates: tuple[Text, ...] | None = None
-    definition: Comparison | None = None
+    templates: tuple[RawText, ...] | None = None
+    definition: RawComparison | None = None
 
 
 @dataclass
-class Aggregate(Statement):
+class RawAggregate(RawStatement):
     """`aggregate atom := K = count(Dish D: premise)`. `counted`: the variables before the colon.
 
     `result` is the variable before the sign `operator`, `function` the word behind it.
     """
 
-    atom: Atom
+    atom: RawAtom
     result: str
     operator: str
     function: str
-    counted: tuple[Words, ...]
-    premise: tuple[Item, ...]
-    templates: tuple[Text, ...] | None
+    counted: tuple[RawWords, ...]
+    premise: tuple[RawItem, ...]
+    templates: tuple[RawText, ...] | None
 
 
 @dataclass
-class Opposite(Statement):
+class RawOpposite(RawStatement):
     """`opposite first second`."""
 
     first: str
@@ -148,7 +148,7 @@ class Opposite(Statement):
 
 
 @dataclass
-class Property(Statement):
+class RawProperty(RawStatement):
     """`symmetric name/2` and the like."""
 
     name: str
@@ -156,7 +156,7 @@ class Property(Statement):
 
 
 @dataclass
-class Closed(Statement):
+class RawClosed(RawStatement):
     """`closed name/2` and, with a `position`, `closed name/2 by 1`."""
 
     name: str
@@ -165,36 +165,36 @@ class Closed(Statement):
 
 
 @dataclass
-class Disjoint(Statement):
+class RawDisjoint(RawStatement):
     """`disjoint Type, Type`. Without a comma, `first` contains both types and `second` is None."""
 
-    first: Words
-    second: Words | None
+    first: RawWords
+    second: RawWords | None
 
 
 @dataclass
-class Never(Statement):
+class RawNever(RawStatement):
     """`never premise & premise`."""
 
-    premise: tuple[Item, ...]
+    premise: tuple[RawItem, ...]
 
 
 @dataclass
-class Fact(Statement):
+class RawFact(RawStatement):
     """`fact atom`."""
 
-    atom: Atom
+    atom: RawAtom
 
 
 @dataclass
-class Example(Statement):
+class RawExample(RawStatement):
     """`@example atom`."""
 
-    atom: Atom
+    atom: RawAtom
 
 
 @dataclass
-class Attribute(Statement):
+class RawAttribute(RawStatement):
     """`@name value ...`; the values keep their quotes."""
 
     values: tuple[str, ...]
@@ -205,12 +205,12 @@ class Attribute(Statement):
 
 
 @dataclass
-class Rule(Node):
+class RawRule(RawNode):
     """`premise -> conclusion` or `conclusion :- premise`. `exceptions`: the premises behind `unless`."""
 
-    premise: tuple[Item, ...]
-    conclusion: Atom
-    exceptions: tuple[tuple[Item, ...], ...]
+    premise: tuple[RawItem, ...]
+    conclusion: RawAtom
+    exceptions: tuple[tuple[RawItem, ...], ...]
 
 
 MISSPELT = "misspelt"
@@ -218,7 +218,7 @@ MISSPELT = "misspelt"
 
 
 @dataclass
-class Broken(Node):
+class RawBroken(RawNode):
     """A statement or a whole file that cannot be read. Its kind tells `assemble.py` which diagnostics may only follow
     from it.
     """

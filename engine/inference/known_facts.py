@@ -9,8 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from hapax.grammar.arithmetic import holds
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import GENERATING, Property
+from hapax.grammar.declarations import GENERATING, Closedness, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, number_of
 from hapax.kb.argument_index import ArgumentIndex, facts_at

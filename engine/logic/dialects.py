@@ -16,8 +16,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hapax.engine.logic.evaluate import constraints, left_out, open_variables
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
