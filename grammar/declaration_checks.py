@@ -21,11 +21,11 @@ from hapax.grammar.declarations import (
     Property,
     PropertyDeclaration,
 )
-from hapax.grammar.dependencies import comparison_of, negative_cycles
+from hapax.grammar.dependencies import negative_cycles
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
-from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
+from hapax.grammar.rules import Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import Matcher, subsumes
 from hapax.grammar.terms import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, literals_of
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     BodyLiteral,
     Comparison,
@@ -510,17 +510,6 @@ def _source(indicator: str, library: Library) -> PredicateKind | None:
     # Given and undeclared predicates that rules conclude come from these alone.
     is_asked = signature.declared and signature.kind is not PredicateKind.GIVEN
     return signature.kind if is_asked or indicator not in library.derived else None
-
-
-def comparison_of(literal: Literal, library: Library) -> Comparison | None:
-    """The comparison that a literal over a computed predicate stands for; None for other and for negated literals."""
-    if literal.negated or not library.knows(literal.atom.indicator):
-        return None
-    signature = library.signature(literal.atom.indicator)
-    if signature.definition is None or len(signature.parameters) != len(literal.atom.arguments):
-        return None
-    names = (parameter.name for parameter in signature.parameters)
-    return signature.definition.replaced(dict(zip(names, literal.atom.arguments, strict=True)))
 
 
 # Predicates

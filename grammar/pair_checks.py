@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.satisfiable import contradiction, divides_by_zero
+from hapax.grammar.satisfiable import contradiction, divides_by_zero, never_holds
 from hapax.grammar.subsumption import MAXIMUM_TRIES, MAXIMUM_TRIES_OF_ALL, Features, Matcher, features
 from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Term, Variable, reached
 
@@ -71,7 +71,9 @@ def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
             earlier.append((rule, own))
             for pair in pairs:
                 # What a premise that never holds concludes follows from anything; it has a fault of its own.
-                if not (pair.is_one_sided and any(_never_applies(part, library) for part in (pair.first, pair.second))):
+                if not (
+                    pair.is_one_sided and any(never_holds(part.premise, library) for part in (pair.first, pair.second))
+                ):
                     yield from pair.diagnostics()
 
 
@@ -184,10 +186,6 @@ def contraries_given_up(rule: Rule, reported: int) -> Diagnostic:
         "compared before",
         "Check fewer rules together",
     )
-
-
-def _never_applies(rule: Rule, library: Library) -> bool:
-    return divides_by_zero(rule.premise, library) or bool(contradiction(rule.premise, library))
 
 
 def can_meet(first: Rule, second: Rule, library: Library) -> bool:

@@ -170,18 +170,11 @@ def parse_rule(text: str, library: Library | None = None, file: str = "<text>") 
     `file`: name of the text in diagnostics.
     """
     parsed = parse_addition(file, text, library or Library())
-    others = (parsed.facts, parsed.examples, parsed.signatures, parsed.subtypes, parsed.opposites, parsed.declarations)
-    if len(parsed.rules) != 1 or any(others):
+    if len(parsed.rules) != 1 or replace(parsed, rules=()) != Library():
         raise HapaxError(
             f"Expected exactly one rule and nothing else; found {counted(len(parsed.rules), 'rule')} in the text."
         )
     return parsed.rules[0]
-
-
-def _last_place(file: str, text: str) -> Place:
-    """The place of the last character of a text that is no blank."""
-    lines = text.rstrip().split("\n")
-    return Place(file, len(lines), max(1, len(lines[-1])))
 
 
 def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
@@ -197,7 +190,9 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         raise GoalRejected([diagnostic], {"<goal>": text}) from None
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
-        place = _last_place("<goal>", text) if at_end else _place("<goal>", error.token)
+        lines = text.rstrip().split("\n")
+        last = Place("<goal>", len(lines), max(1, len(lines[-1])))
+        place = last if at_end else _place("<goal>", error.token)
         unexpected = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
         raise GoalRejected([hint("goal syntax").at(place, found=unexpected)], {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
@@ -523,17 +518,14 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     examples: list[tuple[Hint, list[str]]] = []
     for entry in SYNTAX_HINTS:
         examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
-    matching_hint = error.match_examples(_parse_example, examples, token_type_match_fallback=True, use_accepts=False)
+    matching_hint = error.match_examples(
+        lambda text: _parse(kinds[text]), examples, token_type_match_fallback=True, use_accepts=False
+    )
     if matching_hint is not None:
         return matching_hint.at(place)
     found = "the end of the statement" if at_end else f'"{sign[:20]}"'
     expected = sorted({_TERMINAL_NAMES[name] for name in error.expected if name in _TERMINAL_NAMES})
     return UNEXPECTED_TOKEN.at(place, found=found, expected=" or ".join(expected) or "the end of the statement")
-
-
-def _parse_example(text: str) -> Any:
-    """The first statement of an example; lark compares the state in which it fails."""
-    return _parse(_example_tokens()[text])
 
 
 @cache

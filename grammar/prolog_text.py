@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hapax.grammar.declarations import AggregateDeclaration, Closedness
-from hapax.grammar.dependencies import comparison_of
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, comparison_of
 from hapax.grammar.terms import (
     MAXIMUM_POWER,
     Arithmetic,
@@ -206,6 +205,9 @@ def program_text(library: Library, module: str = MODULE) -> str:
     # A computed predicate can also be concluded by rules; only the others need no dynamic declaration.
     only_computed = {signature.indicator for signature in computed} - library.derived
     asserted = [text for indicator, text in indicators.items() if indicator not in only_computed]
+    for indicator in sorted(library.open_negations):
+        name, _, arity = indicator.rpartition("/")
+        asserted.append(f"{prolog_atom(denial_name(name))}/{arity}")
     # A table has each atom once, however many proofs it has, and recursion over a cycle of facts ends. An incremental
     # table follows the facts that are added.
     tabled = [indicators[indicator] for indicator in sorted(library.derived)]
@@ -214,13 +216,17 @@ def program_text(library: Library, module: str = MODULE) -> str:
         # Variables keep the rule's names, even one that occurs once, of which Prolog would warn.
         ":- style_check(-singleton).",
         ":- use_module(library(lists))." if library.aggregates else "",
-        _directives("dynamic", [*asserted, *map(_denials_of, sorted(library.open_negations))], " as incremental"),
+        _directives("dynamic", asserted, " as incremental"),
         # Clauses follow the order of the facts and rules, so those of a predicate may lie apart.
         _directives("discontiguous", indicators.values()),
         _directives("table", tabled, " as incremental"),
         "\n".join(dict.fromkeys(f"{atom_goal(fact)}." for fact in library.facts)),
         *(definition_text(signature) for signature in computed),
-        *(f"% {_comment(rule.name)}\n{clause_text(rule, library)}" for rule in library.rules),
+        # A newline in a name would end the comment, and the rest of the name would be Prolog.
+        *(
+            f"% {''.join(c if c.isprintable() else ' ' for c in rule.name)}\n{clause_text(rule, library)}"
+            for rule in library.rules
+        ),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -332,16 +338,5 @@ def _expression_text(expression: Expression) -> str:
     return f"({text})" if text.startswith("-") else text  # `1 --2` is not what is meant
 
 
-def _denials_of(indicator: str) -> str:
-    """The indicator of a predicate's denials, quoted."""
-    name, _, arity = indicator.rpartition("/")
-    return f"{prolog_atom(denial_name(name))}/{arity}"
-
-
 def _directives(name: str, indicators: Iterable[str], mode: str = "") -> str:
     return "\n".join(f":- {name} {indicator}{mode}." for indicator in indicators)
-
-
-def _comment(text: str) -> str:
-    # A newline would end the comment, and the rest of the name would be Prolog.
-    return "".join(character if character.isprintable() else " " for character in text)

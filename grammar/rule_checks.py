@@ -11,17 +11,16 @@ from itertools import chain
 from typing import Final
 
 from hapax.grammar.attributes import GenericBy
-from hapax.grammar.dependencies import comparison_of, negative_cycles, unreachable_variables
+from hapax.grammar.dependencies import negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.prolog_text import is_numeric
-from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.satisfiable import contradiction, divisors, is_zero
+from hapax.grammar.rules import Library, PredicateKind, Rule, comparison_of
+from hapax.grammar.satisfiable import contradiction, divisors, is_zero, never_holds
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,
-    BodyLiteral,
     Comparison,
     Constant,
     Expression,
@@ -168,10 +167,8 @@ def _restated(rule: Rule, library: Library) -> Iterator[Literal]:
 
 def adds_nothing(rule: Rule, library: Library) -> bool:
     """True if the rule concludes nothing new from any facts: a tautology, or a premise that can never hold."""
-    if contradiction(rule.premise, library) or any(not literal.negated for literal in _restated(rule, library)):
-        return True
-    sides = chain.from_iterable((comparison.left, comparison.right) for comparison in rule.comparisons)
-    return any(is_zero(divisor, library) for divisor in chain.from_iterable(map(divisors, sides)))
+    is_restated = any(not literal.negated for literal in _restated(rule, library))
+    return is_restated or never_holds(rule.premise, library)
 
 
 FEW_VARIABLES: Final = RuleFault.error(
@@ -304,9 +301,10 @@ def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
         denied = variable_names(literal for literal in rule.literals if literal.negated)
         for variable in unreachable_variables(rule, library):
             if variable.name not in denied:
-                using = [item for item in rule.premise if variable in item.variables]
+                using = next((item for item in (*rule.premise, rule.conclusion) if variable in item.variables), None)
+                place = using.atom.place_of(variable.name) if isinstance(using, Literal) else using and using.place
                 yield UNREACHABLE.at(
-                    _place_of_use(rule, using, variable),
+                    rule.at(place),
                     f"nothing gives {variable} a value in rule {rule.name}; arithmetic only compares it",
                     f"Add a literal that can be asked for {variable.name}, or an equation ({variable.name} = A + 1)",
                 )
@@ -354,14 +352,13 @@ NUMBER_AND_TEXT: Final = RuleFault.error(
 def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
     """Texts in arithmetic or under `<`, and equations between a number and a text."""
     for comparison, place, owner in _comparisons(library):
-        for side in (comparison.left, comparison.right):
-            for operand, operator in _operands(side, comparison.operator):
-                if operator not in ("=", "\\=") and not is_numeric(operand, library):
-                    yield ORDER_OF_TEXTS.at(
-                        place,
-                        f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning',
-                        _number_remedy(operand),
-                    )
+        for operand, operator in _operands(comparison):
+            if operator not in ("=", "\\=") and not is_numeric(operand, library):
+                remedy = "Write the number without quotes"
+                if isinstance(operand, Variable):
+                    remedy = f'If its values are numbers, declare "type {operand.data_type} < Number"'
+                problem = f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning'
+                yield ORDER_OF_TEXTS.at(place, problem, remedy)
         if comparison.operator in ("=", "\\=") and _is_mixed(comparison, library):
             yield NUMBER_AND_TEXT.at(
                 place, f'"{comparison}" of {owner} compares a number with a text', "Compare values of one kind"
@@ -379,7 +376,7 @@ DIVISION_BY_ZERO: Final = RuleFault.warning(
 def division_by_zero(library: Library) -> Iterator[Diagnostic]:
     """Divisors that are zero whatever their variables are: a comparison with one has no value and never holds."""
     for comparison, place, owner in _comparisons(library):
-        for divisor in (*divisors(comparison.left), *divisors(comparison.right)):
+        for divisor in divisors(comparison):
             if is_zero(divisor, library):
                 is_constant = isinstance(divisor, Constant)
                 zero = "zero" if is_constant else f"{expression_text(divisor)}, which is always zero"
@@ -390,52 +387,31 @@ def division_by_zero(library: Library) -> Iterator[Diagnostic]:
                 )
 
 
-def _place_of_use(rule: Rule, using: Sequence[BodyLiteral], variable: Variable) -> Place:
-    """The place of the variable in the first item that uses it."""
-    for item in using:
-        return rule.at(item.place if isinstance(item, Comparison) else item.atom.place_of(variable.name))
-    return rule.at(rule.conclusion.atom.place_of(variable.name))
-
-
 def _comparisons(library: Library) -> Iterator[tuple[Comparison, Place, str]]:
     """Every comparison with the place and the name of its rule, constraint or computed predicate."""
     for rule in library.rules:
-        for comparison in rule.comparisons:
-            yield comparison, rule.at(comparison.place), f"rule {rule.name}"
+        yield from ((item, rule.at(item.place), f"rule {rule.name}") for item in rule.comparisons)
     for constraint in library.constraints:
-        for item in constraint.premise:
-            if isinstance(item, Comparison):
-                yield item, item.place or constraint.place, "the constraint"
+        items = (item for item in constraint.premise if isinstance(item, Comparison))
+        yield from ((item, item.place or constraint.place, "the constraint") for item in items)
     for signature in library.signatures:
-        if signature.definition is not None:
-            yield (
-                signature.definition,
-                signature.definition.place or signature.place,
-                f"the computed predicate {signature.name}",
-            )
+        if item := signature.definition:
+            yield item, item.place or signature.place, f"the computed predicate {signature.name}"
 
 
-def _operands(expression: Expression, operator: str) -> Iterator[tuple[Variable | Constant, str]]:
+def _operands(expression: Arithmetic | Comparison) -> Iterator[tuple[Variable | Constant, str]]:
     """The leaves of an expression, each with the operator that is applied to it."""
-    if isinstance(expression, Arithmetic):
-        yield from _operands(expression.left, expression.operator)
-        yield from _operands(expression.right, expression.operator)
-    else:
-        yield expression, operator
-
-
-def _number_remedy(operand: Variable | Constant) -> str:
-    if isinstance(operand, Constant):
-        return "Write the number without quotes"
-    return f'If its values are numbers, declare "type {operand.data_type} < Number"'
+    for side in (expression.left, expression.right):
+        if isinstance(side, Arithmetic):
+            yield from _operands(side)
+        else:
+            yield side, expression.operator
 
 
 def _is_mixed(comparison: Comparison, library: Library) -> bool:
     """One side is a number and the other cannot be one. A Time may be a Year, which is a number."""
-    left, right = comparison.left, comparison.right
-    if is_numeric(left, library):
-        return not _may_be_number(right, library)
-    return is_numeric(right, library) and not _may_be_number(left, library)
+    sides = (comparison.left, comparison.right)
+    return any(is_numeric(side, library) for side in sides) and not all(_may_be_number(side, library) for side in sides)
 
 
 def _may_be_number(expression: Expression, library: Library) -> bool:
@@ -447,12 +423,7 @@ def _may_be_number(expression: Expression, library: Library) -> bool:
 @check(NUMBER_AND_TEXT)
 def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
     """Texts where the argument's type is numeric, and numbers where it is not."""
-    atoms: list[tuple[Atom, Rule | None, str]] = []
-    for rule in library.rules:
-        atoms += [(atom, rule, f" of rule {rule.name}") for atom in rule.atoms]
-    atoms += [(fact, None, ", a fact") for fact in library.facts]
-    atoms += [(atom, None, ", an example") for atom in library.examples]
-    for atom, user, owner in atoms:
+    for atom, user, owner in _owned_atoms(library):
         signature = library.signature(atom.indicator)
         for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
             if not isinstance(term, Constant):
@@ -460,13 +431,21 @@ def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
             # A type like Time, which has the subtype Year, takes both.
             fits = library.may_be_numeric(data_type) if term.is_number else not library.is_numeric(data_type)
             if not fits:
-                place = atom.argument_places[position] if atom.argument_places else atom.place
+                place = atom.place_at(position)
+                kind, other = ("number", "texts") if term.is_number else ("text", "numbers")
                 yield NUMBER_AND_TEXT.at(
                     user.at(place) if user is not None else place or signature.place,
-                    f"{term} in {atom}{owner} is a {'number' if term.is_number else 'text'}, but {data_type} "
-                    f"is a type of {'texts' if term.is_number else 'numbers'}",
+                    f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {other}",
                     "Quote texts, and write numbers without quotes",
                 )
+
+
+def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:
+    """Every atom with its rule, and with words for that or for the statement that it is."""
+    for rule in library.rules:
+        yield from ((atom, rule, f" of rule {rule.name}") for atom in rule.atoms)
+    yield from ((fact, None, ", a fact") for fact in library.facts)
+    yield from ((atom, None, ", an example") for atom in library.examples)
 
 
 COMPUTED_CONCLUDED: Final = RuleFault.error(

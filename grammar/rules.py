@@ -690,6 +690,17 @@ class Library:
         return None
 
 
+def comparison_of(literal: Literal, library: Library) -> Comparison | None:
+    """The comparison that a literal over a computed predicate stands for; None for other and for negated literals."""
+    if literal.negated or not library.knows(literal.atom.indicator):
+        return None
+    signature = library.signature(literal.atom.indicator)
+    if signature.definition is None or len(signature.parameters) != len(literal.atom.arguments):
+        return None
+    names = (parameter.name for parameter in signature.parameters)
+    return signature.definition.replaced(dict(zip(names, literal.atom.arguments, strict=True)))
+
+
 def _attribute_value(text: str) -> str:
     return text if _PLAIN_WORD.fullmatch(text) else quoted(text)
 

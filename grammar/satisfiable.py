@@ -15,8 +15,7 @@ from itertools import product
 from math import ceil, floor, gcd, lcm
 from typing import TypeAlias
 
-from hapax.grammar.dependencies import comparison_of
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.rules import Library, PredicateKind, comparison_of
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
 MAXIMUM_ROWS = 500
@@ -42,19 +41,20 @@ def is_zero(expression: Expression, library: Library) -> bool:
     return _Inequalities(library).linear(expression) == {}
 
 
+def never_holds(premise: Sequence[BodyLiteral], library: Library) -> bool:
+    """True if no values satisfy the premise: its items exclude each other, or a comparison divides by zero."""
+    return divides_by_zero(premise, library) or bool(contradiction(premise, library))
+
+
 def divides_by_zero(premise: Iterable[BodyLiteral], library: Library) -> bool:
     """True if a comparison of the premise divides by zero, so that it never holds."""
-    for item in premise:
-        if isinstance(item, Comparison) and any(
-            is_zero(divisor, library) for divisor in (*divisors(item.left), *divisors(item.right))
-        ):
-            return True
-    return False
+    comparisons = (item for item in premise if isinstance(item, Comparison))
+    return any(is_zero(divisor, library) for item in comparisons for divisor in divisors(item))
 
 
-def divisors(expression: Expression) -> Iterator[Expression]:
-    """The right sides of the divisions in an expression."""
-    if isinstance(expression, Arithmetic):
+def divisors(expression: Expression | Comparison) -> Iterator[Expression]:
+    """The right sides of the divisions in an expression or comparison."""
+    if isinstance(expression, Arithmetic | Comparison):
         yield from divisors(expression.left)
         yield from divisors(expression.right)
         if expression.operator == "/":
@@ -89,9 +89,9 @@ def _is_identity(comparison: Comparison) -> bool:
 def _computed_comparison(literal: Literal, library: Library) -> Comparison | None:
     """The comparison that a literal over a computed predicate stands for, negated if the literal is."""
     comparison = comparison_of(Literal(literal.atom), library)
-    if comparison is None or not literal.negated:
-        return comparison
-    return replace(comparison, operator=NEGATED_OPERATORS[comparison.operator])
+    if comparison is not None and literal.negated:
+        return replace(comparison, operator=NEGATED_OPERATORS[comparison.operator])
+    return comparison
 
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
@@ -150,16 +150,11 @@ class _EqualTerms:
 
 def _has_opposites(literals: Sequence[Literal], classes: _EqualTerms, library: Library) -> bool:
     """True if a literal stands beside its negation, or its opposite, over equal terms."""
-    positive: set[Key] = set()
-    negated: set[Key] = set()
+    keys: dict[bool, set[Key]] = {True: set(), False: set()}
     for literal in literals:
-        terms = tuple(map(classes.of, literal.atom.arguments))
-        (negated if literal.negated else positive).add((literal.atom.predicate, terms))
-    for predicate, terms in positive:
-        opposite = library.opposite_of(predicate)
-        if (predicate, terms) in negated or (opposite and (opposite, terms) in positive):
-            return True
-    return False
+        keys[literal.negated].add((literal.atom.predicate, tuple(map(classes.of, literal.atom.arguments))))
+    contrary = ((library.opposite_of(predicate) or "", terms) for predicate, terms in keys[False])
+    return not keys[False].isdisjoint((*keys[True], *contrary))
 
 
 # Arithmetic

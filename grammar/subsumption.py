@@ -39,7 +39,10 @@ def features(rule: Rule) -> Features:
     """
     properties: set[Hashable] = set()
     for literal in (rule.conclusion, *rule.literals):
-        properties.update(_features(literal))
+        shape = _shape(literal)
+        properties.add(shape)
+        constants = ((at, term) for at, term in enumerate(literal.atom.arguments) if isinstance(term, Constant))
+        properties.update((shape, *constant) for constant in constants)
     return frozenset(properties)
 
 
@@ -174,14 +177,6 @@ def _shape(item: BodyLiteral) -> Hashable:
         return (item.negated, item.atom.indicator)
     # The same sign for `<` and `>`, so that `A > B` finds `B < A`.
     return min(item.operator, TURNED.get(item.operator, item.operator))
-
-
-def _features(literal: Literal) -> Iterator[Hashable]:
-    shape = _shape(literal)
-    yield shape
-    for position, term in enumerate(literal.atom.arguments):
-        if isinstance(term, Constant):
-            yield (shape, position, term)
 
 
 def _term_pairs(
