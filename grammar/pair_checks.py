@@ -62,63 +62,48 @@ def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
             own = features(rule)
             # A rule can subsume another only if the other has all its features.
             related = [(known, its <= own, own <= its) for known, its in earlier if its <= own or own <= its]
-            pairs = [_Pair(matcher, known, rule, forward, backward) for known, forward, backward in related]
-            duplicate = next((pair for pair in pairs if pair.forward and pair.backward), None)
+            pairs = [
+                (known, forward and matcher.subsumes(known, rule), backward and matcher.subsumes(rule, known))
+                for known, forward, backward in related
+            ]
             # Its other pairs would only repeat what the rule that it equals has reported already.
+            duplicate = next((known for known, forward, backward in pairs if forward and backward), None)
             if duplicate is not None:
-                yield from duplicate.diagnostics()
+                yield DUPLICATE.at(
+                    rule.place,
+                    f"rule {rule.name} duplicates rule {duplicate.name}",
+                    "Remove one of them",
+                    duplicate.place,
+                )
                 continue
             earlier.append((rule, own))
-            for pair in pairs:
-                # What a premise that never holds concludes follows from anything; it has a fault of its own.
-                if not (
-                    pair.is_one_sided and any(never_holds(part.premise, library) for part in (pair.first, pair.second))
-                ):
-                    yield from pair.diagnostics()
+            for known, forward, backward in pairs:
+                if forward or backward:
+                    # What a premise that never holds concludes follows from anything; it has a fault of its own.
+                    if not any(never_holds(part.premise, library) for part in (known, rule)):
+                        yield _subsumed(known, rule) if forward else _subsumed(rule, known)
+                elif None in (forward, backward):
+                    yield _not_compared(known, rule)
 
 
-class _Pair:
-    """Two rules compared for subsumption, in the directions that are possible.
+def _subsumed(general: Rule, special: Rule) -> Diagnostic:
+    return SUBSUMED.at(
+        special.place,
+        f"everything that rule {special.name} concludes already follows from rule {general.name}, which has a "
+        "weaker premise",
+        f"Remove rule {special.name}, or add the missing condition to the premise of rule {general.name}",
+        general.place,
+    )
 
-    `forward`: the first subsumes the second; `backward`: the reverse. None: the comparison was given up.
-    """
 
-    def __init__(self, matcher: Matcher, first: Rule, second: Rule, forward: bool, backward: bool) -> None:
-        self.first, self.second = first, second
-        self.forward = matcher.subsumes(first, second) if forward else False
-        self.backward = matcher.subsumes(second, first) if backward else False
-
-    @property
-    def is_one_sided(self) -> bool:
-        """True if one of the rules subsumes the other, and they are not equal."""
-        return bool(self.forward) != bool(self.backward)
-
-    def diagnostics(self) -> Iterator[Diagnostic]:
-        first, second = self.first, self.second
-        if self.forward and self.backward:
-            yield DUPLICATE.at(
-                second.place,
-                f"rule {second.name} duplicates rule {first.name}",
-                "Remove one of them",
-                first.place,
-            )
-        elif self.forward or self.backward:
-            general, special = (first, second) if self.forward else (second, first)
-            yield SUBSUMED.at(
-                special.place,
-                f"everything that rule {special.name} concludes already follows from rule {general.name}, which has a "
-                "weaker premise",
-                f"Remove rule {special.name}, or add the missing condition to the premise of rule {general.name}",
-                general.place,
-            )
-        elif self.forward is None or self.backward is None:
-            yield NOT_COMPARED.at(
-                second.place,
-                f"the comparison of rule {second.name} with rule {first.name} was given up after {MAXIMUM_TRIES:,} "
-                "tries, because their literals can be matched in too many ways",
-                "Compare them yourself, or use fewer literals over one predicate",
-                first.place,
-            )
+def _not_compared(known: Rule, rule: Rule) -> Diagnostic:
+    return NOT_COMPARED.at(
+        rule.place,
+        f"the comparison of rule {rule.name} with rule {known.name} was given up after {MAXIMUM_TRIES:,} tries, "
+        "because their literals can be matched in too many ways",
+        "Compare them yourself, or use fewer literals over one predicate",
+        known.place,
+    )
 
 
 def given_up(rule: Rule) -> Diagnostic:
