@@ -148,7 +148,7 @@ class _Assembly:
         for key, value in words.items():
             if len(value) > 60 and key != "remedy":
                 words[key] = value[:57] + "..."
-        self.diagnostics.append(hint(label).at(Place(self.file, *at), *related, **words))
+        self.diagnostics.append(hint(label).at(Place(self.file, *at), *related, fix=(), **words))
 
     def place(self, node: syntax.RawNode) -> Place:
         return Place(self.file, *node.at)

@@ -55,12 +55,11 @@ UNBOUND_IN_CONSTRAINT: Final = RuleFault.error(
 def unbound_in_constraint(library: Library) -> Iterator[Diagnostic]:
     """Variables of a constraint's negated literals and comparisons that no positive literal binds."""
     for constraint in library.constraints:
-        positive = [item for item in constraint.premise if isinstance(item, Literal) and not item.negated]
-        bound = variable_names(positive)
-        for name in sorted(variable_names(constraint.premise) - bound):
-            using = [item for item in constraint.premise if name in variable_names((item,))]
+        positive = (item for item in constraint.premise if isinstance(item, Literal) and not item.negated)
+        for name in sorted(variable_names(constraint.premise) - variable_names(positive)):
+            using = next(item for item in constraint.premise if name in variable_names([item]))
             yield UNBOUND_IN_CONSTRAINT.at(
-                item_place(using[0]) or constraint.place,
+                item_place(using) or constraint.place,
                 f"{name} in the constraint is not in a literal without a negation",
                 f"Add a premise about {name}",
             )
@@ -112,18 +111,16 @@ def misplaced_declarations(library: Library) -> Iterator[Diagnostic]:
                 f"{item.indicator} is declared {str(item).partition(' ')[0]}, but no rule or declaration mentions it",
                 "Correct the name or the number of arguments, or remove the line",
             )
-        elif isinstance(item, PropertyDeclaration) and not _joins_one_type(item, library):
+            continue
+        # A value must be able to stand at both arguments.
+        types = library.signature(item.indicator).argument_types
+        joins_one_type = len(types) == 2 and library.most_specific(types) is not None
+        if isinstance(item, PropertyDeclaration) and not joins_one_type:
             yield MISPLACED_PROPERTY.at(
                 item.place,
                 f"{item.indicator} cannot be {item.property}: it does not have two arguments of one type",
                 "Remove the line",
             )
-
-
-def _joins_one_type(item: PropertyDeclaration, library: Library) -> bool:
-    """True if a value may stand at both arguments of the predicate."""
-    types = library.signature(item.indicator).argument_types
-    return len(types) == 2 and library.most_specific(types) is not None
 
 
 OVERLAPPING_TYPES: Final = RuleFault.error(
@@ -139,14 +136,14 @@ def overlapping_types(library: Library) -> Iterator[Diagnostic]:
     """Types declared disjoint of which one contains the other, or a third type is below both."""
     declared = dict.fromkeys(chain.from_iterable(library.subtypes))
     for item in library.disjoint_types:
-        for data_type in (item.first, item.second, *declared):
-            if library.is_subtype(data_type, item.first) and library.is_subtype(data_type, item.second):
-                yield OVERLAPPING_TYPES.at(
-                    item.place,
-                    f"{item.first} and {item.second} are declared disjoint, but {data_type} is of both types",
-                    "Remove the declaration, or one of the subtypes",
-                )
-                break
+        types = (item.first, item.second)
+        is_both = (name for name in (*types, *declared) if all(library.is_subtype(name, upper) for upper in types))
+        if data_type := next(is_both, None):
+            yield OVERLAPPING_TYPES.at(
+                item.place,
+                f"{item.first} and {item.second} are declared disjoint, but {data_type} is of both types",
+                "Remove the declaration, or one of the subtypes",
+            )
 
 
 BREAKING_RULE: Final = RuleFault.error(
@@ -179,18 +176,18 @@ def broken_declarations(library: Library) -> Iterator[Diagnostic]:
                 constraint.place, f'the stated facts break "{constraint.origin}"', "Remove a fact, or the declaration"
             )
         for rule in library.rules:
-            if subsumes(forbidden, _as_rule(rule.premise), library):
-                part = "its premise"
-            elif subsumes(forbidden, _as_rule((*rule.premise, rule.conclusion)), library):
-                part = "its premise and its conclusion together"
-            else:
-                continue
-            yield BREAKING_RULE.at(
-                rule.place,
-                f'rule {rule.name} breaks "{constraint.origin}": {part} cannot hold',
-                "Correct the rule, or remove the declaration",
-                constraint.place,
-            )
+            parts = {
+                "its premise": rule.premise,
+                "its premise and its conclusion together": (*rule.premise, rule.conclusion),
+            }
+            broken = (name for name, part in parts.items() if subsumes(forbidden, _as_rule(part), library))
+            if name := next(broken, None):
+                yield BREAKING_RULE.at(
+                    rule.place,
+                    f'rule {rule.name} breaks "{constraint.origin}": {name} cannot hold',
+                    "Correct the rule, or remove the declaration",
+                    constraint.place,
+                )
     for item in library.disjoint_types:
         of_first, of_second = (_stated_texts(library, data_type) for data_type in (item.first, item.second))
         for text in filter(of_second.__contains__, of_first):
@@ -265,31 +262,21 @@ CONTRARY_FACTS: Final = RuleFault.error(
 def contrary_facts(library: Library) -> Iterator[Diagnostic]:
     """Two values of a functional predicate, and both of two opposites, stated as facts."""
     values: dict[tuple[str, tuple[Term, ...]], Atom] = {}
-    stated: dict[Atom, Atom] = {}
-    for fact in library.facts:
-        stated.setdefault(fact, fact)  # the first of two equal facts
-    for fact in stated:
+    stated = {fact: fact for fact in reversed(library.facts)}  # the first of equal facts
+    for fact in dict.fromkeys(library.facts):
         signature = library.signature(fact.indicator)
+        remedy, place = "Remove one of the facts", stated[fact].place or signature.place
         if signature.kind is PredicateKind.FUNCTIONAL:
-            key = (fact.indicator, fact.arguments[:-1])
-            first = values.setdefault(key, fact)
+            first = values.setdefault((fact.indicator, fact.arguments[:-1]), fact)
             if first != fact:
-                yield CONTRARY_FACTS.at(
-                    fact.place or signature.place,
-                    f"{fact.predicate} is functional, but two of its values are stated: {first} and {fact}",
-                    "Remove one of the facts",
-                    first.place or signature.place,
-                )
+                problem = f"{fact.predicate} is functional, but two of its values are stated: {first} and {fact}"
+                yield CONTRARY_FACTS.at(place, problem, remedy, first.place or signature.place)
         opposite = library.opposite_of(fact.predicate)
         # Of a pair only the fact with the earlier name reports it.
         contrary = stated.get(replace(fact, predicate=opposite)) if opposite and fact.predicate < opposite else None
         if contrary is not None:
-            yield CONTRARY_FACTS.at(
-                fact.place or signature.place,
-                f"{fact.predicate} and {opposite} are opposites, but both are stated: {fact}",
-                "Remove one of the facts",
-                contrary.place or signature.place,
-            )
+            problem = f"{fact.predicate} and {opposite} are opposites, but both are stated: {fact}"
+            yield CONTRARY_FACTS.at(place, problem, remedy, contrary.place or signature.place)
 
 
 # Aggregates

@@ -290,7 +290,7 @@ class _GoalChecker:
 
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
-        self.diagnostics.append(hint(label).at(place, remedy=remedy, **shortened))
+        self.diagnostics.append(hint(label).at(place, fix=(), remedy=remedy, **shortened))
 
 
 _WANTED = {"l": "a list", "i": "a whole number", "n": "a whole number from 0 on"}

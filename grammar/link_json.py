@@ -143,12 +143,13 @@ class _LinkFileReader:
         """Types and sentence are those of a predicate's first use; any use may make it functional."""
         earlier: set[str] = set()  # last arguments of the atoms before
         for atom in atoms:
-            last = atom.arguments[-1].words[-1]
+            words = [argument.words for argument in atom.arguments if isinstance(argument, syntax.RawWords)]
+            last = words[-1][-1]
             # Of several atoms that end in the variable, the first one gives it its value; a conclusion never does.
             functional = last in factual - earlier and atom is not atoms[-1]
             earlier.add(last)
             key = (" ".join(atom.name.words), len(atom.arguments))
-            types = tuple(syntax.RawWords(argument.words[:-1], at=atom.at) for argument in atom.arguments)
+            types = tuple(syntax.RawWords(part[:-1], at=atom.at) for part in words)
             template = self.sentences[key]
             templates = None if template is None else (syntax.RawText(quoted(template), at=atom.at),)
             if functional or templates:

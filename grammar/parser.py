@@ -418,7 +418,8 @@ def _parse(tokens: list[Token]) -> syntax.RawNode:
     if len(tokens) > MAXIMUM_TOKENS:
         raise _TooLarge("too long", MAXIMUM_TOKENS)
     _refuse_depth(tokens, "too deep", ("LPAR",), ("RPAR",), ("PLUS", "MINUS", "STAR", "SLASH"))
-    return _built(_lark(), "statement", _with_keywords(tokens), tokens)
+    line: syntax.RawNode = _built(_lark(), "statement", _with_keywords(tokens), tokens)
+    return line
 
 
 def _refuse_depth(
@@ -519,7 +520,10 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     for entry in SYNTAX_HINTS:
         examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
     matching_hint = error.match_examples(
-        lambda text: _parse(kinds[text]), examples, token_type_match_fallback=True, use_accepts=False
+        lambda text: _parse(kinds[text]),  # type: ignore[arg-type,return-value]  # lark only asks for the error's state
+        examples,
+        token_type_match_fallback=True,
+        use_accepts=False,
     )
     if matching_hint is not None:
         return matching_hint.at(place)
@@ -595,11 +599,10 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         return syntax.RawDeclaration(str(keyword), atom, None, templates, definition, at=_span(parts))
 
     def aggregate(self, parts: list[Any]) -> syntax.RawAggregate:
-        *_, counted, premise, closing, templates = parts
-        keyword, atom, *words = parts[:5]
-        return syntax.RawAggregate(
-            str(keyword), atom, *map(str, words), counted, premise, templates, at=_span([keyword, closing])
-        )
+        keyword, atom, result, operator, function, counted, premise, closing, templates = parts
+        words = (str(result), str(operator), str(function))
+        at = _span([keyword, closing])
+        return syntax.RawAggregate(str(keyword), atom, *words, counted, premise, templates, at=at)
 
     def forward(self, parts: list[Any]) -> syntax.RawRule:
         premise, _, conclusion, *exceptions = parts

@@ -582,9 +582,11 @@ def other_names(library: Library, canonical: Canonical, title: str) -> Iterator[
     for atom in (*library.facts, *atoms_of(library.rules)):
         types = library.signature(atom.indicator).argument_types
         for number, (term, data_type) in enumerate(zip(atom.arguments, types, strict=False)):
-            name = canonical(term.value, data_type) if isinstance(term, Constant) and not term.is_number else None
             place = atom.place_at(number)
-            if name is not None and name != term.value and place is not None:
+            if not isinstance(term, Constant) or not isinstance(term.value, str) or place is None:
+                continue
+            name = canonical(term.value, data_type)
+            if name is not None and name != term.value:
                 written, name = str(term), str(Constant(name))
                 yield faults.OTHER_NAME.at(
                     place,

@@ -73,10 +73,7 @@ TWO_TYPES: Final = RuleFault.error(
 def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
     """Types of one variable that are not subtypes of one another."""
     for rule in library.written_rules:
-        types: dict[str, dict[str, Place]] = {}
-        for name, data_type, place in _types_of_variables(rule, library):
-            types.setdefault(name, {}).setdefault(data_type, place)
-        for name, used in types.items():
+        for name, used in _types_of_variables(rule, library).items():
             if library.most_specific(tuple(used)) is None:
                 first, second, *_ = used
                 yield TWO_TYPES.at(
@@ -87,18 +84,21 @@ def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
                 )
 
 
-def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str, Place]]:
-    """Variable name, data type and place of each use, without types that the declaration of their own atom rejects."""
+def _types_of_variables(rule: Rule, library: Library) -> dict[str, dict[str, Place]]:
+    """By variable name the types of its uses with their first places, but for what the atom's declaration rejects."""
+    types: dict[str, dict[str, Place]] = {}
     for atom in rule.atoms:
         # `uses_of_predicates` reports the rejected ones.
         rejecting = library.signature(atom.indicator).declared
         rejected = [position for position, _, _ in misfits(atom, library)] if rejecting else []
         for position, term in enumerate(atom.arguments):
             if isinstance(term, Variable) and position not in rejected:
-                yield term.name, term.data_type, rule.at(atom.place_at(position))
+                types.setdefault(term.name, {}).setdefault(term.data_type, rule.at(atom.place_at(position)))
     for comparison in rule.comparisons:
         if comparison.typed and isinstance(comparison.left, Variable):
-            yield comparison.left.name, comparison.left.data_type, rule.at(comparison.place)
+            left = comparison.left
+            types.setdefault(left.name, {}).setdefault(left.data_type, rule.at(comparison.place))
+    return types
 
 
 UNCONNECTED: Final = RuleFault.error(
@@ -127,11 +127,9 @@ def unconnected_premise(library: Library) -> Iterator[Diagnostic]:
 def _connected_variables(rule: Rule) -> list[set[str]]:
     """Names of the premise's variables, grouped so that literals join only variables of one group."""
     groups: list[set[str]] = []
-    for item in rule.premise:  # each item merges the groups that it touches
-        joined = variable_names([item])
-        if joined:
-            touching = [group for group in groups if group & joined]
-            groups = [group for group in groups if not group & joined] + [joined.union(*touching)]
+    for joined in filter(None, (variable_names([item]) for item in rule.premise)):  # each merges the groups it touches
+        apart = [group for group in groups if group.isdisjoint(joined)]
+        groups = [*apart, joined.union(*(group for group in groups if group not in apart))]
     return groups
 
 
@@ -250,11 +248,9 @@ UNSTRATIFIED: Final = RuleFault.error(
 
 def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
     """The indicators of a cycle, which begins and ends with one; exceptions are named by their text."""
-    exceptions = {}
-    for rule in library.rules:
-        for clause in rule.exceptions:
-            exceptions[clause.atom.indicator] = f'"unless {" & ".join(map(str, clause.stated))}"'
-    members = list(cycle[:-1])
+    clauses = chain.from_iterable(rule.exceptions for rule in library.rules)
+    exceptions = {clause.atom.indicator: f'"{clause}"' for clause in clauses}
+    members = cycle[:-1]
     # Begin at a predicate that the rules name.
     first = next((place for place, name in enumerate(members) if name not in exceptions), 0)
     turned = [*members[first:], *members[:first]]
@@ -264,24 +260,17 @@ def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
 @check(UNSTRATIFIED)
 def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
     """Predicates that depend on their own negation and so have no truth value."""
-    whole = library.with_closure()
     # `aggregates_of_themselves` reports the cycles over aggregates.
-    cycles = [cycle for cycle in negative_cycles(whole) if not library.aggregated.intersection(cycle)]
-    cycle_of: dict[str, tuple[str, ...]] = {}
-    for members in cycles:
-        cycle_of |= dict.fromkeys(members, members)
-    rules: dict[tuple[str, ...], list[Rule]] = {cycle: [] for cycle in cycles}
-    for rule in library.rules:
-        if cycle := cycle_of.get(rule.conclusion.atom.indicator):
-            rules[cycle].append(rule)
-    for cycle, concluding in rules.items():
-        named = _named_cycle(cycle, library)
-        yield UNSTRATIFIED.at(
-            concluding[0].place,
-            f"{named[0]} depends on its own negation: {' <- '.join(named)}",
-            "Remove the negation from the cycle",
-            *(rule.place for rule in concluding[1:]),
-        )
+    for cycle in negative_cycles(library.with_closure()):
+        if library.aggregated.isdisjoint(cycle):
+            first, *others = (rule for rule in library.rules if rule.conclusion.atom.indicator in cycle)
+            named = _named_cycle(cycle, library)
+            yield UNSTRATIFIED.at(
+                first.place,
+                f"{named[0]} depends on its own negation: {' <- '.join(named)}",
+                "Remove the negation from the cycle",
+                *(rule.place for rule in others),
+            )
 
 
 UNREACHABLE: Final = RuleFault.error(
@@ -326,8 +315,8 @@ def unsafe_negation(library: Library) -> Iterator[Diagnostic]:
         unbound = {variable.name for variable in unreachable_variables(rule, library)}
         unbound |= set(rule.generic) - positive
         for literal in rule.literals:
-            for variable in literal.variables if literal.negated else ():
-                if variable.name in unbound:
+            for variable in literal.variables:
+                if literal.negated and variable.name in unbound:
                     yield UNSAFE_NEGATION.at(
                         rule.at(literal.atom.place_of(variable.name)),
                         f"{variable} occurs in rule {rule.name} only in the negated literal {literal}",
@@ -460,11 +449,11 @@ COMPUTED_CONCLUDED: Final = RuleFault.error(
 def computed_predicate_concluded(library: Library) -> Iterator[Diagnostic]:
     """Conclusions and facts over computed predicates, which only arithmetic decides."""
     concluded = [(rule.conclusion.atom, rule.at(rule.conclusion.atom.place)) for rule in library.rules]
-    concluded += [(fact, fact.place or library.signature(fact.indicator).place) for fact in library.facts]
-    for atom, place in concluded:
-        if library.signature(atom.indicator).kind is PredicateKind.COMPUTED:
+    for atom, place in (*concluded, *((fact, fact.place) for fact in library.facts)):
+        signature = library.signature(atom.indicator)
+        if signature.kind is PredicateKind.COMPUTED:
             yield COMPUTED_CONCLUDED.at(
-                place,
+                place or signature.place,
                 f"{atom} is concluded or stated, but {atom.predicate} is computed",
                 "Remove it, or declare the predicate as given",
             )
@@ -556,16 +545,16 @@ def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Co
     """True if a comparison limits the number or what it is calculated from, in the direction in which it goes."""
     names, direction = {target.name, *_names(source)}, _direction(source)
     for comparison, _ in comparisons:
+        sides = comparison.left, comparison.right
+        small, large = sides if comparison.operator in ("<", "=<") else reversed(sides)
         if comparison.operator == "=":
-            sides = (comparison.left, comparison.right)
             if any(isinstance(side, Constant) for side in sides) and any(_names(side) & names for side in sides):
                 return True
-        elif comparison.operator != "\\=":
-            rising = comparison.operator in ("<", "=<")
-            small, large = (comparison.left, comparison.right) if rising else (comparison.right, comparison.left)
-            # Without a known direction, a limit on either side is taken to be enough.
-            if (direction != _DOWN and _names(small) & names) or (direction != _UP and _names(large) & names):
-                return True
+        # Without a known direction, a limit on either side is taken to be enough.
+        elif comparison.operator != "\\=" and (
+            (direction != _DOWN and _names(small) & names) or (direction != _UP and _names(large) & names)
+        ):
+            return True
     return False
 
 

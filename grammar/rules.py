@@ -516,7 +516,8 @@ class Library:
     @cached_property
     def open_negations(self) -> frozenset[str]:
         """Indicators of the open predicates that rules or constraints negate."""
-        items = chain.from_iterable(part.premise for part in (*self.written_rules, *self.constraints))
+        premises = [rule.premise for rule in self.written_rules] + [item.premise for item in self.constraints]
+        items = chain.from_iterable(premises)
         negated = {item.atom.indicator for item in items if isinstance(item, Literal) and item.negated}
         return frozenset(filter(self.is_open, negated))
 
@@ -609,6 +610,11 @@ class Library:
 
     def with_closure(self) -> Library:
         """This library with the closure rules among its rules, for inference."""
+        return self._closure
+
+    @cached_property
+    def _closure(self) -> Library:
+        # Kept, so that its indices are made once for everybody.
         if self.is_closed or not self.closure_rules:
             return self
         return replace(self, rules=(*self.rules, *self.closure_rules), is_closed=True)
