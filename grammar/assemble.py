@@ -41,6 +41,7 @@ from hapax.grammar.hints import hint
 from hapax.grammar.prolog_text import UNSTORABLE
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
 from hapax.grammar.terms import Arithmetic, Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
+from hapax.grammar.verbalize import spelled_template
 
 MAXIMUM_DIGITS = 300
 """Digits of a number, and its largest power of ten. Nobody means a larger quantity, and written out it fills memory."""
@@ -70,15 +71,16 @@ _DECLARING = (*PredicateKind, "aggregate", "file", syntax.MISSPELT)
 
 
 def assemble(
-    files: Sequence[tuple[str, Sequence[syntax.RawNode]]], known: Library
+    files: Sequence[tuple[str, str, Sequence[syntax.RawNode]]], known: Library
 ) -> tuple[Library, tuple[Diagnostic, ...]]:
     """The library of all lines, and the diagnostics of those left out.
 
+    `files`: names, suffixes of the names of predicates and rules (see `imports.py`), and lines.
     The lines may use the types and signatures of `known`, which is not part of the result.
     """
     assembly = _Assembly(known)
     for read in (assembly.read_types, assembly.read_declarations, assembly.read_rules):
-        for assembly.file, lines in files:
+        for assembly.file, assembly.suffix, lines in files:
             read(lines)
     return assembly.library(), tuple(assembly.diagnostics)
 
@@ -111,7 +113,7 @@ class _Assembly:
     def __init__(self, known: Library) -> None:
         self.known = known
         self.diagnostics: list[Diagnostic] = []
-        self.file = ""
+        self.file = self.suffix = ""
         self.rules: list[Rule] = []
         self.places: dict[str, Place] = {}
         """The place of the first rule with a name."""
@@ -184,17 +186,18 @@ class _Assembly:
                     # A given predicate, of which the aggregate's rule concludes the facts.
                     self._declare(syntax.RawDeclaration("given", line.atom, None, line.templates), self.place(line))
                 case syntax.RawOpposite():
-                    self.opposites.append((line.first, line.second))
-                    self.pair_places.setdefault((line.first, line.second), self.place(line))
-                case syntax.RawFact() | syntax.RawExample():
-                    stated = self.facts if isinstance(line, syntax.RawFact) else self.examples
+                    pair = (line.first + self.suffix, line.second + self.suffix)
+                    self.opposites.append(pair)
+                    self.pair_places.setdefault(pair, self.place(line))
+                case syntax.RawFact():
+                    stated = self.facts if line.keyword == "fact" else self.examples
                     stated.append(self._ground(line.atom))
-                case syntax.RawProperty() | syntax.RawClosed():
+                case syntax.RawProperty():
                     self._declare_property(line)
                 case syntax.RawDisjoint():
                     self._disjoin(line)
                 case syntax.RawBroken(kind=kind) if kind in _DECLARING:
-                    self.broken.add(_joined(line.name))
+                    self.broken.add(_joined(line.name) + self.suffix if line.name else "")
 
     @cached_property
     def declared(self) -> dict[str, PredicateSignature]:
@@ -230,9 +233,9 @@ class _Assembly:
             PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance, wordings)
         )
 
-    def _declare_property(self, line: syntax.RawProperty | syntax.RawClosed) -> None:
-        indicator, place = f"{line.name}/{line.arity}", self.place(line)
-        if isinstance(line, syntax.RawProperty):
+    def _declare_property(self, line: syntax.RawProperty) -> None:
+        indicator, place = f"{line.name}{self.suffix}/{line.arity}", self.place(line)
+        if line.keyword != "closed":
             self.declarations.append(PropertyDeclaration(Property(line.keyword), indicator, place))
         elif line.position in (None, "1"):
             closedness = Closedness.CLOSED if line.position is None else Closedness.CLOSED_FOR_FIRST
@@ -269,12 +272,13 @@ class _Assembly:
         return tuple(types), tuple(parameters)
 
     def _templates(self, line: syntax.RawDeclaration, names: list[str]) -> Templates | None:
+        arity = len(line.atom.arguments)
         if not line.templates:
-            return None
+            # The suffix does not belong to the sentence that is made from the name.
+            return Templates(spelled_template(_joined(line.atom.name.words), arity)) if self.suffix else None
         if len(line.templates) > 3:
             self.report("too many templates", line.templates[3].at)
             return None
-        arity = len(line.atom.arguments)
         texts = [numbered_slots(self._unquoted(raw.source, raw.at), names) for raw in line.templates]
         for text, raw in zip(texts, line.templates, strict=True):
             for slot in SLOT.findall(text):
@@ -394,7 +398,7 @@ class _Assembly:
         declared: dict[str, str] = {}  # they count only for names without a written type
         explained = False
         for atom in (*(item.atom for item in premise if isinstance(item, syntax.RawLiteral)), *conclusions):
-            predicate = _joined(atom.name.words).replace(" ", "_")
+            predicate = _joined(atom.name.words).replace(" ", "_") + self.suffix
             signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
             for index, argument in enumerate(atom.arguments):
                 if not isinstance(argument, syntax.RawWords):
@@ -454,7 +458,7 @@ class _Assembly:
         self.report("no variable name", argument.at, argument=text, remedy=remedy)
 
     def _predicate(self, atom: syntax.RawAtom) -> str:
-        name = _joined(atom.name.words)
+        name = _joined(atom.name.words) + self.suffix
         if " " in name:
             self.report("blank in a predicate name", atom.name.at, name=name, remedy=name.replace(" ", "_"))
         return name
@@ -542,7 +546,8 @@ class _Assembly:
         """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name, and a
         number behind it if that is taken, too.
         """
-        if written := text.get("name"):
+        if text.get("name"):
+            written = text["name"] + self.suffix
             if written in self.places:
                 self.report("name twice", lines["name"].at, self.places[written], name=written)
             return written

@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from hapax.grammar import syntax
 from hapax.grammar.assemble import unquoted
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.hints import UNREADABLE, hint
 from hapax.grammar.remedies import Remedy
-from hapax.grammar.verbalize import spelled_template
 
 MAXIMUM_IMPORTS = 1000
 """Files that are imported in one reading, the same file under several names counted each time."""
@@ -97,10 +96,8 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                     continue
             original = originals[key]
             # What has no names to change, and each fault, counts where the file is read first.
-            lines = [
-                line for line in original.lines if first or not isinstance(line, syntax.RawSubtype | syntax.RawDisjoint)
-            ]
-            lines = [_renamed(line, suffix) for line in lines] if suffix else lines
+            nameless = () if first else (syntax.RawSubtype, syntax.RawDisjoint)
+            lines = [line for line in original.lines if not isinstance(line, nameless)]
             diagnostics = original.diagnostics if first else []
             found.append(RuleSource(original.file, lines, diagnostics, suffix, (*source.importers, key), original.text))
     return found
@@ -115,36 +112,3 @@ def file_key(path: str) -> str:
 def _path(file: str, line: syntax.RawImport) -> str:
     """The path of the imported file, which stands in the statement relative to the folder of the importing file."""
     return os.path.normpath(Path(file).parent / unquoted(line.path.source))
-
-
-def _renamed(node: Any, suffix: str) -> Any:
-    """A statement, or a part of it, in which the names of predicates and of rules end with the suffix."""
-    if isinstance(node, tuple):
-        return tuple(_renamed(part, suffix) for part in node)
-    if not isinstance(node, syntax.RawNode):
-        return node
-    changed = replace(node, **{name: _renamed(part, suffix) for name, part in vars(node).items()})
-    match changed:
-        case syntax.RawAtom():
-            changed.name = replace(changed.name, words=_last_renamed(changed.name.words, suffix))
-        case syntax.RawDeclaration(templates=None) | syntax.RawAggregate(templates=None):
-            # The sentence is made from the name, to which the suffix does not belong.
-            name, arity = "_".join(changed.atom.name.words).removesuffix(suffix), len(changed.atom.arguments)
-            changed.templates = (syntax.RawText(f'"{spelled_template(name, arity)}"', at=changed.at),)
-        case syntax.RawOpposite():
-            changed.first, changed.second = changed.first + suffix, changed.second + suffix
-        case syntax.RawProperty() | syntax.RawClosed():
-            changed.name += suffix
-        case syntax.RawAttribute(keyword="@name"):
-            changed.values = _last_renamed(changed.values, suffix)
-        case syntax.RawBroken():
-            changed.name = _last_renamed(changed.name, suffix)
-    return changed
-
-
-def _last_renamed(words: tuple[str, ...], suffix: str) -> tuple[str, ...]:
-    """The words of a name, of which the last may stand in quotes."""
-    if not words:
-        return words
-    quote = '"' if words[-1].endswith('"') else ""
-    return (*words[:-1], words[-1].removesuffix(quote) + suffix + quote)

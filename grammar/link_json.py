@@ -17,6 +17,7 @@ from typing import Any
 from hapax.grammar import syntax
 from hapax.grammar.assemble import SLOT, is_variable_name, numbered_slots
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.imports import UnreadableFile
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
 
@@ -27,18 +28,10 @@ _WORD = re.compile(r"(?!not$)(?:\d*[^\W\d][^\W\d_]\w*(?:['’-][^\W\d]\w*)+|\d*[
 _ATTRIBUTES = ("domain", "principle", "polarity")
 
 
-class NotLinkRules(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
-    """JSON of another form than LINK's. `spot`: where, as line and column and perhaps those of the end."""
-
-    def __init__(self, file: str, reason: str, remedy: str, spot: tuple[int, ...]) -> None:
-        super().__init__(f"{file}: {reason}.", remedy)
-        self.reason, self.spot = reason, spot
-
-
-def statements_of_link_json(text: str, file: str) -> list[syntax.RawNode]:
+def statements_of_link_json(text: str) -> list[syntax.RawNode]:
     """The statements of a LINK file, declarations behind the rules, each at the key that it stands for.
 
-    Raises NotLinkRules.
+    Raises UnreadableFile.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
@@ -46,11 +39,11 @@ def statements_of_link_json(text: str, file: str) -> list[syntax.RawNode]:
     except (ValueError, RecursionError) as error:
         spot = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
         remedy = "Pass a LINK rules file: an object of rules."
-        raise NotLinkRules(file, f"not valid JSON ({error})", remedy, spot) from None
+        raise UnreadableFile(f"not valid JSON ({error})", remedy, spot) from None
     if not isinstance(entries, dict):
         remedy = 'Pass a LINK rules file, such as {"rule0": {...}}.'
-        raise NotLinkRules(file, "not an object of rules", remedy, (1, 1))
-    reader = _LinkFileReader(file, text)
+        raise UnreadableFile("not an object of rules", remedy, (1, 1))
+    reader = _LinkFileReader(text)
     for name, entry in entries.items():
         reader.read_rule(name, entry)
     return [*reader.statements, *reader.declarations.values()]
@@ -70,8 +63,8 @@ def to_link_json(library: Library) -> str:
 class _LinkFileReader:
     """Reads the rules of one file, and collects the declarations of their predicates."""
 
-    def __init__(self, file: str, text: str) -> None:
-        self.file, self.text = file, text
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.statements: list[syntax.RawNode] = []
         self.declarations: dict[tuple[str, int], syntax.RawDeclaration] = {}
@@ -168,10 +161,10 @@ class _LinkFileReader:
         column = start - self.line_starts[line - 1] + 1
         return line, column, line, column + len(text)
 
-    def _error(self, name: str, reason: str, key: str | None = None) -> NotLinkRules:
+    def _error(self, name: str, reason: str, key: str | None = None) -> UnreadableFile:
         """The error of a rule, at a key of its entry or at its name."""
         remedy = "Compare it with LINK's released rules.json."
-        return NotLinkRules(self.file, f"rule {name}: {reason}", remedy, self._spot(name if key is None else key))
+        return UnreadableFile(f"rule {name}: {reason}", remedy, self._spot(name if key is None else key))
 
 
 def inexpressible_parts(rule: Rule) -> Iterator[str]:

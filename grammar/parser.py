@@ -41,7 +41,7 @@ from hapax.grammar.hints import (
     hint,
 )
 from hapax.grammar.imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.link_json import NotLinkRules, statements_of_link_json
+from hapax.grammar.link_json import statements_of_link_json
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant
@@ -130,7 +130,7 @@ def load_library(paths: Sequence[str | Path]) -> Library:
 
 def read_rules(paths: Sequence[str | Path]) -> ReadRules:
     """The readable part of the files and folders that `load_library` takes, and diagnostics for the rest."""
-    return _read(map(_read_file, rule_files(paths)), _opened)
+    return _read((_or_unreadable(str(path), _opened) for path in rule_files(paths)), _opened)
 
 
 def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False) -> ReadRules:
@@ -138,7 +138,7 @@ def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False
 
     `import_files`: imported files that are not among the texts are read, too.
     """
-    files = (_read_source(file, text) for file, text in sources)
+    files = (_or_unreadable(file, partial(_read_source, text=text)) for file, text in sources)
     return _read(files, _opened if import_files else _only_named)
 
 
@@ -158,7 +158,7 @@ def parse_addition(file: str, text: str, library: Library) -> Library:
     Raises `RulesRejected`.
     """
     source = _read_statements(file, text)
-    parsed, diagnostics = assemble([(source.file, source.lines)], library)
+    parsed, diagnostics = assemble([(source.file, "", source.lines)], library)
     if source.diagnostics or diagnostics:
         raise RulesRejected(_capped(file, [*source.diagnostics, *diagnostics]))
     return parsed
@@ -211,7 +211,7 @@ def _accepted(read: ReadRules) -> Library:
 def _read(files: Iterable[RuleSource], opened: Opener) -> ReadRules:
     """The sources and their imports as one library: names, types and values are settled across files."""
     sources = with_imports(files, opened)
-    library, from_assembly = assemble([(source.file, source.lines) for source in sources], Library())
+    library, from_assembly = assemble([(source.file, source.suffix, source.lines) for source in sources], Library())
     by_file: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
     # A file that is imported under several names has most of its faults under each.
     for diagnostic in dict.fromkeys(chain(*(source.diagnostics for source in sources), from_assembly)):
@@ -255,18 +255,18 @@ MAXIMUM_BYTES = 100_000_000
 
 
 def _read_source(file: str, text: str) -> RuleSource:
-    """The statements of the text of a file. Raises NotLinkRules for JSON of another form than LINK's."""
+    """The statements of the text of a file. Raises UnreadableFile for JSON of another form than LINK's."""
     if Path(file).suffix != ".json":
         return replace(_read_statements(file, text), text=text)
-    return RuleSource(file, statements_of_link_json(text, file), text=text)
+    return RuleSource(file, statements_of_link_json(text), text=text)
 
 
-def _read_file(path: Path) -> RuleSource:
+def _or_unreadable(file: str, read: Callable[[str], RuleSource]) -> RuleSource:
     """The statements of a file; a file that cannot be read is one broken line and its diagnostic."""
     try:
-        return _opened(str(path))
+        return read(file)
     except UnreadableFile as error:
-        return RuleSource(str(path), [syntax.RawBroken("file")], [error.at(Place(str(path), *error.spot))])
+        return RuleSource(file, [syntax.RawBroken("file")], [error.at(Place(file, *error.spot))])
 
 
 def _opened(name: str) -> RuleSource:
@@ -281,8 +281,6 @@ def _opened(name: str) -> RuleSource:
         if error.object.startswith(_SQLITE_HEADER):
             raise UnreadableFile("it is a knowledge base", Remedy("Pass it as {}.", Setting("kb", str(path)))) from None
         raise UnreadableFile(f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from None
-    except NotLinkRules as error:
-        raise UnreadableFile(error.reason, error.remedy, error.spot) from None
     # Facts that were passed as rules: one diagnostic instead of one for each row.
     if source.diagnostics and path.suffix in _FACT_SUFFIXES:
         raise UnreadableFile("it contains no rules", Remedy("Import facts with {}.", Operation("import_facts", path)))

@@ -149,15 +149,7 @@ class RawOpposite(RawStatement):
 
 @dataclass
 class RawProperty(RawStatement):
-    """`symmetric name/2` and the like."""
-
-    name: str
-    arity: str
-
-
-@dataclass
-class RawClosed(RawStatement):
-    """`closed name/2` and, with a `position`, `closed name/2 by 1`."""
+    """`symmetric name/2`, `closed name/2` and the like; with a `position`, `closed name/2 by 1`."""
 
     name: str
     arity: str
@@ -181,14 +173,7 @@ class RawNever(RawStatement):
 
 @dataclass
 class RawFact(RawStatement):
-    """`fact atom`."""
-
-    atom: RawAtom
-
-
-@dataclass
-class RawExample(RawStatement):
-    """`@example atom`."""
+    """`fact atom` and `@example atom`."""
 
     atom: RawAtom
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.grammar.attributes import default_polarity, default_principle
-from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.link_json import to_link_json
 from hapax.grammar.parser import parse_library, read_rules, read_texts
 from hapax.grammar.rules import Library, PredicateKind, Rule
@@ -29,7 +29,10 @@ ENTRY = {
 
 def from_link_json(text: str, file: str) -> Library:
     """The library of a LINK file."""
-    return read_texts([(f"{file}.json", text)]).library
+    read = read_texts([(f"{file}.json", text)])
+    if read.diagnostics:
+        raise RulesRejected(read.diagnostics)
+    return read.library
 
 
 def test_a_file_of_link_comes_back() -> None:
@@ -66,7 +69,7 @@ def test_any_use_of_a_predicate_may_make_it_functional(order: str) -> None:
 )
 def test_other_json_is_refused(text: str) -> None:
     """JSON of another form than LINK's is an error that names the file."""
-    with pytest.raises(HapaxError, match=r"^f.json: "):
+    with pytest.raises(HapaxError, match=r"^f.json:1:"):
         from_link_json(text, "f")
 
 
