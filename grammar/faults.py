@@ -47,7 +47,8 @@ class RuleFault:
         return Diagnostic(self.code, self.severity, place, message, remedy, related, tuple(fix))
 
 
-Finder: TypeAlias = Callable[[Library], Iterable[Diagnostic]]
+Finder: TypeAlias = Callable[..., Iterable[Diagnostic]]
+"""A function of a library and of the faults that it finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Check:
     """Also run if some rules could not be read: no further rule can make a finding wrong."""
 
     def __call__(self, library: Library) -> Iterable[Diagnostic]:
-        return self.find(library)
+        return self.find(library, *self.faults)
 
 
 def check(*faults: RuleFault, even_if_incomplete: bool = False) -> Callable[[Finder], Check]:

@@ -1,6 +1,7 @@
 """Checks of rules against each other: duplicates, subsumed rules, opposite conclusions, and rules implied by others.
 
-Each check stands below the faults that it finds. A new check is a fault, a function and a line in PAIR_CHECKS.
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+PAIR_CHECKS.
 """
 
 from __future__ import annotations
@@ -22,18 +23,6 @@ CONTRARIES_SHOWN = 20
 MAXIMUM_MEETINGS = 50_000
 """Pairs of rules with opposite conclusions examined per library: about ten seconds."""
 
-DUPLICATE: Final = RuleFault.warning(
-    "HPX205", "duplicate rule",
-    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
-    "is_in(Food C, Dish D) & eats(Person Y, Food C) -> may_eat(Person Y, Dish D)",
-    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
-)  # fmt: skip
-SUBSUMED: Final = RuleFault.warning(
-    "HPX206", "subsumed rule",
-    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
-    "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
-    "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
-)  # fmt: skip
 NOT_COMPARED: Final = RuleFault.note(
     "HPX303", "comparison given up",
     "lives_in(Person X, Town A) & leads_to(Town A, Town B) & leads_to(Town B, Town C) & leads_to(Town C, Town D)\n"
@@ -46,8 +35,25 @@ NOT_COMPARED: Final = RuleFault.note(
 )  # fmt: skip
 
 
-@check(DUPLICATE, SUBSUMED, NOT_COMPARED, even_if_incomplete=True)
-def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.warning(
+        "HPX205", "duplicate rule",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
+        "is_in(Food C, Dish D) & eats(Person Y, Food C) -> may_eat(Person Y, Dish D)",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    RuleFault.warning(
+        "HPX206", "subsumed rule",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
+        "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    NOT_COMPARED,
+    even_if_incomplete=True,
+)  # fmt: skip
+def duplicate_and_subsumed_rules(
+    library: Library, equal: RuleFault, subsumed: RuleFault, not_compared: RuleFault
+) -> Iterator[Diagnostic]:
     """Rules that are equal up to renaming, and rules whose every conclusion another rule draws from a weaker premise.
 
     Of equal rules each is reported once, against the first of them.
@@ -69,7 +75,7 @@ def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
             # Its other pairs would only repeat what the rule that it equals has reported already.
             duplicate = next((known for known, forward, backward in pairs if forward and backward), None)
             if duplicate is not None:
-                yield DUPLICATE.at(
+                yield equal.at(
                     rule.place,
                     f"rule {rule.name} duplicates rule {duplicate.name}",
                     "Remove one of them",
@@ -81,29 +87,23 @@ def duplicate_and_subsumed_rules(library: Library) -> Iterator[Diagnostic]:
                 if forward or backward:
                     # What a premise that never holds concludes follows from anything; it has a fault of its own.
                     if not any(never_holds(part.premise, library) for part in (known, rule)):
-                        yield _subsumed(known, rule) if forward else _subsumed(rule, known)
+                        general, special = (known, rule) if forward else (rule, known)
+                        yield subsumed.at(
+                            special.place,
+                            f"everything that rule {special.name} concludes already follows from rule {general.name}, "
+                            "which has a weaker premise",
+                            f"Remove rule {special.name}, or add the missing condition to the premise of rule "
+                            f"{general.name}",
+                            general.place,
+                        )
                 elif None in (forward, backward):
-                    yield _not_compared(known, rule)
-
-
-def _subsumed(general: Rule, special: Rule) -> Diagnostic:
-    return SUBSUMED.at(
-        special.place,
-        f"everything that rule {special.name} concludes already follows from rule {general.name}, which has a "
-        "weaker premise",
-        f"Remove rule {special.name}, or add the missing condition to the premise of rule {general.name}",
-        general.place,
-    )
-
-
-def _not_compared(known: Rule, rule: Rule) -> Diagnostic:
-    return NOT_COMPARED.at(
-        rule.place,
-        f"the comparison of rule {rule.name} with rule {known.name} was given up after {MAXIMUM_TRIES:,} tries, "
-        "because their literals can be matched in too many ways",
-        "Compare them yourself, or use fewer literals over one predicate",
-        known.place,
-    )
+                    yield not_compared.at(
+                        rule.place,
+                        f"the comparison of rule {rule.name} with rule {known.name} was given up after "
+                        f"{MAXIMUM_TRIES:,} tries, because their literals can be matched in too many ways",
+                        "Compare them yourself, or use fewer literals over one predicate",
+                        known.place,
+                    )
 
 
 def given_up(rule: Rule) -> Diagnostic:
@@ -116,18 +116,19 @@ def given_up(rule: Rule) -> Diagnostic:
     )
 
 
-OPPOSED: Final = RuleFault.warning(
-    "HPX207", "opposite conclusions",
-    "lives_in(Person X, City A) & grows_in(Plant B, City A) -> can_plant(Person X, Plant B)\n"
-    "lived_in(Person X, Period A) & came_after(Plant B, Period A) -> cannot_plant(Person X, Plant B)",
-    "lives_in(Person X, City A) & grows_in(Plant B, City A) & is_hardy(Plant B) -> can_plant(Person X, Plant B)\n"
-    "lived_in(Person X, Period A) & came_after(Plant B, Period A) & not is_hardy(Plant B)\n"
-    "  -> cannot_plant(Person X, Plant B)",
+@check(
+    RuleFault.warning(
+        "HPX207", "opposite conclusions",
+        "lives_in(Person X, City A) & grows_in(Plant B, City A) -> can_plant(Person X, Plant B)\n"
+        "lived_in(Person X, Period A) & came_after(Plant B, Period A) -> cannot_plant(Person X, Plant B)",
+        "lives_in(Person X, City A) & grows_in(Plant B, City A) & is_hardy(Plant B) -> can_plant(Person X, Plant B)\n"
+        "lived_in(Person X, Period A) & came_after(Plant B, Period A) & not is_hardy(Plant B)\n"
+        "  -> cannot_plant(Person X, Plant B)",
+    ),
+    NOT_COMPARED,
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(OPPOSED, NOT_COMPARED, even_if_incomplete=True)
-def opposite_conclusions(library: Library) -> Iterator[Diagnostic]:
+def opposite_conclusions(library: Library, opposed: RuleFault, _: RuleFault) -> Iterator[Diagnostic]:
     """Two rules with opposite conclusions about the same values, where nothing keeps both from applying."""
     earlier: dict[str, list[Rule]] = {}
     pairs_left = MAXIMUM_MEETINGS
@@ -143,7 +144,7 @@ def opposite_conclusions(library: Library) -> Iterator[Diagnostic]:
             pairs_left -= 1
             if can_meet(first, second, library):
                 reported += 1
-                yield OPPOSED.at(
+                yield opposed.at(
                     second.place,
                     f"rule {second.name} concludes {predicate} and rule {first.name} the opposite, "
                     f"{first.conclusion.atom.predicate}, but their premises can hold together",
@@ -209,20 +210,22 @@ MAXIMUM_ATOMS = 300
 MAXIMUM_CHAIN_TRIES = 1_000_000
 """Pairs of literals that are tried for all rules of a library: about a second."""
 
-IMPLIED: Final = RuleFault.warning(
-    "HPX222", "rule implied by others together",
-    "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
-    "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)\n"
-    "@generic none\nflows_into(River A, River B) & flows_into(River B, River C) -> drains_into(River A, River C)",
-    "@generic none\n"
-    "flows_into(River A, River B) -> drains_into(River A, River B)\n"
-    "@generic none\n"
-    "flows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)",
+
+@check(
+    RuleFault.warning(
+        "HPX222", "rule implied by others together",
+        "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
+        "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)\n"
+        "@generic none\nflows_into(River A, River B) & flows_into(River B, River C) -> drains_into(River A, River C)",
+        "@generic none\n"
+        "flows_into(River A, River B) -> drains_into(River A, River B)\n"
+        "@generic none\n"
+        "flows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)",
+    ),
+    NOT_COMPARED,
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(IMPLIED, NOT_COMPARED, even_if_incomplete=True)
-def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
+def rules_implied_by_others(library: Library, implied: RuleFault, not_compared: RuleFault) -> Iterator[Diagnostic]:
     """Rules whose conclusion follows from their premise by at least two other rules.
 
     A rule that was reported is not used for later ones, so that all reported rules can be removed together.
@@ -233,7 +236,7 @@ def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
         if not implying_rules.may_imply(rule):
             continue
         if matcher.left <= 0:
-            yield NOT_COMPARED.at(
+            yield not_compared.at(
                 rule.place,
                 f"from rule {rule.name} on, it was not looked for rules that others together imply: those before it "
                 f"used up {MAXIMUM_CHAIN_TRIES:,} tries",
@@ -243,7 +246,7 @@ def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
         consequences = _Consequences(rule, matcher)
         used = consequences.rules_to_conclusion(implying_rules.used_for(rule))
         if consequences.gave_up:
-            yield NOT_COMPARED.at(
+            yield not_compared.at(
                 rule.place,
                 f"the search for other rules that together imply rule {rule.name} was given up, because too much "
                 "follows from its premise",
@@ -253,7 +256,7 @@ def rules_implied_by_others(library: Library) -> Iterator[Diagnostic]:
             implying_rules.reported.add(rule.name)
             names = [f'"{implying.name}"' if implying.by_declaration else implying.name for implying in used]
             others = f"{', '.join(names[:-1])} and {names[-1]}"
-            yield IMPLIED.at(
+            yield implied.at(
                 rule.place,
                 f"everything that rule {rule.name} concludes already follows from {others}",
                 f"Remove rule {rule.name}, or correct the other rule that concludes too much",

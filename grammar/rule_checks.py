@@ -1,6 +1,7 @@
 """Checks of single rules: their variables, their logic and the values they compare.
 
-Each check stands below the faults that it finds. A new check is a fault, a function and a line in RULE_CHECKS.
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+RULE_CHECKS.
 """
 
 from __future__ import annotations
@@ -33,20 +34,23 @@ from hapax.grammar.terms import (
     variable_names,
 )
 
-UNBOUND_CONCLUSION: Final = RuleFault.error(
-    "HPX101", "unbound head variable",
-    "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B) -> can_eat(Person P, Dish B)",
-    "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B) -> can_eat(Person X, Dish B)",
+
+@check(
+    RuleFault.error(
+        "HPX101", "unbound head variable",
+        "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B)"
+        " -> can_eat(Person P, Dish B)",
+        "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B)"
+        " -> can_eat(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(UNBOUND_CONCLUSION, even_if_incomplete=True)
-def unbound_conclusion_variable(library: Library) -> Iterator[Diagnostic]:
+def unbound_conclusion_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables of the conclusion that the premise never mentions: the rule would hold for every value."""
     for rule in rules_of_right_arity(library):
         for variable in rule.unbound:
             near = _namesake(rule, variable, library)
-            yield UNBOUND_CONCLUSION.at(
+            yield fault.at(
                 rule.at(rule.conclusion.atom.place_of(variable.name)),
                 f"unbound head variable: {variable} is in the conclusion of rule {rule.name} but not in its premise",
                 f"Did you mean {near}?" if near else f"Add a literal with {variable} to the premise",
@@ -62,21 +66,21 @@ def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | Non
     return None
 
 
-TWO_TYPES: Final = RuleFault.error(
-    "HPX102", "variable with two unrelated types",
-    "eats(Person X, Food A) & is_in(Ingredient Z, Animal A) -> knows_taste_of(Person X, Ingredient Z)",
-    "eats(Person X, Food A) & is_in(Ingredient Z, Food A) -> knows_taste_of(Person X, Ingredient Z)",
+@check(
+    RuleFault.error(
+        "HPX102", "variable with two unrelated types",
+        "eats(Person X, Food A) & is_in(Ingredient Z, Animal A) -> knows_taste_of(Person X, Ingredient Z)",
+        "eats(Person X, Food A) & is_in(Ingredient Z, Food A) -> knows_taste_of(Person X, Ingredient Z)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(TWO_TYPES, even_if_incomplete=True)
-def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
+def variable_with_two_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types of one variable that are not subtypes of one another."""
     for rule in library.written_rules:
         for name, used in _types_of_variables(rule, library).items():
             if library.most_specific(tuple(used)) is None:
                 first, second, *_ = used
-                yield TWO_TYPES.at(
+                yield fault.at(
                     used[second],
                     f"{name} has the unrelated types {' and '.join(used)} in rule {rule.name}",
                     f'Use two variables, or declare "type {first} < {second}"',
@@ -101,23 +105,23 @@ def _types_of_variables(rule: Rule, library: Library) -> dict[str, dict[str, Pla
     return types
 
 
-UNCONNECTED: Final = RuleFault.error(
-    "HPX103", "disconnected premise",
-    "eats(Person X, Food A) & flows_through(River R, City B) -> can_visit(Person X, City B)",
-    "eats(Person X, Food A) & is_sold_in(Food A, City B) & flows_through(River R, City B)\n"
-    "  -> can_visit(Person X, City B)",
+@check(
+    RuleFault.error(
+        "HPX103", "disconnected premise",
+        "eats(Person X, Food A) & flows_through(River R, City B) -> can_visit(Person X, City B)",
+        "eats(Person X, Food A) & is_sold_in(Food A, City B) & flows_through(River R, City B)\n"
+        "  -> can_visit(Person X, City B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(UNCONNECTED, even_if_incomplete=True)
-def unconnected_premise(library: Library) -> Iterator[Diagnostic]:
+def unconnected_premise(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Parts of a premise that share no variable: a second, unrelated rule."""
     for rule in rules_of_right_arity(library):
         groups = _connected_variables(rule)
         # A variable without a value is most often a misprint of the link; `unreachable_variable` reports it.
         if len(groups) > 1 and not unreachable_variables(rule, library):
             parts = " and ".join("{" + ", ".join(sorted(group)) + "}" for group in groups)
-            yield UNCONNECTED.at(
+            yield fault.at(
                 rule.place,
                 f"the premise of rule {rule.name} falls into parts that share no variable: {parts}",
                 "Add a literal that connects them, or remove one of them",
@@ -133,19 +137,19 @@ def _connected_variables(rule: Rule) -> list[set[str]]:
     return groups
 
 
-TAUTOLOGY: Final = RuleFault.warning(
-    "HPX104", "tautology",
-    "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
-    "likes(Person X, Ingredient Z) & is_in(Ingredient Z, Dish B) -> may_like(Person X, Dish B)",
+@check(
+    RuleFault.warning(
+        "HPX104", "tautology",
+        "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
+        "likes(Person X, Ingredient Z) & is_in(Ingredient Z, Dish B) -> may_like(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(TAUTOLOGY, even_if_incomplete=True)
-def tautology(library: Library) -> Iterator[Diagnostic]:
+def tautology(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Conclusions that the premise already states; paper, section 2.2."""
     for rule in library.rules:
         for literal in _restated(rule, library):
-            yield TAUTOLOGY.at(
+            yield fault.at(
                 rule.at(rule.conclusion.atom.place),
                 f"rule {rule.name} is a tautology: its premise already states {literal}",
                 "Conclude something that the premise does not state",
@@ -169,15 +173,14 @@ def adds_nothing(rule: Rule, library: Library) -> bool:
     return is_restated or never_holds(rule.premise, library)
 
 
-FEW_VARIABLES: Final = RuleFault.error(
-    "HPX105", "fewer than three variables",
-    "allergic_to(Person X, Allergen A) -> reacts_badly_to(Person X, Allergen A)",
-    "allergic_to(Person X, Allergen A) & is_in(Allergen A, Dish B) -> reacts_badly_to(Person X, Dish B)",
+@check(
+    RuleFault.error(
+        "HPX105", "fewer than three variables",
+        "allergic_to(Person X, Allergen A) -> reacts_badly_to(Person X, Allergen A)",
+        "allergic_to(Person X, Allergen A) & is_in(Allergen A, Dish B) -> reacts_badly_to(Person X, Dish B)",
+    ),
 )  # fmt: skip
-
-
-@check(FEW_VARIABLES)
-def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
+def fewer_than_three_variables(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Rules of two variables, which leave nothing to reason about; paper, section 2.2.
 
     Definitions are exempt: rules that other rules use, and rules without a generic variable.
@@ -185,45 +188,46 @@ def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
     for rule in rules_of_right_arity(library):
         is_definition = not rule.generic or rule.conclusion.atom.indicator in library.in_premises
         if len(rule.variables) < 3 and not is_definition:
-            yield FEW_VARIABLES.at(
+            yield fault.at(
                 rule.place,
                 f"rule {rule.name} has fewer than three variables, so it can only restate its premise",
                 "Add the literal from which the conclusion follows, or write @generic none if it defines a predicate",
             )
 
 
-BY_POSITION: Final = RuleFault.note(
-    "HPX302", "inferred generic variable",
-    "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C) -> can_fit_in(Furniture A, Room B)",
-    "@generic A\n"
-    "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C) -> can_fit_in(Furniture A, Room B)",
+@check(
+    RuleFault.note(
+        "HPX302", "inferred generic variable",
+        "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C)"
+        " -> can_fit_in(Furniture A, Room B)",
+        "@generic A\n"
+        "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C)"
+        " -> can_fit_in(Furniture A, Room B)",
+    ),
 )  # fmt: skip
-
-
-@check(BY_POSITION)
-def generic_by_position(library: Library) -> Iterator[Diagnostic]:
+def generic_by_position(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Rules whose generic variable was inferred although they conclude about no person: the guess may be wrong."""
     for rule in rules_of_right_arity(library):
         inferred = rule.generic_by in (GenericBy.POSITION, GenericBy.NOTHING)
         if inferred and not rule.unbound and rule.conclusion.atom.indicator not in library.in_premises:
             names = ", ".join(variable.name for variable in rule.conclusion.variables)
             generic = rule.generic_text if rule.generic else "no variable"
-            yield BY_POSITION.at(
+            yield fault.at(
                 rule.place,
                 f"rule {rule.name} has no person in its conclusion and no @generic, so {generic} is taken as generic",
                 f"Choose with @generic what its statements are about: {names} or none",
             )
 
 
-NEVER: Final = RuleFault.warning(
-    "HPX108", "premise that can never hold",
-    "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
-    "lived(Person X, Year A) & built(Tower B, Year C) & C < A -> saw(Person X, Tower B)",
+@check(
+    RuleFault.warning(
+        "HPX108", "premise that can never hold",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
+        "lived(Person X, Year A) & built(Tower B, Year C) & C < A -> saw(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(NEVER, even_if_incomplete=True)
-def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
+def premise_that_never_holds(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Premises with items that exclude each other: comparisons, a literal and its negation, or two values of a
     functional predicate.
     """
@@ -231,19 +235,12 @@ def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
         core = contradiction(rule.premise, library)
         if core:
             first, *others = (rule.at(item_place(item)) for item in core)
-            yield NEVER.at(
+            yield fault.at(
                 first,
                 f"the premise of rule {rule.name} can never hold: {' & '.join(map(str, core))}",
                 "Remove or reverse one of these",
                 *others,
             )
-
-
-UNSTRATIFIED: Final = RuleFault.error(
-    "HPX109", "predicate that depends on its own negation",
-    "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not may_eat(Person X, Dish A) -> may_eat(Person X, Dish B)",
-    "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not hates(Person X, Dish A) -> may_eat(Person X, Dish B)",
-)  # fmt: skip
 
 
 def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
@@ -257,15 +254,22 @@ def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
     return [exceptions.get(name, name) for name in (*turned, turned[0])]
 
 
-@check(UNSTRATIFIED)
-def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX109", "predicate that depends on its own negation",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not may_eat(Person X, Dish A)"
+        " -> may_eat(Person X, Dish B)",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not hates(Person X, Dish A) -> may_eat(Person X, Dish B)",
+    ),
+)  # fmt: skip
+def unstratified_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates that depend on their own negation and so have no truth value."""
     # `aggregates_of_themselves` reports the cycles over aggregates.
     for cycle in negative_cycles(library.with_closure()):
         if library.aggregated.isdisjoint(cycle):
             first, *others = (rule for rule in library.rules if rule.conclusion.atom.indicator in cycle)
             named = _named_cycle(cycle, library)
-            yield UNSTRATIFIED.at(
+            yield fault.at(
                 first.place,
                 f"{named[0]} depends on its own negation: {' <- '.join(named)}",
                 "Remove the negation from the cycle",
@@ -273,17 +277,18 @@ def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-UNREACHABLE: Final = RuleFault.error(
-    "HPX110", "variable without a source of values",
-    "computed is_before(Year A, Year B) := A < B\n"
-    "fought_in(Person X, War A) & ended_in(War A, Year E) & is_before(Year E, Year Y) -> could_see(Person X, Year Y)",
-    "fought_in(Person X, War A) & ended_in(War A, Year E) & built(Tower B, Year Y) & E < Y\n"
-    "  -> could_see(Person X, Tower B)",
+@check(
+    RuleFault.error(
+        "HPX110", "variable without a source of values",
+        "computed is_before(Year A, Year B) := A < B\n"
+        "fought_in(Person X, War A) & ended_in(War A, Year E) & is_before(Year E, Year Y)"
+        " -> could_see(Person X, Year Y)",
+        "fought_in(Person X, War A) & ended_in(War A, Year E) & built(Tower B, Year Y) & E < Y\n"
+        "  -> could_see(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(UNREACHABLE, even_if_incomplete=True)
-def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
+def unreachable_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables that no order of search can bind, because only comparisons and computed predicates contain them."""
     for rule in rules_of_right_arity(library):
         # Those of negated literals are `unsafe_negation`'s.
@@ -292,23 +297,22 @@ def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
             if variable.name not in denied:
                 using = next((item for item in (*rule.premise, rule.conclusion) if variable in item.variables), None)
                 place = using.atom.place_of(variable.name) if isinstance(using, Literal) else using and using.place
-                yield UNREACHABLE.at(
+                yield fault.at(
                     rule.at(place),
                     f"nothing gives {variable} a value in rule {rule.name}; arithmetic only compares it",
                     f"Add a literal that can be asked for {variable.name}, or an equation ({variable.name} = A + 1)",
                 )
 
 
-UNSAFE_NEGATION: Final = RuleFault.error(
-    "HPX111", "negated literal with an unbound variable",
-    "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & not spoils(Spice S, Dish A) -> may_eat(Person X, Herb Z)",
-    "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & grows_with(Spice S, Herb Z) & not spoils(Spice S, Dish A)\n"
-    "  -> may_eat(Person X, Herb Z)",
+@check(
+    RuleFault.error(
+        "HPX111", "negated literal with an unbound variable",
+        "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & not spoils(Spice S, Dish A) -> may_eat(Person X, Herb Z)",
+        "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & grows_with(Spice S, Herb Z) & not spoils(Spice S, Dish A)\n"
+        "  -> may_eat(Person X, Herb Z)",
+    ),
 )  # fmt: skip
-
-
-@check(UNSAFE_NEGATION)
-def unsafe_negation(library: Library) -> Iterator[Diagnostic]:
+def unsafe_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables that only negated literals contain: negation as failure tests values, it never finds any."""
     for rule in rules_of_right_arity(library):
         positive = variable_names(literal for literal in rule.literals if not literal.negated)
@@ -317,19 +321,13 @@ def unsafe_negation(library: Library) -> Iterator[Diagnostic]:
         for literal in rule.literals:
             for variable in literal.variables:
                 if literal.negated and variable.name in unbound:
-                    yield UNSAFE_NEGATION.at(
+                    yield fault.at(
                         rule.at(literal.atom.place_of(variable.name)),
                         f"{variable} occurs in rule {rule.name} only in the negated literal {literal}",
                         f"Add a positive literal that determines the {variable.data_type}",
                     )
 
 
-ORDER_OF_TEXTS: Final = RuleFault.error(
-    "HPX112", "order or arithmetic of texts",
-    "likes(Person X, Dish A) & is_like(Dish A, Dish B) & A < B -> may_eat(Person X, Dish B)",
-    "type Price < Number\n"
-    "likes(Person X, Dish A) & costs(Dish A, Price C) & costs(Dish B, Price D) & C < D -> may_eat(Person X, Dish B)",
-)  # fmt: skip
 NUMBER_AND_TEXT: Final = RuleFault.error(
     "HPX113", "number and text mixed",
     "lived(Person X, Year A) & built(Tower B, Year C) & A = B -> saw(Person X, Tower B)",
@@ -337,8 +335,18 @@ NUMBER_AND_TEXT: Final = RuleFault.error(
 )  # fmt: skip
 
 
-@check(ORDER_OF_TEXTS, NUMBER_AND_TEXT, even_if_incomplete=True)
-def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX112", "order or arithmetic of texts",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & A < B -> may_eat(Person X, Dish B)",
+        "type Price < Number\n"
+        "likes(Person X, Dish A) & costs(Dish A, Price C) & costs(Dish B, Price D) & C < D"
+        " -> may_eat(Person X, Dish B)",
+    ),
+    NUMBER_AND_TEXT,
+    even_if_incomplete=True,
+)  # fmt: skip
+def comparison_of_texts(library: Library, order_of_texts: RuleFault, fault: RuleFault) -> Iterator[Diagnostic]:
     """Texts in arithmetic or under `<`, and equations between a number and a text."""
     for comparison, place, owner in _comparisons(library):
         for operand, operator in _operands(comparison):
@@ -347,29 +355,29 @@ def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
                 if isinstance(operand, Variable):
                     remedy = f'If its values are numbers, declare "type {operand.data_type} < Number"'
                 problem = f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning'
-                yield ORDER_OF_TEXTS.at(place, problem, remedy)
+                yield order_of_texts.at(place, problem, remedy)
         if comparison.operator in ("=", "\\=") and _is_mixed(comparison, library):
-            yield NUMBER_AND_TEXT.at(
+            yield fault.at(
                 place, f'"{comparison}" of {owner} compares a number with a text', "Compare values of one kind"
             )
 
 
-DIVISION_BY_ZERO: Final = RuleFault.warning(
-    "HPX125", "division by zero",
-    "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
-    "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
+@check(
+    RuleFault.warning(
+        "HPX125", "division by zero",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(DIVISION_BY_ZERO, even_if_incomplete=True)
-def division_by_zero(library: Library) -> Iterator[Diagnostic]:
+def division_by_zero(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Divisors that are zero whatever their variables are: a comparison with one has no value and never holds."""
     for comparison, place, owner in _comparisons(library):
         for divisor in divisors(comparison):
             if is_zero(divisor, library):
                 is_constant = isinstance(divisor, Constant)
                 zero = "zero" if is_constant else f"{expression_text(divisor)}, which is always zero"
-                yield DIVISION_BY_ZERO.at(
+                yield fault.at(
                     place,
                     f'"{comparison}" of {owner} divides by {zero}, so it never holds',
                     "Correct the divisor",
@@ -410,7 +418,7 @@ def _may_be_number(expression: Expression, library: Library) -> bool:
 
 
 @check(NUMBER_AND_TEXT)
-def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
+def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Texts where the argument's type is numeric, and numbers where it is not."""
     for atom, user, owner in _owned_atoms(library):
         signature = library.signature(atom.indicator)
@@ -422,7 +430,7 @@ def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
             if not fits:
                 place = atom.place_at(position)
                 kind, other = ("number", "texts") if term.is_number else ("text", "numbers")
-                yield NUMBER_AND_TEXT.at(
+                yield fault.at(
                     user.at(place) if user is not None else place or signature.place,
                     f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {other}",
                     "Quote texts, and write numbers without quotes",
@@ -437,45 +445,45 @@ def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:
     yield from ((atom, None, ", an example") for atom in library.examples)
 
 
-COMPUTED_CONCLUDED: Final = RuleFault.error(
-    "HPX114", "computed predicate as a conclusion or fact",
-    "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
-    "given is_before(Year, Year)\n"
-    "fact is_before(1815, 1876)",
+@check(
+    RuleFault.error(
+        "HPX114", "computed predicate as a conclusion or fact",
+        "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
+        "given is_before(Year, Year)\n"
+        "fact is_before(1815, 1876)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(COMPUTED_CONCLUDED, even_if_incomplete=True)
-def computed_predicate_concluded(library: Library) -> Iterator[Diagnostic]:
+def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Conclusions and facts over computed predicates, which only arithmetic decides."""
     concluded = [(rule.conclusion.atom, rule.at(rule.conclusion.atom.place)) for rule in library.rules]
     for atom, place in (*concluded, *((fact, fact.place) for fact in library.facts)):
         signature = library.signature(atom.indicator)
         if signature.kind is PredicateKind.COMPUTED:
-            yield COMPUTED_CONCLUDED.at(
+            yield fault.at(
                 place or signature.place,
                 f"{atom} is concluded or stated, but {atom.predicate} is computed",
                 "Remove it, or declare the predicate as given",
             )
 
 
-COUNTS_FOR_EVER: Final = RuleFault.warning(
-    "HPX221", "recursion that counts for ever",
-    "given starts_at(Place, Number)\n@generic none\n"
-    "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
-    "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
-    "given starts_at(Place, Number)\n"
-    "@generic none\n"
-    "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n"
-    "@generic none\n"
-    "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)",
-)  # fmt: skip
-
 _UP, _DOWN = "<", ">"
 
 
-@check(COUNTS_FOR_EVER)
-def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.warning(
+        "HPX221", "recursion that counts for ever",
+        "given starts_at(Place, Number)\n@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
+        "given starts_at(Place, Number)\n"
+        "@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n"
+        "@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)",
+    ),
+)  # fmt: skip
+def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
     users: dict[str, set[str]] = {}
     for rule in library.rules:
@@ -497,7 +505,13 @@ def recursion_that_counts_for_ever(library: Library) -> Iterator[Diagnostic]:
         concluded = variable_names([rule.conclusion]) - limited - own
         for target, source, place in _counters(comparisons, own - limited, limited):
             if target.name in concluded:
-                yield _counts(rule, target, source, place)
+                name, sign = rule.conclusion.atom.predicate, ">" if _direction(source) == _DOWN else "<"
+                yield fault.at(
+                    rule.at(place),
+                    f"rule {rule.name} may count for ever: {target.name} = {source} makes a further {name} of each, "
+                    f"and nothing limits {target.name}",
+                    f'Add a limit to the premise, such as "{target.name} {sign} 100"',
+                )
 
 
 def _counters(
@@ -511,17 +525,6 @@ def _counters(
                 if is_new and not _is_limited(target, source, comparisons):
                     counted.add(target.name)
                     yield target, source, place
-
-
-def _counts(rule: Rule, target: Variable, source: Arithmetic, place: Place | None) -> Diagnostic:
-    name = rule.conclusion.atom.predicate
-    limit = f"{target.name} {'>' if _direction(source) == _DOWN else '<'} 100"
-    return COUNTS_FOR_EVER.at(
-        rule.at(place),
-        f"rule {rule.name} may count for ever: {target.name} = {source} makes a further {name} of each, "
-        f"and nothing limits {target.name}",
-        f'Add a limit to the premise, such as "{limit}"',
-    )
 
 
 def _calculations(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Place | None]]:
