@@ -60,7 +60,6 @@ class _Layout:
         tokens, statements = statement_tokens(self.text)
         begins = {statement[0].start_pos for statement in statements}
         properties = {statement[2].start_pos for statement in statements if _is_property(statement)}
-        following = _following(tokens)
         before: list[SourceToken] = []  # tokens of the statement so far
         position = 0
         for index, token in enumerate(tokens):
@@ -72,8 +71,9 @@ class _Layout:
                 continue
             if token.type == "DOT":
                 before = []
+                following = next((later.type for later in tokens[index + 1 :] if later.type != "NEWLINE"), "")
                 # Without the full stop a line that begins with a minus would continue this one.
-                if following[index] in GOES_ON_BEFORE:
+                if following in GOES_ON_BEFORE:
                     self.current += "."
                 continue
             if token.start_pos in begins:
@@ -101,17 +101,6 @@ class _Layout:
         line, self.current = self.current.rstrip(), ""
         if line or (self.lines and self.lines[-1]):
             self.lines.append(line)
-
-
-def _following(tokens: list[SourceToken]) -> list[str]:
-    """For each token the terminal of the next one that is not a newline; "" behind the last."""
-    found: list[str] = []
-    terminal = ""
-    for token in reversed(tokens):
-        found.append(terminal)
-        if token.type != "NEWLINE":
-            terminal = token.type
-    return found[::-1]
 
 
 def _is_property(statement: list[SourceToken]) -> bool:

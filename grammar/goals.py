@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from itertools import chain
 from typing import TypeAlias
 
 from hapax.grammar.errors import Diagnostic, Place
@@ -195,13 +196,15 @@ class _GoalChecker:
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
         if term.functor in (",", ";"):
-            return self._arguments(term, "g" * len(term.arguments))
-        if term.indicator in BUILT_INS:
-            return self._arguments(term, BUILT_INS[term.indicator])
-        if not self.library.knows(term.indicator):
+            kinds = "g" * len(term.arguments)
+        elif term.indicator in BUILT_INS:
+            kinds = BUILT_INS[term.indicator]
+        elif self.library.knows(term.indicator):
+            kinds = "c" * len(term.arguments)
+        else:
             self._unknown(term)
             return term
-        return self._arguments(term, "c" * len(term.arguments))
+        return self._arguments(term, kinds)
 
     def _arguments(self, term: Compound, kinds: str) -> Compound:
         """The term with its arguments checked; `kinds` has a letter for each, as in BUILT_INS, or c for a constant."""
@@ -274,14 +277,12 @@ class _GoalChecker:
 
     def _unknown(self, term: Compound) -> None:
         by_name: dict[str, list[str]] = {}
-        signatures = self.library.completed().signatures
-        for indicator in (*(signature.indicator for signature in signatures), *BUILT_INS):
+        for indicator in (*(known.indicator for known in self.library.completed().signatures), *BUILT_INS):
             name, _, arity = indicator.rpartition("/")
             if name not in INFIX and name != "\\+":  # operators resemble nothing
                 by_name.setdefault(name.casefold(), []).append(f"{goal_name(name)}/{arity}")
-        near: list[str] = []
-        for name in get_close_matches(term.functor.casefold(), by_name, n=3, cutoff=0.6):
-            near += by_name[name]
+        names = get_close_matches(term.functor.casefold(), by_name, n=3, cutoff=0.6)
+        near = list(chain.from_iterable(by_name[name] for name in names))
         question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
         remedy = self.elsewhere(term.indicator)
         if not remedy or remedy.endswith(" "):

@@ -87,7 +87,7 @@ class _LinkFileReader:
         attributes = {"name": quoted(name), "generic": " ".join(generic) or "none"}
         attributes |= {key: quoted(str(entry[key])) for key in _ATTRIBUTES if entry.get(key)}
         for key, value in attributes.items():
-            self.statements.append(syntax.RawAttribute(f"@{key}", (value,), at=at))
+            self.statements.append(syntax.RawAttribute(key, (value,), at=at))
         items = tuple(syntax.RawLiteral(atom, False, at=atom.at) for atom in premise)
         whole = premise[0].at[:2] + conclusions[0].at[2:]
         self.statements.append(syntax.RawRule(items, conclusions[0], (), at=whole))

@@ -590,7 +590,7 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     body = counted = templates = premise
 
     def attribute(self, parts: list[Token]) -> syntax.RawAttribute:
-        return syntax.RawAttribute(str(parts[0]), tuple(map(str, parts[1:])), at=_span(parts))
+        return syntax.RawAttribute(str(parts[0])[1:], tuple(map(str, parts[1:])), at=_span(parts))
 
     def computed(self, parts: list[Any]) -> syntax.RawDeclaration:
         keyword, atom, definition, templates = parts

@@ -488,12 +488,10 @@ class Library:
 
     @cached_property
     def _closedness(self) -> dict[str, Closedness]:
-        index: dict[str, Closedness] = {}
-        for item in self.declarations:
-            # Of two declarations the stronger one counts.
-            if isinstance(item, ClosedDeclaration) and index.get(item.indicator) is not Closedness.CLOSED:
-                index[item.indicator] = item.closedness
-        return index
+        closed = (item for item in self.declarations if isinstance(item, ClosedDeclaration))
+        # Of two declarations the stronger one counts, which comes last here.
+        ordered = sorted(closed, key=lambda item: item.closedness is Closedness.CLOSED)
+        return {item.indicator: item.closedness for item in ordered}
 
     def closedness(self, indicator: str) -> Closedness:
         """The predicate's declared closedness, `OPEN` without a declaration."""

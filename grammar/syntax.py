@@ -89,7 +89,7 @@ RawItem: TypeAlias = RawLiteral | RawComparison
 
 @dataclass
 class RawStatement(RawNode):
-    """A statement that begins with a keyword or with the name of an attribute."""
+    """A statement that begins with a keyword."""
 
     keyword: str
 
@@ -179,14 +179,11 @@ class RawFact(RawStatement):
 
 
 @dataclass
-class RawAttribute(RawStatement):
+class RawAttribute(RawNode):
     """`@name value ...`; the values keep their quotes."""
 
+    name: str
     values: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.keyword[1:]
 
 
 @dataclass
