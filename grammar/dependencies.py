@@ -564,10 +564,11 @@ def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
     graph = predicate_graph(library)
     component_of = nx.condensation(graph).graph["mapping"]
     cycles: dict[int, tuple[str, ...]] = {}
-    for below, above, negative in graph.edges(data="negative"):
+    for below, above in graph.edges:
         component = component_of[above]
-        # Inside a component a path leads back from `above` to `below`, so the negative edge closes a cycle.
-        if negative and component_of[below] == component and component not in cycles:
+        is_inside = component_of[below] == component
+        # Inside a component a path leads back from `above` to `below`, so a negative edge closes a cycle.
+        if is_inside and graph.edges[below, above]["negative"] and component not in cycles:
             # From a conclusion back to itself.
             cycles[component] = (above, *reversed(nx.shortest_path(graph, above, below)))
     return tuple(cycles.values())

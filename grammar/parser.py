@@ -364,8 +364,8 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
-        goes_on = _goes_on(current, token, blank_line) or _at_exception(current, token, following)
-        ends = starts_line and (depth == 0 or broken or blank_line) and not goes_on
+        may_end = starts_line and (depth == 0 or broken or blank_line)
+        ends = may_end and not (_goes_on(current, token, blank_line) or _at_exception(current, token, following))
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
         declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type in ("WORD", "TEXT"))
         if current and (ends or declares or token.type in ("ATTRIBUTE", "EXAMPLE")):

@@ -295,8 +295,8 @@ def unreachable_variable(library: Library, fault: RuleFault) -> Iterator[Diagnos
         denied = variable_names(literal for literal in rule.literals if literal.negated)
         for variable in unreachable_variables(rule, library):
             if variable.name not in denied:
-                using = next((item for item in (*rule.premise, rule.conclusion) if variable in item.variables), None)
-                place = using.atom.place_of(variable.name) if isinstance(using, Literal) else using and using.place
+                using = next(item for item in rule.premise if variable.name in variable_names([item]))
+                place = using.place if isinstance(using, Comparison) else using.atom.place_of(variable.name)
                 yield fault.at(
                     rule.at(place),
                     f"nothing gives {variable} a value in rule {rule.name}; arithmetic only compares it",
