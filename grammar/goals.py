@@ -224,9 +224,9 @@ class _GoalChecker:
         is_list = isinstance(argument, GoalList) and not isinstance(argument.tail, Constant | Compound)
         is_whole = number is not None and number.denominator == 1 and (kind == "i" or number >= 0)
         if not (is_list if kind == "l" else is_whole):
-            self._refuse(
-                "wrong argument", term.place, name=term.indicator, wanted=_WANTED[kind], found=_written(argument)
-            )
+            # A constant as it was written: Prolog's text would have 3r2 for 1.5.
+            found = str(argument.value) if isinstance(argument, Constant) else _text(argument)
+            self._refuse("wrong argument", term.place, name=term.indicator, wanted=_WANTED[kind], found=found)
 
     def _quantified(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound) and term.indicator == "^/2":
@@ -296,11 +296,6 @@ class _GoalChecker:
 
 _WANTED = {"l": "a list", "i": "a whole number", "n": "a whole number from 0 on"}
 """Kinds of values in BUILT_INS that Prolog raises an error about, in words."""
-
-
-def _written(term: GoalTerm) -> str:
-    """A wrong argument as it was written: Prolog's text would have 3r2 for 1.5."""
-    return str(term.value) if isinstance(term, Constant) else _text(term)
 
 
 def _number(term: GoalTerm) -> Fraction | None:

@@ -65,7 +65,8 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                 continue
             place = Place(source.file, *line.at)
             try:
-                path = _path(source.file, line)
+                # Relative to the folder of the importing file.
+                path = os.path.normpath(Path(source.file).parent / unquoted(line.path.source))
             except ValueError as error:
                 source.diagnostics.append(hint("unknown escape").at(place, escape=str(error)))
                 continue
@@ -107,8 +108,3 @@ def file_key(path: str) -> str:
     """The same text for all spellings of a file's path. The file need not exist."""
     # Rules from elsewhere, such as a knowledge base, have names with any characters, which are not paths.
     return path if "\0" in path else os.path.realpath(path)
-
-
-def _path(file: str, line: syntax.RawImport) -> str:
-    """The path of the imported file, which stands in the statement relative to the folder of the importing file."""
-    return os.path.normpath(Path(file).parent / unquoted(line.path.source))

@@ -469,7 +469,9 @@ def measure_of_the_nameless(library: Library, fault: RuleFault) -> Iterator[Diag
         # `has_height(Tree, Height)`: a verb of having, and a measure in the name or in the last type
         first, *words = atom.predicate.split("_")
         measures = MEASURES.intersection((*words, _last_word(types[-1])))
-        if len(types) > 1 and first in POSSESSING and measures and not _has_names(types[0], library):
+        # `question_about_nobody` reports a bare Person; other types are known for the names of their members.
+        is_named = library.is_numeric(types[0]) or library.is_person(types[0]) or _last_word(types[0]) in NAMED_THINGS
+        if len(types) > 1 and first in POSSESSING and measures and not is_named:
             yield fault.at(
                 place,
                 f"{atom.predicate} asks for the {min(measures)} of a single {types[0]}{owner}, which has no name by "
@@ -480,12 +482,6 @@ def measure_of_the_nameless(library: Library, fault: RuleFault) -> Iterator[Diag
 
 def _last_word(data_type: str) -> str:
     return type_key(data_type).rpartition(" ")[2]
-
-
-def _has_names(data_type: str, library: Library) -> bool:
-    """Numbers, persons, and types known for the names of their members."""
-    # `question_about_nobody` reports a bare Person.
-    return library.is_numeric(data_type) or library.is_person(data_type) or _last_word(data_type) in NAMED_THINGS
 
 
 @check(
