@@ -126,24 +126,17 @@ def _aggregate_text(rule: Rule, aggregate: AggregateDeclaration, library: Librar
     """The clauses of an aggregate: one for the rows, which `setof/3` sorts and groups, and one for the value."""
     name = f"hapax_rows {aggregate}"  # a predicate may have more than one aggregate
     rows = Atom(name, (*aggregate.group, *aggregate.counted))
+    clause = clause_text(replace(rule, conclusion=Literal(rows), aggregate=None), library)
     # `setof/3` removes repeated rows, and fails without any: a group without rows has no value.
     goals = [f"setof(row({', '.join(map(term_text, aggregate.counted))}), {atom_goal(rows)}, Hapax_rows)"]
     if aggregate.function != "count":
+        # A text has no value, and a row with one is not a row.
+        clause = f"{clause.removesuffix('.')},\n    number({term_text(aggregate.counted[0])})."
         cells = "lists:member(Hapax_row, Hapax_rows), arg(1, Hapax_row, Hapax_cell)"
         goals.append(f"findall(Hapax_cell, ({cells}), Hapax_values)")
     goals += [_FUNCTION_GOALS[aggregate.function], f"{aggregate.result} = Hapax_value"]
-    clause = rows_text(replace(rule, conclusion=Literal(rows)), library)
     body = ",\n    ".join(goals)
     return f"{clause}\n{atom_goal(aggregate.atom)} :-\n    {body}."
-
-
-def rows_text(rule: Rule, library: Library) -> str:
-    """The clause of an aggregate's rows: of the rule's conclusion, without the aggregate."""
-    clause = clause_text(replace(rule, aggregate=None), library)
-    if rule.aggregate is None or rule.aggregate.function == "count":
-        return clause
-    # A text has no value, and a row with one is not a row.
-    return f"{clause.removesuffix('.')},\n    number({term_text(rule.aggregate.counted[0])})."
 
 
 def negation_goal(atom: Atom, library: Library) -> str:
