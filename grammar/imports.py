@@ -66,7 +66,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
             place = Place(source.file, *line.at)
             try:
                 # Relative to the folder of the importing file.
-                path = os.path.normpath(Path(source.file).parent / unquoted(line.path.source))
+                path = os.path.normpath(Path(source.file).parent / unquoted(line.path))
             except ValueError as error:
                 source.diagnostics.append(hint("unknown escape").at(place, escape=str(error)))
                 continue

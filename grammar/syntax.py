@@ -98,7 +98,8 @@ class RawStatement(RawNode):
 class RawImport(RawStatement):
     """`import "file.rules"` and `import "file.rules" as name`."""
 
-    path: RawText
+    path: str
+    """With its quotes and escapes."""
     name: str | None
 
 
@@ -153,7 +154,7 @@ class RawProperty(RawStatement):
 
     name: str
     arity: str
-    position: str | None
+    position: str | None = None
 
 
 @dataclass
