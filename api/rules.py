@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from hapax.engine.chosen_rules import chosen_rules, sound_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.checks import check_library, check_read
-from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair, with_replacements
 from hapax.grammar.extras import extras_named
-from hapax.grammar.fixing import with_replacements
 from hapax.grammar.formatting import format_rules
 from hapax.grammar.imports import UnreadableFile
 from hapax.grammar.link_json import to_link_json
-from hapax.grammar.name_checks import other_names
 from hapax.grammar.parser import file_content, read_rules, rule_files
+from hapax.grammar.predicate_checks import other_names
 from hapax.grammar.printing import format_library
 from hapax.grammar.prolog_text import program_text
 from hapax.grammar.rule_paths import rule_paths

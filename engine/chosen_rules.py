@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hapax.engine.entailment.graph import ENTAILS
 from hapax.grammar.arguments import texts
+from hapax.grammar.checks import sound_part
 from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.sound_rules import sound_part
 
 
 def sound_rules(rules: Library) -> Library:

@@ -38,7 +38,7 @@ from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
 from hapax.engine.stories import Story
 from hapax.grammar.arithmetic import assigned
-from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import Closedness
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
 from hapax.grammar.remedies import Operation, Remedy, Setting

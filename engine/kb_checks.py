@@ -25,8 +25,8 @@ from hapax.grammar.faults import RuleFault
 from hapax.grammar.pair_checks import can_meet
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import OBJECT, PERSON, Library, PredicateKind, Rule, atoms_of, type_key
-from hapax.grammar.template_text import text_errors
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable
+from hapax.grammar.verbalize import text_errors
 from hapax.grammar.words import counted
 from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase

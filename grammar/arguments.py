@@ -76,7 +76,11 @@ def check_call(
     named: Mapping[str, Any],
 ) -> None:
     """Raise ArgumentRejected if a call has unknown, missing or unfit arguments."""
-    bound = bound_arguments(name, signature, arguments, named)
+    try:
+        bound = signature.bind(*arguments, **named).arguments
+    except TypeError as error:
+        parameters = ", ".join(signature.parameters)
+        raise ArgumentRejected(f"{name}: {error}. Its arguments are {parameters}.") from None
     for argument, given in bound.items():
         parameter = signature.parameters[argument]
         # Of `*paths` each item is checked.
@@ -98,17 +102,6 @@ def _is_named_in(annotation: Any, value: Any) -> bool:
     # A bool is an int to Python, but a mistake where a number is wanted.
     kinds = (bool,) if isinstance(value, bool) else type(value).__mro__
     return not {kind.__name__ for kind in kinds}.isdisjoint(annotation.split(" | "))
-
-
-def bound_arguments(
-    name: str, signature: inspect.Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The arguments by name. Raises ArgumentRejected for unknown and missing ones."""
-    try:
-        return signature.bind(*arguments, **named).arguments
-    except TypeError as error:
-        parameters = ", ".join(signature.parameters)
-        raise ArgumentRejected(f"{name}: {error}. Its arguments are {parameters}.") from None
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -141,17 +134,13 @@ class _Namespace:
 
 @cache
 def _homes(module: str) -> dict[str, tuple[str, str]]:
-    """The names below `if TYPE_CHECKING`: each a module and a name in it, or "" for the module itself."""
+    """The names that a module imports, also for type checkers alone: each a module, and a name in it or ""."""
     homes: dict[str, tuple[str, str]] = {}
-    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            for statement in node.body:
-                if isinstance(statement, ast.ImportFrom) and statement.module:
-                    for alias in statement.names:
-                        homes[alias.asname or alias.name] = (statement.module, alias.name)
-                elif isinstance(statement, ast.Import):
-                    for alias in statement.names:
-                        homes[alias.asname or alias.name] = (alias.name, "")
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                home = (node.module or "", alias.name) if isinstance(node, ast.ImportFrom) else (alias.name, "")
+                homes[alias.asname or alias.name] = home
     return homes
 
 

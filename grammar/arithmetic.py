@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from operator import ge, gt, le, lt
+from operator import add, ge, gt, le, lt, mul, sub, truediv
 
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Value, Variable, number_of
+from hapax.grammar.terms import Arithmetic, Comparison, Expression, Value, Variable, number_of
 
+_OPERATIONS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {"+": add, "-": sub, "*": mul, "/": truediv}
 _ORDERS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {"<": lt, "=<": le, ">": gt, ">=": ge}
 
 
@@ -29,15 +30,15 @@ def holds(comparison: Comparison, bindings: Mapping[str, Value]) -> bool:
 
 def evaluated(expression: Expression, bindings: Mapping[str, Value]) -> Fraction | str | None:
     """The expression's value: a text, an exact number, or None if it has none."""
-    if isinstance(expression, Variable):
-        return _exact(bindings[expression.name])
-    if isinstance(expression, Constant):
-        return _exact(expression.value)
+    if not isinstance(expression, Arithmetic):
+        value = bindings[expression.name] if isinstance(expression, Variable) else expression.value
+        # A Decimal such as 0.1 becomes exactly 1/10.
+        return value if isinstance(value, str) else Fraction(value)
     left, right = evaluated(expression.left, bindings), evaluated(expression.right, bindings)
     # A text does not calculate, and None comes from a division by zero further down.
-    if not isinstance(left, Fraction) or not isinstance(right, Fraction):
+    if not isinstance(left, Fraction) or not isinstance(right, Fraction) or (expression.operator == "/" and not right):
         return None
-    return _combined(expression, left, right)
+    return _OPERATIONS[expression.operator](left, right)
 
 
 def assigned(expression: Expression, bindings: Mapping[str, Value]) -> Value | None:
@@ -46,20 +47,3 @@ def assigned(expression: Expression, bindings: Mapping[str, Value]) -> Value | N
     if not isinstance(value, Fraction):
         return value
     return number_of(value)
-
-
-def _combined(expression: Arithmetic, left: Fraction, right: Fraction) -> Fraction | None:
-    match expression.operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case _:
-            return left / right if right else None
-
-
-def _exact(value: Value) -> Fraction | str:
-    # A Decimal such as 0.1 becomes exactly 1/10.
-    return value if isinstance(value, str) else Fraction(value)

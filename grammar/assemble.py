@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from functools import cached_property, lru_cache
 from itertools import chain, count
 from pathlib import PurePath
 from typing import TypeVar
 
+from hapax.grammar import syntax
 from hapax.grammar.attributes import (
     PRINCIPLE_SPELLINGS,
     GenericBy,
@@ -23,10 +25,10 @@ from hapax.grammar.attributes import (
     default_polarity,
     default_principle,
 )
-from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     AggregateDeclaration,
     ClosedDeclaration,
+    Closedness,
     Constraint,
     Declaration,
     DisjointTypes,
@@ -38,35 +40,8 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.hints import hint
 from hapax.grammar.prolog_text import UNSTORABLE
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
-from hapax.grammar.syntax import (
-    MISSPELT,
-    AggregateLine,
-    AttributeLine,
-    BrokenLine,
-    ClosedLine,
-    DeclarationLine,
-    DisjointLine,
-    ExampleLine,
-    FactLine,
-    NeverLine,
-    OppositeLine,
-    PropertyLine,
-    RawArgument,
-    RawAtom,
-    RawComparison,
-    RawExpression,
-    RawItem,
-    RawLiteral,
-    RawNumber,
-    RawOperation,
-    RawText,
-    RuleLine,
-    SourceLine,
-    Spot,
-    SubtypeLine,
-    WordSequence,
-)
 from hapax.grammar.terms import Arithmetic, Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
+from hapax.grammar.verbalize import spelled_template
 
 MAXIMUM_DIGITS = 300
 """Digits of a number, and its largest power of ten. Nobody means a larger quantity, and written out it fills memory."""
@@ -91,27 +66,22 @@ COMPARISONS = {
     "=\\=": "\\=",
 }
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
-_DECLARING = (*PredicateKind, "aggregate", "file", MISSPELT)
-"""Kinds of broken lines that may have declared predicates; see `syntax.BrokenLine.kind`."""
-_RULES = ("", "file")
-"""Kinds of broken lines that may have been rules."""
+_DECLARING = (*PredicateKind, "aggregate", "file", syntax.MISSPELT)
+"""Kinds of broken lines that may have declared predicates; see `syntax.RawBroken.kind`."""
 
 
 def assemble(
-    files: Sequence[tuple[str, Sequence[SourceLine]]], known: Library
+    files: Sequence[tuple[str, str, Sequence[syntax.RawNode]]], known: Library
 ) -> tuple[Library, tuple[Diagnostic, ...]]:
     """The library of all lines, and the diagnostics of those left out.
 
+    `files`: names, suffixes of the names of predicates and rules (see `imports.py`), and lines.
     The lines may use the types and signatures of `known`, which is not part of the result.
     """
     assembly = _Assembly(known)
-    for file, lines in files:
-        assembly.read_types(file, lines)
-    for file, lines in files:
-        assembly.read_declarations(file, lines)
-    assembly.end_declarations()
-    for file, lines in files:
-        assembly.read_rules(file, lines)
+    for read in (assembly.read_types, assembly.read_declarations, assembly.read_rules):
+        for assembly.file, assembly.suffix, lines in files:
+            read(lines)
     return assembly.library(), tuple(assembly.diagnostics)
 
 
@@ -119,9 +89,9 @@ def assemble(
 class _Scope:
     """The types of the variables of one rule or computed predicate, by name."""
 
-    types: dict[str, tuple[str, ...]]
+    types: Mapping[str, Sequence[str]]
     """The types at a name's occurrences, in order."""
-    settled: dict[str, str]
+    settled: Mapping[str, str] = field(default_factory=dict)
     """The type of a name whose types are subtypes of one another; elsewhere each occurrence keeps its own."""
     missing: str = "variable without a type"
     """Label of the hint for a name without a type."""
@@ -143,7 +113,7 @@ class _Assembly:
     def __init__(self, known: Library) -> None:
         self.known = known
         self.diagnostics: list[Diagnostic] = []
-        self.file = ""
+        self.file = self.suffix = ""
         self.rules: list[Rule] = []
         self.places: dict[str, Place] = {}
         """The place of the first rule with a name."""
@@ -160,8 +130,6 @@ class _Assembly:
         # The spellings of the known library count as read first.
         for data_type in _data_types(known):
             self.data_type(data_type.split())
-        self.types = known
-        self.declared: dict[str, PredicateSignature] = {}
         self.broken: set[str] = set()
         """Names of predicates with malformed declarations; "" for a name that cannot be read."""
 
@@ -177,12 +145,15 @@ class _Assembly:
             self.pair_places,
         )
 
-    def report(self, label: str, at: Spot, **words: str) -> None:
+    def report(self, label: str, at: syntax.Spot, *related: Place, **words: str) -> None:
         """Add the diagnostic of a hint; long words are shortened to 60 characters."""
-        shortened = {
-            key: value if len(value) <= 60 or key == "remedy" else value[:57] + "..." for key, value in words.items()
-        }
-        self.diagnostics.append(hint(label).at(Place(self.file, *at), **shortened))
+        for key, value in words.items():
+            if len(value) > 60 and key != "remedy":
+                words[key] = value[:57] + "..."
+        self.diagnostics.append(hint(label).at(Place(self.file, *at), *related, fix=(), **words))
+
+    def place(self, node: syntax.RawNode) -> Place:
+        return Place(self.file, *node.at)
 
     def data_type(self, words: Sequence[str]) -> str:
         """The type in the spelling that was read first."""
@@ -191,44 +162,50 @@ class _Assembly:
 
     # First pass: types
 
-    def read_types(self, file: str, lines: Sequence[SourceLine]) -> None:
+    def read_types(self, lines: Sequence[syntax.RawNode]) -> None:
         for line in lines:
-            if isinstance(line, SubtypeLine):
+            if isinstance(line, syntax.RawSubtype):
                 pair = (self.data_type(line.lower.words), self.data_type(line.upper.words))
                 self.subtypes.append(pair)
-                self.pair_places.setdefault(pair, Place(file, *line.at))
-        # Subtypes alone are enough to compare types in the passes that follow.
-        self.types = Library(subtypes=(*self.known.subtypes, *self.subtypes))
+                self.pair_places.setdefault(pair, self.place(line))
+
+    @cached_property
+    def types(self) -> Library:
+        """The subtypes of all files, which is enough to compare types; complete after the first pass."""
+        return Library(subtypes=(*self.known.subtypes, *self.subtypes))
 
     # Second pass: declarations, opposites, facts
 
-    def read_declarations(self, file: str, lines: Sequence[SourceLine]) -> None:
-        self.file = file
+    def read_declarations(self, lines: Sequence[syntax.RawNode]) -> None:
         for line in lines:
-            if isinstance(line, DeclarationLine):
-                self._declare(line)
-            elif isinstance(line, AggregateLine):
-                # A given predicate, of which the aggregate's rule concludes the facts.
-                self._declare(DeclarationLine("given", line.atom, line.templates, None, line.at))
-            elif isinstance(line, OppositeLine):
-                self.opposites.append(line.names)
-                self.pair_places.setdefault(line.names, Place(file, *line.at))
-            elif isinstance(line, FactLine):
-                self.facts.append(self._ground(line.atom))
-            elif isinstance(line, ExampleLine):
-                self.examples.append(self._ground(line.atom))
-            elif isinstance(line, PropertyLine | ClosedLine | DisjointLine):
-                self._declare_property(line)
-            elif isinstance(line, BrokenLine) and line.kind in _DECLARING:
-                self.broken.add(_joined(line.name))
+            match line:
+                case syntax.RawDeclaration():
+                    # The range is that of the declaration without its sentences.
+                    self._declare(line, Place(self.file, *line.at[:2], *line.atom.at[2:]))
+                case syntax.RawAggregate():
+                    # A given predicate, of which the aggregate's rule concludes the facts.
+                    self._declare(syntax.RawDeclaration("given", line.atom, None, line.templates), self.place(line))
+                case syntax.RawOpposite():
+                    pair = (line.first + self.suffix, line.second + self.suffix)
+                    self.opposites.append(pair)
+                    self.pair_places.setdefault(pair, self.place(line))
+                case syntax.RawFact():
+                    stated = self.facts if line.keyword == "fact" else self.examples
+                    stated.append(self._ground(line.atom))
+                case syntax.RawProperty():
+                    self._declare_property(line)
+                case syntax.RawDisjoint():
+                    self._disjoin(line)
+                case syntax.RawBroken(kind=kind) if kind in _DECLARING:
+                    self.broken.add(_joined(line.name) + self.suffix if line.name else "")
 
-    def end_declarations(self) -> None:
-        """Index the declarations of all files for the third pass; the first of two for one predicate counts."""
-        self.declared = {
-            signature.indicator: signature for signature in reversed((*self.known.signatures, *self.signatures))
-        }
+    @cached_property
+    def declared(self) -> dict[str, PredicateSignature]:
+        """The first declaration of each predicate in all files, by indicator; complete after the second pass."""
+        signatures = (*self.known.signatures, *self.signatures)
+        return {signature.indicator: signature for signature in reversed(signatures)}
 
-    def _declare(self, line: DeclarationLine) -> None:
+    def _declare(self, line: syntax.RawDeclaration, place: Place) -> None:
         count = len(self.diagnostics)
         name = self._predicate(line.atom)
         types, parameters = self._parameters(line)
@@ -238,48 +215,48 @@ class _Assembly:
             # One of the parameters was reported, and a name in the definition may be meant for it.
             is_short = len(types) < len(line.atom.arguments)
             types_by_name = {parameter.name: (parameter.data_type,) for parameter in parameters}
-            scope = _Scope(dict[str, tuple[str, ...]](types_by_name), {}, "unknown parameter", is_short)
+            scope = _Scope(types_by_name, missing="unknown parameter", explained=is_short)
             self._no_type(line.definition)
             definition = self._comparison(line.definition, scope)
             # The templates' slots for these would only be reported a second time.
             misses_parameters = bool(scope.reported)
         names = [variable.name for variable in parameters]
-        templates = None if misses_parameters else self._templates(line, len(line.atom.arguments), names)
+        templates = None if misses_parameters else self._templates(line, names)
         if count < len(self.diagnostics):  # something in this declaration was reported
             self.broken.add(name.replace(" ", "_"))
-        else:
-            kind = PredicateKind(line.kind)
-            place = Place(self.file, *line.at)
-            formal = parameters if kind is PredicateKind.COMPUTED else ()
-            tolerance = None if line.tolerance is None else Tolerance.parsed(line.tolerance)
-            signature = PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance)
-            wordings = tuple(Place(self.file, *text.at) for text in line.templates)
-            self.signatures.append(replace(signature, template_places=wordings))
+            return
+        kind = PredicateKind(line.keyword)
+        formal = parameters if kind is PredicateKind.COMPUTED else ()
+        tolerance = Tolerance.parsed(line.tolerance.removeprefix("within")) if line.tolerance else None
+        wordings = tuple(map(self.place, line.templates or ()))
+        self.signatures.append(
+            PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance, wordings)
+        )
 
-    def _declare_property(self, line: PropertyLine | ClosedLine | DisjointLine) -> None:
-        place = Place(self.file, *line.at)
-        if isinstance(line, PropertyLine):
-            indicator = f"{line.name}/{line.arity}"
+    def _declare_property(self, line: syntax.RawProperty) -> None:
+        indicator, place = f"{line.name}{self.suffix}/{line.arity}", self.place(line)
+        if line.keyword != "closed":
             self.declarations.append(PropertyDeclaration(Property(line.keyword), indicator, place))
-        elif isinstance(line, DisjointLine):
-            words = line.first.words
-            if line.second is None and len(words) != 2:
-                self.report("types not separated", line.at, types=" ".join(words))
-                return
-            first, second = (words, line.second.words) if line.second is not None else (words[:1], words[1:])
-            self.declarations.append(DisjointTypes(self.data_type(first), self.data_type(second), place))
-        elif line.position not in (None, "1"):
-            self.report("closed by another argument", line.at, position=str(line.position))
-        else:
+        elif line.position in (None, "1"):
             closedness = Closedness.CLOSED if line.position is None else Closedness.CLOSED_FOR_FIRST
-            self.declarations.append(ClosedDeclaration(f"{line.name}/{line.arity}", closedness, place))
+            self.declarations.append(ClosedDeclaration(indicator, closedness, place))
+        else:
+            self.report("closed by another argument", line.at, position=str(line.position))
 
-    def _parameters(self, line: DeclarationLine) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
+    def _disjoin(self, line: syntax.RawDisjoint) -> None:
+        words = line.first.words
+        if line.second is None and len(words) != 2:
+            self.report("types not separated", line.at, types=str(line.first))
+            return
+        first, second = (words, line.second.words) if line.second is not None else (words[:1], words[1:])
+        self.declarations.append(DisjointTypes(self.data_type(first), self.data_type(second), self.place(line)))
+
+    def _parameters(self, line: syntax.RawDeclaration) -> tuple[tuple[str, ...], tuple[Variable, ...]]:
         """Argument types and formal variables. Only computed predicates need variables; others may leave them out."""
         types: list[str] = []
         parameters: list[Variable] = []
         for argument in line.atom.arguments:
-            if not isinstance(argument, WordSequence):
+            if not isinstance(argument, syntax.RawWords):
                 label = "type expected" if line.definition is None else "parameter without a name"
                 self.report(label, argument.at, argument=argument.source)
                 continue
@@ -287,187 +264,191 @@ class _Assembly:
             named = bool(type_words) and is_variable_name(last)
             repeated = last in [parameter.name for parameter in parameters]
             if line.definition is not None and (not named or repeated):
-                self.report("parameter without a name", argument.at, argument=" ".join(argument.words))
+                self.report("parameter without a name", argument.at, argument=str(argument))
                 continue
             types.append(self.data_type(type_words if named else argument.words))
             if named:
                 parameters.append(Variable(last, types[-1]))
         return tuple(types), tuple(parameters)
 
-    def _templates(self, line: DeclarationLine, arity: int, names: list[str]) -> Templates | None:
+    def _templates(self, line: syntax.RawDeclaration, names: list[str]) -> Templates | None:
+        arity = len(line.atom.arguments)
         if not line.templates:
-            return None
+            # The suffix does not belong to the sentence that is made from the name.
+            return Templates(spelled_template(_joined(line.atom.name.words), arity)) if self.suffix else None
         if len(line.templates) > 3:
             self.report("too many templates", line.templates[3].at)
             return None
-        texts = [numbered_slots(self._unquoted(text), names) for text in line.templates]
+        texts = [numbered_slots(self._unquoted(raw.source, raw.at), names) for raw in line.templates]
         for text, raw in zip(texts, line.templates, strict=True):
             for slot in SLOT.findall(text):
                 if slot.isdecimal() and not (slot.isascii() and 1 <= len(slot) <= 3 and 1 <= int(slot) <= arity):
                     self.report("slot without argument", raw.at, slot=slot)
         return Templates(texts[0], *(text or None for text in texts[1:]))  # an empty text stands for a missing form
 
-    def _ground(self, atom: RawAtom) -> Atom:
+    def _ground(self, atom: syntax.RawAtom) -> Atom:
         """The atom of a fact or an example, which has no variables."""
         arguments: list[Term] = []
         for argument in atom.arguments:
-            if isinstance(argument, WordSequence):
-                self.report("variable in a fact", argument.at, argument=" ".join(argument.words))
+            if isinstance(argument, syntax.RawWords):
+                self.report("variable in a fact", argument.at, argument=str(argument))
             else:
                 arguments.append(self._constant(argument))
-        return Atom(self._predicate(atom), tuple(arguments), Place(self.file, *atom.at), self._argument_places(atom))
+        return self._applied(atom, arguments)
 
     # Third pass: rules
 
-    def read_rules(self, file: str, lines: Sequence[SourceLine]) -> None:
-        self.file = file
+    def read_rules(self, lines: Sequence[syntax.RawNode]) -> None:
         position = 0
-        waiting: dict[str, AttributeLine] = {}
+        waiting: dict[str, syntax.RawAttribute] = {}
         for line in lines:
-            if isinstance(line, AttributeLine):
-                if line.name not in _ATTRIBUTES:
-                    self.report("unknown attribute", line.at, name=line.name)
-                elif line.name in waiting:
-                    self.report("attribute twice", line.at, name=line.name)
-                else:
-                    waiting[line.name] = line
-                continue
-            if isinstance(line, BrokenLine) and line.kind == MISSPELT:
-                waiting = {}  # the attributes before it may be a rule's, if no keyword was meant
-                continue
-            if isinstance(line, BrokenLine) and line.kind == "@":
-                continue  # the attributes before it still wait for their rule
-            self._premised(line)
-            if isinstance(line, RuleLine):
-                position += 1
-                self._rule(line, waiting, position)
-            elif isinstance(line, BrokenLine) and line.kind in _RULES:
-                position += 1  # a broken rule keeps its number, so that the others keep their names
-            else:
-                self._unused(waiting)
+            match line:
+                case syntax.RawAttribute():
+                    self._await(line, waiting)
+                    continue
+                case syntax.RawBroken(kind="@"):
+                    continue  # the attributes before it still wait for their rule
+                case syntax.RawBroken(kind=syntax.MISSPELT):
+                    pass  # the attributes before it may be a rule's, if no keyword was meant
+                case syntax.RawBroken(kind="" | "file"):
+                    position += 1  # a broken rule keeps its number, so that the others keep their names
+                case syntax.RawRule():
+                    position += 1
+                    self._rule(line, waiting, position)
+                case syntax.RawNever():
+                    self._constraint(line)
+                    self._unused(waiting)
+                case syntax.RawAggregate():
+                    self._aggregate(line)
+                    self._unused(waiting)
+                case _:
+                    self._unused(waiting)
             waiting = {}
         self._unused(waiting)
 
-    def _unused(self, waiting: dict[str, AttributeLine]) -> None:
+    def _await(self, line: syntax.RawAttribute, waiting: dict[str, syntax.RawAttribute]) -> None:
+        """Keep an attribute for the rule that follows."""
+        if line.name not in _ATTRIBUTES:
+            self.report("unknown attribute", line.at, name=line.name)
+        elif line.name in waiting:
+            self.report("attribute twice", line.at, name=line.name)
+        else:
+            waiting[line.name] = line
+
+    def _unused(self, waiting: dict[str, syntax.RawAttribute]) -> None:
         for line in waiting.values():
             self.report("attribute without rule", line.at, name=line.name)
 
-    def _rule(self, line: RuleLine, attributes: dict[str, AttributeLine], position: int) -> None:
+    def _rule(self, line: syntax.RawRule, attributes: dict[str, syntax.RawAttribute], position: int) -> None:
         count = len(self.diagnostics)
         scope = self._scope((*line.premise, *chain.from_iterable(line.exceptions)), line.conclusion)
-        premise = tuple(self._premise(line.premise, scope))
+        premise = self._premise(line.premise, scope)
         conclusion = Literal(self._atom(line.conclusion, scope))
         exceptions = tuple(self._exception(items, premise, scope) for items in line.exceptions)
         if count == len(self.diagnostics):  # nothing in this rule was reported
             # Equal exceptions have one atom, because its name is made of their text; the premise has it once.
             whole = (*premise, *dict.fromkeys(exception.literal for exception in exceptions))
-            rule = Rule("", whole, conclusion, place=Place(self.file, *line.at), exceptions=exceptions)
+            rule = Rule("", whole, conclusion, place=self.place(line), exceptions=exceptions)
             self.rules.append(self._with_attributes(rule, attributes, position))
             self.places.setdefault(self.rules[-1].name, rule.place)
 
-    def _exception(self, items: Sequence[RawItem], premise: tuple[BodyLiteral, ...], scope: _Scope) -> ExceptionClause:
-        stated = tuple(self._premise(items, scope))
-        first = items[0].atom.at if isinstance(items[0], RawLiteral) else items[0].at
-        exception = ExceptionClause.of(premise, stated, Place(self.file, *first))
+    def _exception(
+        self, items: Sequence[syntax.RawItem], premise: tuple[BodyLiteral, ...], scope: _Scope
+    ) -> ExceptionClause:
+        exception = ExceptionClause.of(premise, self._premise(items, scope), self.place(items[0]))
         if not exception.atom.arguments:
-            self.report("exception apart from its rule", first, exception=str(exception))
+            self.report("exception apart from its rule", items[0].at, exception=str(exception))
         return exception
 
-    def _premised(self, line: SourceLine) -> None:
-        """Read a declaration with a premise."""
-        if isinstance(line, NeverLine):
-            self._constraint(line)
-        elif isinstance(line, AggregateLine):
-            self._aggregate(line)
-
-    def _constraint(self, line: NeverLine) -> None:
+    def _constraint(self, line: syntax.RawNever) -> None:
         count = len(self.diagnostics)
         premise = self._premise(line.premise, self._scope(line.premise))
         if count == len(self.diagnostics):
-            self.declarations.append(Constraint(tuple(premise), place=Place(self.file, *line.at)))
+            self.declarations.append(Constraint(premise, place=self.place(line)))
 
-    def _aggregate(self, line: AggregateLine) -> None:
+    def _aggregate(self, line: syntax.RawAggregate) -> None:
         count = len(self.diagnostics)
         # As an atom, the counted variables may give types that no premise writes.
-        counted = RawAtom(WordSequence((line.function,), line.at), line.counted, line.at)
+        counted = syntax.RawAtom(syntax.RawWords((line.function,)), line.counted)
         scope = self._scope(line.premise, line.atom, counted)
-        premise = tuple(self._premise(line.premise, scope))
+        premise = self._premise(line.premise, scope)
         atom, variables = self._atom(line.atom, scope), self._atom(counted, scope).variables
         # Another sign than `=` is kept in place of the function: `check` reports it as an unknown aggregate.
         function = line.function if COMPARISONS.get(line.operator, line.operator) == "=" else line.operator
         if count == len(self.diagnostics):
-            place = Place(self.file, *line.at)
-            self.declarations.append(AggregateDeclaration(atom, line.result, function, variables, premise, place))
+            aggregate = AggregateDeclaration(atom, line.result, function, variables, premise, self.place(line))
+            self.declarations.append(aggregate)
 
-    def _premise(self, items: Sequence[RawItem], scope: _Scope) -> list[BodyLiteral]:
+    def _premise(self, items: Sequence[syntax.RawItem], scope: _Scope) -> tuple[BodyLiteral, ...]:
         premise: list[BodyLiteral] = []
         for item in items:
-            if isinstance(item, RawLiteral):
+            if isinstance(item, syntax.RawLiteral):
                 premise.append(Literal(self._atom(item.atom, scope), item.negated))
             else:
                 premise.append(self._comparison(item, scope))
-        return premise
+        return tuple(premise)
 
-    def _scope(self, premise: Sequence[RawItem], *conclusions: RawAtom) -> _Scope:
+    def _scope(self, premise: Sequence[syntax.RawItem], *conclusions: syntax.RawAtom) -> _Scope:
         """The types of a rule's variables: as written, or else by the declarations of its predicates."""
-        types_by_name = self._types_of_equations(premise)
-        bare: dict[str, str] = {}  # types by declaration; they count only for names without a written type
+        written: dict[str, list[str]] = {}
+        for item in premise:
+            if isinstance(item, syntax.RawComparison) and item.defined is not None:
+                *type_words, name = item.defined.words
+                written.setdefault(name, []).append(self.data_type(type_words))
+        declared: dict[str, str] = {}  # they count only for names without a written type
         explained = False
-        for atom in (*(item.atom for item in premise if isinstance(item, RawLiteral)), *conclusions):
-            predicate = _joined(atom.name.words).replace(" ", "_")
+        for atom in (*(item.atom for item in premise if isinstance(item, syntax.RawLiteral)), *conclusions):
+            predicate = _joined(atom.name.words).replace(" ", "_") + self.suffix
             signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
             for index, argument in enumerate(atom.arguments):
-                if not isinstance(argument, WordSequence):
+                if not isinstance(argument, syntax.RawWords):
                     continue
                 *type_words, name = argument.words
                 if not is_variable_name(name):
                     explained = True  # `PersonX` has its own diagnostic, and may be meant as the variable X
                 elif type_words:
-                    types_by_name[name] = (*types_by_name.get(name, ()), self.data_type(type_words))
+                    written.setdefault(name, []).append(self.data_type(type_words))
                 elif signature is not None:
-                    bare.setdefault(name, signature.argument_types[index])
+                    declared.setdefault(name, signature.argument_types[index])
                 else:
                     # A declaration that could not be read might have given the type.
                     explained = explained or bool(self.broken & {"", predicate})
-        for name, data_type in bare.items():
-            types_by_name.setdefault(name, (data_type,))
+        types_by_name = {**{name: [data_type] for name, data_type in declared.items()}, **written}
         # Types of one name that are not on one line of subtypes stay with their occurrences; `check` reports them.
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in types_by_name.items()}
         settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
         return _Scope(types_by_name, settled, explained=explained)
 
-    def _types_of_equations(self, premise: Sequence[RawItem]) -> dict[str, tuple[str, ...]]:
-        """The types that equations give the variables on their left."""
-        types_by_name: dict[str, tuple[str, ...]] = {}
-        for item in premise:
-            if isinstance(item, RawComparison) and item.defined is not None:
-                *type_words, name = item.defined.words
-                types_by_name[name] = (*types_by_name.get(name, ()), self.data_type(type_words))
-        return types_by_name
+    def _atom(self, atom: syntax.RawAtom, scope: _Scope) -> Atom:
+        return self._applied(atom, [self._term(argument, scope) for argument in atom.arguments])
 
-    def _atom(self, atom: RawAtom, scope: _Scope) -> Atom:
-        terms = tuple(self._term(argument, scope) for argument in atom.arguments)
-        return Atom(self._predicate(atom), terms, Place(self.file, *atom.at), self._argument_places(atom))
+    def _applied(self, atom: syntax.RawAtom, terms: Iterable[Term]) -> Atom:
+        places = tuple(map(self.place, atom.arguments))
+        return Atom(self._predicate(atom), tuple(terms), self.place(atom), places)
 
-    def _argument_places(self, atom: RawAtom) -> tuple[Place, ...]:
-        return tuple(Place(self.file, *argument.at) for argument in atom.arguments)
-
-    def _term(self, argument: RawArgument, scope: _Scope) -> Term:
-        if not isinstance(argument, WordSequence):
+    def _term(self, argument: syntax.RawArgument, scope: _Scope, in_equation: bool = False) -> Variable | Constant:
+        if not isinstance(argument, syntax.RawWords):
             return self._constant(argument)
         *type_words, name = argument.words
         if not is_variable_name(name):
             self._no_variable(argument, type_words)
             return Variable(name, "")  # never used: the rule is left out
-        return self._variable(scope, name, self.data_type(type_words) if type_words else None, argument.at)
+        variable = scope.variable(name, self.data_type(type_words) if type_words else None)
+        if variable is None and not scope.explained and name not in scope.reported:
+            scope.reported.add(name)
+            if in_equation:
+                remedy = f'Write the type in the equation that gives its value, such as "Number {name} = ..."'
+            else:
+                remedy = f'Write the type where the variable first occurs, such as "Ingredient {name}"'
+            self.report(scope.missing, argument.at, name=name, remedy=remedy)
+        return variable or Variable(name, "")
 
-    def _no_variable(self, argument: WordSequence, type_words: list[str]) -> None:
+    def _no_variable(self, argument: syntax.RawWords, type_words: list[str]) -> None:
         """Report words that do not end in a variable, with the variable that they may be meant for."""
-        text, last = " ".join(argument.words)[:60], argument.words[-1]
+        text, last = str(argument)[:60], argument.words[-1]
         if last == "_":
-            remedy = (
-                f"Every argument has a name: write {' '.join(type_words) or 'its type'} and a capital letter of its own"
-            )
+            written = " ".join(type_words) or "its type"
+            remedy = f"Every argument has a name: write {written} and a capital letter of its own"
         elif type_words and last[0].isupper():
             named = f"{' '.join(type_words)} {last[0]}"
             of_type = f'or "{text} X" if {text} is the type'
@@ -476,25 +457,15 @@ class _Assembly:
             remedy = f'Add the name, a capital letter and perhaps digits: {text} X. If it is a text, quote it: "{text}"'
         self.report("no variable name", argument.at, argument=text, remedy=remedy)
 
-    def _variable(
-        self, scope: _Scope, name: str, own_type: str | None, at: Spot, remedy: str | None = None
-    ) -> Variable:
-        variable = scope.variable(name, own_type)
-        if variable is None and not scope.explained and name not in scope.reported:
-            scope.reported.add(name)
-            first_use = f'Write the type where the variable first occurs, such as "Ingredient {name}"'
-            self.report(scope.missing, at, name=name, remedy=remedy or first_use)
-        return variable or Variable(name, "")
-
-    def _predicate(self, atom: RawAtom) -> str:
-        name = _joined(atom.name.words)
+    def _predicate(self, atom: syntax.RawAtom) -> str:
+        name = _joined(atom.name.words) + self.suffix
         if " " in name:
             self.report("blank in a predicate name", atom.name.at, name=name, remedy=name.replace(" ", "_"))
         return name
 
     # Comparisons and values
 
-    def _comparison(self, comparison: RawComparison, scope: _Scope) -> Comparison:
+    def _comparison(self, comparison: syntax.RawComparison, scope: _Scope) -> Comparison:
         operator = COMPARISONS.get(comparison.operator, comparison.operator)
         if operator != "=":
             self._no_type(comparison)
@@ -502,46 +473,39 @@ class _Assembly:
         if comparison.defined is not None and isinstance(left, Variable):
             own_type = self.data_type(comparison.defined.words[:-1])
             left = scope.variable(left.name, own_type) or left
-        return Comparison(operator, left, right, Place(self.file, *comparison.at), comparison.defined is not None)
+        return Comparison(operator, left, right, self.place(comparison), comparison.defined is not None)
 
-    def _no_type(self, comparison: RawComparison) -> None:
+    def _no_type(self, comparison: syntax.RawComparison) -> None:
         """Report a variable with its type in a comparison that defines none."""
         if comparison.defined is not None:
-            written, name = " ".join(comparison.defined.words), comparison.defined.words[-1]
+            written, name = str(comparison.defined), comparison.defined.words[-1]
             operator = comparison.operator
             self.report("type in a comparison", comparison.at, operator=operator, variable=written, name=name)
 
-    def _expression(self, expression: RawExpression, scope: _Scope) -> Expression:
-        if isinstance(expression, RawOperation):
+    def _expression(self, expression: syntax.RawExpression, scope: _Scope) -> Expression:
+        if isinstance(expression, syntax.RawOperation):
             left, right = self._expression(expression.left, scope), self._expression(expression.right, scope)
             return Arithmetic(expression.operator, left, right)
-        if not isinstance(expression, WordSequence):
-            return self._constant(expression)
-        name = expression.words[0]
-        if not is_variable_name(name):
-            self._no_variable(expression, [])
-            return Variable(name, "")
-        remedy = f'Write the type in the equation that gives its value, such as "Number {name} = ..."'
-        return self._variable(scope, name, None, expression.at, remedy)
+        return self._term(expression, scope, in_equation=True)
 
-    def _constant(self, raw: RawText | RawNumber) -> Constant:
-        if isinstance(raw, RawText):
-            return Constant(self._unquoted(raw))
+    def _constant(self, raw: syntax.RawText | syntax.RawNumber) -> Constant:
+        if isinstance(raw, syntax.RawText):
+            return Constant(self._unquoted(raw.source, raw.at))
         number = number_value(raw.source)
         if number is None:
             self.report("number too large", raw.at, limit=str(MAXIMUM_DIGITS))
         return Constant(0 if number is None else number)
 
-    def _unquoted(self, raw: RawText) -> str:
+    def _unquoted(self, source: str, at: syntax.Spot) -> str:
         try:
-            return unquoted(raw.source)
+            return unquoted(source)
         except ValueError as error:
-            self.report("unknown escape", raw.at, escape=str(error))
+            self.report("unknown escape", at, escape=str(error))
             return ""
 
     # Attributes
 
-    def _with_attributes(self, rule: Rule, lines: dict[str, AttributeLine], position: int) -> Rule:
+    def _with_attributes(self, rule: Rule, lines: dict[str, syntax.RawAttribute], position: int) -> Rule:
         text = {name: self._attribute_text(line) for name, line in lines.items()}
         polarity = self._choice(lines, text, "polarity", {polarity.value: polarity for polarity in Polarity})
         # Before the principle, whose default follows from the polarity.
@@ -560,68 +524,68 @@ class _Assembly:
             withdrawn=text.get("withdrawn") or None,
         )
 
-    def _attribute_text(self, line: AttributeLine) -> str:
+    def _attribute_text(self, line: syntax.RawAttribute) -> str:
         count = len(self.diagnostics)
-        parts = (self._unquoted(RawText(value, line.at)) if value.startswith('"') else value for value in line.values)
-        text = " ".join(parts)
+        text = " ".join(self._unquoted(value, line.at) if value.startswith('"') else value for value in line.values)
         if not text.strip() and count == len(self.diagnostics):
-            self.report(
-                "attribute value", line.at, value="", name=line.name, remedy=f"Write a value after @{line.name}."
-            )
+            self._refuse_value(line, "", f"Write a value after @{line.name}.")
         return text
 
+    def _refuse_value(self, line: syntax.RawAttribute, value: str, remedy: str) -> None:
+        self.report("attribute value", line.at, value=value, name=line.name, remedy=remedy)
+
     def _choice(
-        self, lines: dict[str, AttributeLine], text: dict[str, str], name: str, choices: Mapping[str, _Choice]
+        self, lines: dict[str, syntax.RawAttribute], text: dict[str, str], name: str, choices: Mapping[str, _Choice]
     ) -> _Choice | None:
         value = text.get(name, "")
         if value and type_key(value) not in choices:
-            remedy = f"Write {' or '.join(choices)}."
-            self.report("attribute value", lines[name].at, value=value, name=name, remedy=remedy)
+            self._refuse_value(lines[name], value, f"Write {' or '.join(choices)}.")
         return choices.get(type_key(value))
 
-    def _name(self, lines: dict[str, AttributeLine], text: dict[str, str], position: int) -> str:
+    def _name(self, lines: dict[str, syntax.RawAttribute], text: dict[str, str], position: int) -> str:
         """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name, and a
         number behind it if that is taken, too.
         """
-        written_name = text.get("name")
-        if written_name:
-            if written_name in self.places:
-                self.report("name twice", lines["name"].at, name=written_name)
-                # `report` knows no related places.
-                self.diagnostics[-1] = replace(self.diagnostics[-1], related=(self.places[written_name],))
-            return written_name
+        if text.get("name"):
+            written = text["name"] + self.suffix
+            if written in self.places:
+                self.report("name twice", lines["name"].at, self.places[written], name=written)
+            return written
         numbered = f"rule{position}"
         of_file = f"{PurePath(self.file).stem}_{numbered}"
         names = chain((numbered, of_file), (f"{of_file}_{number}" for number in count(2)))
         return next(name for name in names if name not in self.places)
 
     def _generic(
-        self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]
+        self, rule: Rule, lines: dict[str, syntax.RawAttribute], text: dict[str, str]
     ) -> tuple[tuple[str, ...], GenericBy]:
         value = text.get("generic")
         if not value:
             return default_generic(rule.stated_premise, rule.conclusion, self.types.is_person)
         names = () if value == "none" else tuple(dict.fromkeys(value.split()))
-        variable_names = [variable.name for variable in rule.variables]
+        known = [variable.name for variable in rule.variables]
         for name in names:
-            if name not in variable_names:
-                remedy = f"Write variables of the rule ({', '.join(variable_names)}), or none."
-                self.report("attribute value", lines["generic"].at, value=name, name="generic", remedy=remedy)
+            if name not in known:
+                self._refuse_value(
+                    lines["generic"], name, f"Write variables of the rule ({', '.join(known)}), or none."
+                )
         return names, GenericBy.ATTRIBUTE
 
-    def _cap(self, rule: Rule, lines: dict[str, AttributeLine], text: dict[str, str]) -> StatementCap | None:
+    def _cap(self, rule: Rule, lines: dict[str, syntax.RawAttribute], text: dict[str, str]) -> StatementCap | None:
         """The value of @most, such as `2 per A B`."""
         value = text.get("most")
         if not value:
             return None
         cap = StatementCap.parsed(value)
-        variables = {variable.name for variable in rule.variables}
-        if cap is None or not variables.issuperset(cap.variables):
-            remedy = f"Write a number from 1 and variables of the rule ({', '.join(sorted(variables))}): @most 2 per A."
-            self.report("attribute value", lines["most"].at, value=value, name="most", remedy=remedy)
+        known = sorted({variable.name for variable in rule.variables})
+        if cap is None or not set(cap.variables).issubset(known):
+            example = "@most 2 per A"
+            remedy = f"Write a number from 1 and variables of the rule ({', '.join(known)}): {example}."
+            self._refuse_value(lines["most"], value, remedy)
         return cap
 
 
+@lru_cache(maxsize=10_000)  # called for every argument of every rule, twice
 def is_variable_name(text: str) -> bool:
     """Tell if a word names a variable: a capital letter of any alphabet, perhaps with a number, such as `A` or `Ä2`."""
     return bool(_VARIABLE_NAME.fullmatch(text)) and text[0].isupper()

@@ -1,20 +1,31 @@
-"""Checks of declared properties, closedness, disjoint types and constraints, and of the rules that break them.
+"""Checks of properties, closedness, disjoint types, constraints and aggregates, and of what breaks them.
 
-Each check stands below the faults that it finds. A new check is a fault, a function and a line in DECLARATION_CHECKS.
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+DECLARATION_CHECKS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import chain
-from typing import Final
 
 from hapax.grammar.arithmetic import holds
-from hapax.grammar.declarations import ClosedDeclaration, Constraint, Property, PropertyDeclaration
-from hapax.grammar.errors import Diagnostic
+from hapax.grammar.declarations import (
+    AGGREGATE_FUNCTIONS,
+    AggregateDeclaration,
+    ClosedDeclaration,
+    Closedness,
+    Constraint,
+    Property,
+    PropertyDeclaration,
+)
+from hapax.grammar.dependencies import negative_cycles
+from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
+from hapax.grammar.rules import Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import Matcher, subsumes
 from hapax.grammar.terms import (
@@ -25,152 +36,166 @@ from hapax.grammar.terms import (
     Literal,
     Term,
     item_place,
+    reached,
     variable_names,
 )
 
 _BROKEN = Literal(Atom("broken", ()))
 """Conclusion that makes a rule of a constraint, so that rules can be compared with it."""
 
-UNBOUND_IN_CONSTRAINT: Final = RuleFault.error(
-    "HPX118", "constraint with an unbound variable",
-    "oracle owns(Person, Pet)\nnever owns(Person X, Pet A) & not is_tame(Pet B)",
+
+@check(
+    RuleFault.error(
+        "HPX118", "constraint with an unbound variable",
+        "oracle owns(Person, Pet)\nnever owns(Person X, Pet A) & not is_tame(Pet B)",
+        "oracle owns(Person, Pet)\n"
+        "never owns(Person X, Pet A) & not is_tame(Pet A)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(UNBOUND_IN_CONSTRAINT, even_if_incomplete=True)
-def unbound_in_constraint(library: Library) -> Iterator[Diagnostic]:
+def unbound_in_constraint(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables of a constraint's negated literals and comparisons that no positive literal binds."""
     for constraint in library.constraints:
-        positive = [item for item in constraint.premise if isinstance(item, Literal) and not item.negated]
-        bound = variable_names(positive)
-        for name in sorted(variable_names(constraint.premise) - bound):
-            using = [item for item in constraint.premise if name in variable_names((item,))]
-            yield UNBOUND_IN_CONSTRAINT.at(
-                item_place(using[0]) or constraint.place,
+        positive = (item for item in constraint.premise if isinstance(item, Literal) and not item.negated)
+        for name in sorted(variable_names(constraint.premise) - variable_names(positive)):
+            using = next(item for item in constraint.premise if name in variable_names([item]))
+            yield fault.at(
+                item_place(using) or constraint.place,
                 f"{name} in the constraint is not in a literal without a negation",
                 f"Add a premise about {name}",
             )
 
 
-EXCLUDING_PROPERTIES: Final = RuleFault.error(
-    "HPX119", "properties that exclude each other",
-    "oracle borders(Country, Country)\nsymmetric borders/2\nasymmetric borders/2",
+@check(
+    RuleFault.error(
+        "HPX119", "properties that exclude each other",
+        "oracle borders(Country, Country)\nsymmetric borders/2\nasymmetric borders/2",
+        "oracle borders(Country, Country)\n"
+        "symmetric borders/2",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(EXCLUDING_PROPERTIES, even_if_incomplete=True)
-def excluding_properties(library: Library) -> Iterator[Diagnostic]:
+def excluding_properties(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates that are declared symmetric and asymmetric."""
     for item in library.properties:
         if item.property is Property.ASYMMETRIC and library.has_property(item.indicator, Property.SYMMETRIC):
-            yield EXCLUDING_PROPERTIES.at(
+            yield fault.at(
                 item.place,
                 f"{item.indicator} is declared symmetric and asymmetric, so that no fact of it is possible",
                 "Remove one of the declarations",
             )
 
 
-MISPLACED_PROPERTY: Final = RuleFault.error(
-    "HPX120", "property of a predicate without two arguments of one type",
-    "oracle gives(Person, Present, Person)\nsymmetric gives/3",
+@check(
+    RuleFault.error(
+        "HPX120", "property of a predicate without two arguments of one type",
+        "oracle gives(Person, Present, Person)\nsymmetric gives/3",
+        "oracle knows(Person, Person)\n"
+        "symmetric knows/2",
+    ),
+    RuleFault.warning(
+        "HPX214",
+        "declaration of an unknown predicate",
+        "oracle borders(Country, Country)\nclosed boarders/2",
+        "oracle borders(Country, Country)\nclosed borders/2",
+    ),
 )  # fmt: skip
-UNKNOWN_PREDICATE: Final = RuleFault.warning(
-    "HPX214", "declaration of an unknown predicate", "oracle borders(Country, Country)\nclosed boarders/2"
-)
-
-
-@check(MISPLACED_PROPERTY, UNKNOWN_PREDICATE)
-def misplaced_declarations(library: Library) -> Iterator[Diagnostic]:
+def misplaced_declarations(
+    library: Library, misplaced_property: RuleFault, unknown_predicate: RuleFault
+) -> Iterator[Diagnostic]:
     """Properties of predicates that cannot have them, and declarations of predicates that nothing else mentions."""
     for item in library.declarations:
         if not isinstance(item, PropertyDeclaration | ClosedDeclaration):
             continue
         if not library.knows(item.indicator):
-            yield UNKNOWN_PREDICATE.at(
+            yield unknown_predicate.at(
                 item.place,
-                f"{item.indicator} is declared {_keyword(item)}, but no rule or declaration mentions it",
+                f"{item.indicator} is declared {str(item).partition(' ')[0]}, but no rule or declaration mentions it",
                 "Correct the name or the number of arguments, or remove the line",
             )
-        elif isinstance(item, PropertyDeclaration) and not _joins_one_type(item, library):
-            yield MISPLACED_PROPERTY.at(
+            continue
+        # A value must be able to stand at both arguments.
+        types = library.signature(item.indicator).argument_types
+        joins_one_type = len(types) == 2 and library.most_specific(types) is not None
+        if isinstance(item, PropertyDeclaration) and not joins_one_type:
+            yield misplaced_property.at(
                 item.place,
                 f"{item.indicator} cannot be {item.property}: it does not have two arguments of one type",
                 "Remove the line",
             )
 
 
-def _keyword(item: PropertyDeclaration | ClosedDeclaration) -> str:
-    return str(item.property) if isinstance(item, PropertyDeclaration) else "closed"
-
-
-def _joins_one_type(item: PropertyDeclaration, library: Library) -> bool:
-    """True if a value may stand at both arguments of the predicate."""
-    types = library.signature(item.indicator).argument_types
-    return len(types) == 2 and library.most_specific(types) is not None
-
-
-OVERLAPPING_TYPES: Final = RuleFault.error(
-    "HPX121", "disjoint types that overlap", "type Tomato < Fruit\ntype Tomato < Vegetable\ndisjoint Fruit, Vegetable"
-)
-
-
-@check(OVERLAPPING_TYPES, even_if_incomplete=True)
-def overlapping_types(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX121",
+        "disjoint types that overlap",
+        "type Tomato < Fruit\ntype Tomato < Vegetable\ndisjoint Fruit, Vegetable",
+        "type Tomato < Fruit\ndisjoint Fruit, Vegetable",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def overlapping_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types declared disjoint of which one contains the other, or a third type is below both."""
     declared = dict.fromkeys(chain.from_iterable(library.subtypes))
     for item in library.disjoint_types:
-        for data_type in (item.first, item.second, *declared):
-            if library.is_subtype(data_type, item.first) and library.is_subtype(data_type, item.second):
-                yield OVERLAPPING_TYPES.at(
-                    item.place,
-                    f"{item.first} and {item.second} are declared disjoint, but {data_type} is of both types",
-                    "Remove the declaration, or one of the subtypes",
-                )
-                break
+        types = (item.first, item.second)
+        is_both = (name for name in (*types, *declared) if all(library.is_subtype(name, upper) for upper in types))
+        if data_type := next(is_both, None):
+            yield fault.at(
+                item.place,
+                f"{item.first} and {item.second} are declared disjoint, but {data_type} is of both types",
+                "Remove the declaration, or one of the subtypes",
+            )
 
 
-BREAKING_RULE: Final = RuleFault.error(
-    "HPX122", "rule that breaks a declaration",
-    "irreflexive borders/2\n"
-    "is_in(City B, Country A) & lives_in(Person X, Country A) & borders(Country A, Country A)\n"
-    "  -> likes(Person X, City B)",
+@check(
+    RuleFault.error(
+        "HPX122", "rule that breaks a declaration",
+        "irreflexive borders/2\n"
+        "is_in(City B, Country A) & lives_in(Person X, Country A) & borders(Country A, Country A)\n"
+        "  -> likes(Person X, City B)",
+        "irreflexive borders/2\n"
+        "is_in(City B, Country C) & lives_in(Person X, Country A) & borders(Country A, Country C)\n"
+        "  -> likes(Person X, City B)",
+    ),
+    RuleFault.error(
+        "HPX123", "stated facts that break a declaration",
+        'given is_parent_of(Person, Person)\nasymmetric is_parent_of/2\n'
+        'fact is_parent_of("Ann", "Bob")\nfact is_parent_of("Bob", "Ann")',
+        "given is_parent_of(Person, Person)\n"
+        "asymmetric is_parent_of/2\n"
+        'fact is_parent_of("Ann", "Bob")',
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-BREAKING_FACTS: Final = RuleFault.error(
-    "HPX123", "stated facts that break a declaration",
-    'given is_parent_of(Person, Person)\nasymmetric is_parent_of/2\n'
-    'fact is_parent_of("Ann", "Bob")\nfact is_parent_of("Bob", "Ann")',
-)  # fmt: skip
-
-
-@check(BREAKING_RULE, BREAKING_FACTS, even_if_incomplete=True)
-def broken_declarations(library: Library) -> Iterator[Diagnostic]:
+def broken_declarations(library: Library, breaking_rule: RuleFault, breaking_facts: RuleFault) -> Iterator[Diagnostic]:
     """Rules whose premise, or premise and conclusion, are what a constraint forbids; stated facts that break one."""
     stated = _as_rule(tuple(Literal(fact) for fact in library.facts))
     for constraint in library.constraints:
         forbidden = _as_rule(constraint.premise)
         if _is_broken(constraint, stated, library):
-            yield BREAKING_FACTS.at(
+            yield breaking_facts.at(
                 constraint.place, f'the stated facts break "{constraint.origin}"', "Remove a fact, or the declaration"
             )
         for rule in library.rules:
-            if subsumes(forbidden, _as_rule(rule.premise), library):
-                part = "its premise"
-            elif subsumes(forbidden, _as_rule((*rule.premise, rule.conclusion)), library):
-                part = "its premise and its conclusion together"
-            else:
-                continue
-            yield BREAKING_RULE.at(
-                rule.place,
-                f'rule {rule.name} breaks "{constraint.origin}": {part} cannot hold',
-                "Correct the rule, or remove the declaration",
-                constraint.place,
-            )
+            parts = {
+                "its premise": rule.premise,
+                "its premise and its conclusion together": (*rule.premise, rule.conclusion),
+            }
+            broken = (name for name, part in parts.items() if subsumes(forbidden, _as_rule(part), library))
+            if name := next(broken, None):
+                yield breaking_rule.at(
+                    rule.place,
+                    f'rule {rule.name} breaks "{constraint.origin}": {name} cannot hold',
+                    "Correct the rule, or remove the declaration",
+                    constraint.place,
+                )
     for item in library.disjoint_types:
         of_first, of_second = (_stated_texts(library, data_type) for data_type in (item.first, item.second))
         for text in filter(of_second.__contains__, of_first):
             facts = dict.fromkeys((of_first[text], of_second[text]))
             verb = "breaks" if len(facts) == 1 else "break"
-            yield BREAKING_FACTS.at(
+            yield breaking_facts.at(
                 item.place,
                 f'{" and ".join(map(str, facts))} {verb} "{item}"',
                 "Remove a fact, or the declaration",
@@ -182,11 +207,9 @@ def _stated_texts(library: Library, data_type: str) -> dict[str, Atom]:
     """The texts that stated facts have under a type or its subtypes, each with the first such fact."""
     found: dict[str, Atom] = {}
     for fact in library.facts:
-        types = library.signature(fact.indicator).argument_types
-        for term, argument_type in zip(fact.arguments, types, strict=True):
+        for term, argument_type in zip(fact.arguments, library.signature(fact.indicator).argument_types, strict=True):
             # Numbers are left out: a year and a height may be the same number.
-            is_text = isinstance(term, Constant) and isinstance(term.value, str)
-            if is_text and library.is_subtype(argument_type, data_type):
+            if isinstance(term, Constant) and not term.is_number and library.is_subtype(argument_type, data_type):
                 found.setdefault(str(term), fact)
     return found
 
@@ -207,19 +230,20 @@ def _as_rule(premise: tuple[BodyLiteral, ...]) -> Rule:
     return Rule("", premise, _BROKEN)
 
 
-IDLE_CONSTRAINT: Final = RuleFault.warning(
-    "HPX215", "constraint that nothing can break",
-    "never was_born_in(Person X, Year A) & died_in(Person X, Year B) & A < B & B < A",
+@check(
+    RuleFault.warning(
+        "HPX215", "constraint that nothing can break",
+        "never was_born_in(Person X, Year A) & died_in(Person X, Year B) & A < B & B < A",
+        "never was_born_in(Person X, Year A) & died_in(Person X, Year B) & B < A",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(IDLE_CONSTRAINT, even_if_incomplete=True)
-def idle_constraints(library: Library) -> Iterator[Diagnostic]:
+def idle_constraints(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Constraints whose premises already exclude each other, by comparisons, negation or a functional predicate."""
     for item in library.declarations:
         if isinstance(item, Constraint) and (core := contradiction(item.premise, library)):
             first, *others = (item_place(part) or item.place for part in core)
-            yield IDLE_CONSTRAINT.at(
+            yield fault.at(
                 first,
                 f"nothing can break the constraint: {' & '.join(map(str, core))} never holds",
                 "Correct one of these, or remove the constraint",
@@ -227,42 +251,191 @@ def idle_constraints(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-CONTRARY_FACTS: Final = RuleFault.error(
-    "HPX124", "stated facts that contradict each other",
-    'functional was_built_in(Tower, Year)\nfact was_built_in("Eiffel Tower", 1887)\n'
-    'fact was_built_in("Eiffel Tower", 1889)',
+@check(
+    RuleFault.error(
+        "HPX124", "stated facts that contradict each other",
+        'functional was_built_in(Tower, Year)\nfact was_built_in("Eiffel Tower", 1887)\n'
+        'fact was_built_in("Eiffel Tower", 1889)',
+        "functional was_built_in(Tower, Year)\n"
+        'fact was_built_in("Eiffel Tower", 1889)',
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(CONTRARY_FACTS, even_if_incomplete=True)
-def contrary_facts(library: Library) -> Iterator[Diagnostic]:
+def contrary_facts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Two values of a functional predicate, and both of two opposites, stated as facts."""
     values: dict[tuple[str, tuple[Term, ...]], Atom] = {}
-    stated: dict[Atom, Atom] = {}
-    for fact in library.facts:
-        stated.setdefault(fact, fact)  # the first of two equal facts
-    for fact in stated:
+    stated = {fact: fact for fact in reversed(library.facts)}  # the first of equal facts
+    for fact in dict.fromkeys(library.facts):
         signature = library.signature(fact.indicator)
+        remedy, place = "Remove one of the facts", stated[fact].place or signature.place
         if signature.kind is PredicateKind.FUNCTIONAL:
-            key = (fact.indicator, fact.arguments[:-1])
-            first = values.setdefault(key, fact)
+            first = values.setdefault((fact.indicator, fact.arguments[:-1]), fact)
             if first != fact:
-                yield CONTRARY_FACTS.at(
-                    fact.place or signature.place,
-                    f"{fact.predicate} is functional, but two of its values are stated: {first} and {fact}",
-                    "Remove one of the facts",
-                    first.place or signature.place,
-                )
+                problem = f"{fact.predicate} is functional, but two of its values are stated: {first} and {fact}"
+                yield fault.at(place, problem, remedy, first.place or signature.place)
         opposite = library.opposite_of(fact.predicate)
         # Of a pair only the fact with the earlier name reports it.
         contrary = stated.get(replace(fact, predicate=opposite)) if opposite and fact.predicate < opposite else None
         if contrary is not None:
-            yield CONTRARY_FACTS.at(
-                fact.place or signature.place,
-                f"{fact.predicate} and {opposite} are opposites, but both are stated: {fact}",
-                "Remove one of the facts",
-                contrary.place or signature.place,
+            problem = f"{fact.predicate} and {opposite} are opposites, but both are stated: {fact}"
+            yield fault.at(place, problem, remedy, contrary.place or signature.place)
+
+
+# Aggregates
+
+
+@check(
+    RuleFault.error(
+        "HPX127", "unknown aggregate",
+        "given is_in(Ingredient, Dish)\n"
+        "aggregate dishes_with(Ingredient Z, Number K) := K = counts(Dish D: is_in(Ingredient Z, Dish D))",
+        "given is_in(Ingredient, Dish)\n"
+        "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def unknown_functions(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Aggregates by another function than the five, or by another sign than an equation."""
+    for item in library.aggregates:
+        if item.function not in AGGREGATE_FUNCTIONS:
+            near = get_close_matches(item.function, AGGREGATE_FUNCTIONS, 1)
+            yield fault.at(
+                item.place,
+                f'"{item.function}" is not an aggregate',
+                f"Did you mean {near[0]}?" if near else f"Write K = and one of {', '.join(AGGREGATE_FUNCTIONS)}",
             )
+
+
+@check(
+    RuleFault.error(
+        "HPX128", "aggregate with an unbound variable",
+        "given is_in(Ingredient, Dish)\n"
+        "aggregate dishes_of(Person X, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
+        "given is_in(Ingredient, Dish)\n"
+        "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def unbound_in_aggregates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Variables of the group, the counted ones and those of tests to which the premise gives no value; and a result
+    that is not a variable of the atom alone.
+    """
+    for item in library.aggregates:
+        if item.function in AGGREGATE_FUNCTIONS and not item.is_evaluable:
+            yield fault.at(
+                _place(item, item.result),
+                f"the result {item.result} of an aggregate is a variable of {item.atom.predicate}(...) alone",
+                f"Write {item.result} among the arguments of {item.atom.predicate}, and nowhere in the premise",
+            )
+        bound = _bound(item, library)
+        used = variable_names(item.premise).union(v.name for v in (*item.group, *item.counted))
+        # The aggregate gives the result its value; a premise that uses it was reported above.
+        for name in sorted(used - bound - {item.result}):
+            yield fault.at(
+                _place(item, name),
+                f"nothing in the premise of the aggregate gives {name} a value",
+                f"Add a literal with {name} to the premise",
+            )
+
+
+def _place(item: AggregateDeclaration, name: str) -> Place:
+    """The range of a variable in the aggregate's atom, else that of the declaration."""
+    place = item.atom.place_of(name) if name in variable_names([item.atom]) else None
+    return place or item.place
+
+
+def _bound(item: AggregateDeclaration, library: Library) -> set[str]:
+    """Names of the variables to which the premise gives values, in its order of evaluation."""
+    bound: set[str] = set()
+    for part in evaluation_order(item.premise, library):
+        if isinstance(part, Literal) and not part.negated and definition_of(part, library) is None:
+            bound |= variable_names([part])
+            continue
+        # A computed predicate gives a value if its definition is an equation; a negation gives none.
+        comparison = part if isinstance(part, Comparison) else comparison_of(part, library)
+        target = None if comparison is None else assignment(comparison, bound)
+        if target is not None:
+            bound.add(target)
+    return bound
+
+
+@check(
+    RuleFault.error(
+        "HPX129", "aggregate of texts",
+        "given is_in(Ingredient, Dish)\n"
+        "aggregate dishes_with(Ingredient Z, Number K) := K = sum(Dish D: is_in(Ingredient Z, Dish D))",
+        "given has_price(Dish, Number)\n"
+        "aggregate price_of_all(Number K) := K = sum(Number P, Dish D: has_price(Dish D, Number P))",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def aggregates_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Sums and the like of values that are not numbers, and results that are declared as texts."""
+    for item in library.aggregates:
+        results = [variable for variable in item.atom.variables if variable.name == item.result]
+        # `count`, the first of the functions, takes values of any type; the others calculate with the first variable.
+        values = list(item.counted[:1]) if item.function in AGGREGATE_FUNCTIONS[1:] else []
+        for variable in (*values, *results):
+            if not library.is_numeric(variable.data_type):
+                yield fault.at(
+                    _place(item, variable.name),
+                    f"{variable} is not a number, so that it is neither value nor result of {item.function}",
+                    f'Write "Number {variable.name}", or declare "type {variable.data_type} < Number"',
+                )
+
+
+@check(
+    RuleFault.error(
+        "HPX130", "aggregate that depends on itself",
+        "given sells(Town, Town)\n"
+        "aggregate size(Town A, Number K) := K = count(Town B: sells(Town A, Town B) & size(Town B, Number N))",
+        "given sells(Town, Town)\n"
+        "aggregate size(Town A, Number K) := K = count(Town B: sells(Town A, Town B))",
+    ),
+)  # fmt: skip
+def aggregates_of_themselves(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Aggregates whose premise depends on their own atoms, so that they have no value."""
+    # With the closure rules: a cycle may run over a predicate that is declared symmetric or transitive.
+    for cycle in negative_cycles(library.with_closure()):
+        for item in library.aggregates:
+            if item.atom.indicator in cycle:
+                yield fault.at(
+                    item.place,
+                    f"the aggregate {item.atom.indicator} depends on itself: {' <- '.join(cycle)}",
+                    "Remove the aggregate from the cycle",
+                )
+                break
+
+
+@check(
+    RuleFault.error(
+        "HPX131", "aggregate over an open predicate",
+        "oracle is_in(Ingredient, Dish)\n"
+        "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
+        "oracle is_in(Ingredient, Dish)\n"
+        "closed is_in/2\n"
+        "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
+    ),
+)  # fmt: skip
+def aggregates_over_open_predicates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Aggregates over predicates of which a model supplies facts: never all there are, so that no count is true."""
+    for item in library.aggregates:
+        for indicator in _open_below(item, library):
+            yield fault.at(
+                item.place,
+                f"the aggregate {item.atom.indicator} rests on {indicator}, of which a model supplies facts, "
+                "never all there are",
+                f'Declare the predicate as given, or "closed {indicator}" if all its facts are known',
+            )
+
+
+def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
+    """Indicators of the predicates below an aggregate that a model may be asked for and that are not closed."""
+    rules = library.with_closure().concluding
+    needed = (literal.atom.indicator for literal in literals_of(rules.get(item.atom.indicator, ())))
+    for indicator in reached(needed, lambda name: (below.atom.indicator for below in literals_of(rules.get(name, ())))):
+        if library.is_asked(indicator) and library.closedness(indicator) is not Closedness.CLOSED:
+            yield indicator
 
 
 DECLARATION_CHECKS: tuple[Check, ...] = (
@@ -273,4 +446,9 @@ DECLARATION_CHECKS: tuple[Check, ...] = (
     broken_declarations,
     idle_constraints,
     contrary_facts,
+    unknown_functions,
+    unbound_in_aggregates,
+    aggregates_of_texts,
+    aggregates_of_themselves,
+    aggregates_over_open_predicates,
 )

@@ -13,9 +13,16 @@ from hashlib import sha256
 from itertools import chain
 from typing import TypeAlias
 
-from hapax.grammar.closedness import Closedness
 from hapax.grammar.errors import Place
 from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable, variable_names
+
+
+class Closedness(StrEnum):
+    """Extent to which absent facts of a predicate are false."""
+
+    CLOSED = "closed"  # every fact that is not known is false
+    CLOSED_FOR_FIRST = "closed for each first argument"  # so are those about a first argument of a known fact
+    OPEN = "open"  # a fact that is not known may be true
 
 
 class Property(StrEnum):
@@ -38,6 +45,11 @@ class PropertyDeclaration:
     property: Property
     indicator: str
     place: Place = field(default=Place(), compare=False, repr=False)
+
+    def literals(self, *pairs: tuple[Variable, Variable]) -> tuple[Literal, ...]:
+        """Literals over the predicate with these arguments."""
+        name = self.indicator.rpartition("/")[0]
+        return tuple(Literal(Atom(name, pair)) for pair in pairs)
 
     def __str__(self) -> str:
         return f"{self.property} {self.indicator}"

@@ -10,22 +10,24 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
-    Arithmetic,
     BodyLiteral,
     Comparison,
     Constant,
     Expression,
     Literal,
-    Term,
     Variable,
+    distinct_variables,
+    expression_text,
     expression_variables,
+    reached,
     variable_names,
 )
 
@@ -142,7 +144,7 @@ class SearchStep:
 
     def __str__(self) -> str:
         origin = self.assignment or self.generators[0]
-        source = f"= {_untyped(self.assignment.right)}" if self.assignment else f"by {_untyped(origin)}"
+        source = f"= {expression_text(self.assignment.right)}" if self.assignment else f"by {_untyped(origin)}"
         closed = [item for item in self.closes if item != origin]
         return f"{self.variable.name} {source}" + (f", then {', '.join(map(_untyped, closed))}" if closed else "")
 
@@ -194,7 +196,7 @@ class PlanCosts:
         keys = rows.keys(variable_names([literal]))
         answer = self.yield_of(step, rows.distinct)
         extended = rows.extended(name, keys, answer.accepted)
-        if self.rule.is_information(literal) or _is_asked(literal, self.library):
+        if self.rule.is_information(literal) or _source(literal.atom.indicator, self.library) in ASKED_KINDS:
             return PlanCost(keys, keys * answer.calls, keys * answer.proposed), extended
         return self.behind(literal, keys), extended
 
@@ -218,7 +220,7 @@ class PlanCosts:
                 if is_answered or self.rule.is_information(item):
                     continue
                 keys = rows.keys(variable_names([item]))
-                is_asked = _is_asked(item, self.library)
+                is_asked = _source(item.atom.indicator, self.library) in ASKED_KINDS
                 cost += PlanCost(checks=keys) if is_asked else self.behind(item, keys)
             rows = rows.kept(rows.count * self.yields.passing)
         return cost, rows
@@ -275,6 +277,13 @@ def unreachable_variables(rule: Rule, library: Library) -> tuple[Variable, ...]:
 Order: TypeAlias = tuple[str, ...]
 
 
+class _PartialPlan(NamedTuple):
+    """The beginning of a plan, with the expected rows behind it."""
+
+    plan: SearchPlan
+    rows: Rows
+
+
 class _Planner:
     """Searches the orders of one rule's variables. `facts_first`: facts give values that a model could give, too."""
 
@@ -286,11 +295,11 @@ class _Planner:
         self.needs: dict[BodyLiteral, frozenset[str]] = {}
         """The searched variables of each premise item."""
         self.variables: dict[str, Variable] = {}
+        for variable in distinct_variables(rule.premise):
+            if variable.name not in rule.generic:
+                self.variables[variable.name] = variable
         for item in rule.premise:
-            searched = [variable for variable in item.variables if variable.name not in rule.generic]
-            self.needs[item] = frozenset(variable.name for variable in searched)
-            for variable in searched:
-                self.variables.setdefault(variable.name, variable)
+            self.needs[item] = frozenset(variable_names([item]).difference(rule.generic))
         self.rank_of = {name: index for index, name in enumerate(self.variables)}
         self.items: dict[str, tuple[BodyLiteral, ...]] = {}
         """The premise items with a variable."""
@@ -299,7 +308,10 @@ class _Planner:
         for name in self.variables:
             self.items[name] = tuple(item for item in rule.premise if name in self.needs[item])
             self.asking[name] = tuple(filter(self._can_ask, self.items[name]))
-        self.equations = tuple(self._equations())
+        self.equations: list[tuple[Variable, Expression]] = []
+        for item in rule.premise:
+            comparison = item if isinstance(item, Comparison) else comparison_of(item, library)
+            self.equations += comparison.equations if comparison is not None else ()
 
     # Variables that can come next
 
@@ -323,30 +335,20 @@ class _Planner:
                 "Add a literal with this variable to the premise that can be asked."
             )
 
-    def _equations(self) -> Iterator[Comparison]:
-        """Equations with a variable on the left, as written or as a computed predicate defines them."""
-        for item in self.rule.premise:
-            comparison = item if isinstance(item, Comparison) else comparison_of(item, self.library)
-            if comparison is None or comparison.operator != "=":
-                continue
-            # Either side may get its value from the other.
-            for left, right in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
-                # `A = A + 1` gives no value.
-                if isinstance(left, Variable) and left not in expression_variables(right):
-                    yield Comparison("=", left, right)
-
     def _assignment(self, name: str, bound: Iterable[str]) -> Comparison | None:
-        bound_names = set(bound)
-        for equation in self.equations:
-            needed = {variable.name for variable in expression_variables(equation.right)}
-            if equation.left == self.variables[name] and needed <= bound_names:  # generic variables are never known
-                return equation
+        """An equation, as written or as a computed predicate defines it, that gives the variable its value."""
+        known = set(bound)  # without the generic variables, which have no values
+        for target, source in self.equations:
+            if target.name == name and {variable.name for variable in expression_variables(source)} <= known:
+                return Comparison("=", target, source)
         return None
 
     def _can_ask(self, item: BodyLiteral) -> TypeGuard[Literal]:
         """True for positive literals that arithmetic does not decide."""
         return (
-            isinstance(item, Literal) and not item.negated and _source(item, self.library) is not PredicateKind.COMPUTED
+            isinstance(item, Literal)
+            and not item.negated
+            and _source(item.atom.indicator, self.library) is not PredicateKind.COMPUTED
         )
 
     def _is_ready(self, name: str, bound: frozenset[str]) -> bool:
@@ -371,14 +373,26 @@ class _Planner:
         large = len(self.variables) > LARGE_RULE
         # Plans grow with the factorial of the variables: a large rule gets a narrower beam.
         width, branches = (8, 4) if large else (2 * PLANS, LARGE_RULE)
-        beam = [_PartialPlan(self)]
+        beam = [self.nothing]
         # Each round adds one variable to each partial plan.
         for _ in self.variables:
             extended: list[_PartialPlan] = []
             for partial in beam:
-                extended += [partial.extended(name) for name in self._next(partial.bound)[:branches]]
+                names = self._next(frozenset(partial.rows.distinct))
+                extended += [self.extended(partial, name) for name in names[:branches]]
             beam = sorted(extended, key=lambda partial: self.rank(partial.plan))[:width]
         return [partial.plan for partial in beam]
+
+    @property
+    def nothing(self) -> _PartialPlan:
+        return _PartialPlan(SearchPlan(self.rule, (), PlanCost()), Rows())
+
+    def extended(self, partial: _PartialPlan, name: str) -> _PartialPlan:
+        """The plan with a step for one more variable."""
+        step = self.step(name, frozenset(partial.rows.distinct))
+        cost, rows = self.costs.step(step, partial.rows)
+        plan = SearchPlan(self.rule, (*partial.plan.steps, step), partial.plan.cost + cost)
+        return _PartialPlan(plan, rows.kept(BEAM))
 
     def _next(self, bound: frozenset[str]) -> list[str]:
         """Variables that can come next; only those that bound variables lead to, if there are any."""
@@ -410,24 +424,20 @@ class _Planner:
         It starts at the generic variables.
         """
         first = (self.rule.conclusion,) if conclusion_first else ()
-        neighbours = []
-        for item in (*first, *self.rule.premise):
-            neighbours.append([variable.name for variable in item.variables])
+        neighbours = [[variable.name for variable in item.variables] for item in (*first, *self.rule.premise)]
         order: Order = ()
         while len(order) < len(self.variables):
+            bound = frozenset(order)
+            waiting = [name for name in self.variables if name not in bound and self._is_ready(name, bound)]
             # The newest variable first; the generic ones last, as they were known before all others.
-            anchors = (*reversed(order), *self.rule.generic)
-            order = (*order, self._step_of_walk(anchors, neighbours, frozenset(order)))
+            for anchor in (*reversed(order), *self.rule.generic):
+                joined = chain.from_iterable(names for names in neighbours if anchor in names)
+                if found := next((name for name in joined if name in waiting), None):
+                    break
+            else:
+                found = waiting[0]  # nothing bound leads on: the rule's premise falls into parts
+            order = (*order, found)
         return order
-
-    def _step_of_walk(self, anchors: Sequence[str], neighbours: list[list[str]], bound: frozenset[str]) -> str:
-        waiting = [name for name in self.variables if name not in bound and self._is_ready(name, bound)]
-        for anchor in anchors:
-            for names in neighbours:
-                for name in names if anchor in names else ():
-                    if name in waiting:
-                        return name
-        return waiting[0]  # nothing bound leads on: the rule's premise falls into parts
 
     def is_for_conclusion_first(self) -> bool:
         """True if the paper would start at the conclusion; see `plan`."""
@@ -435,7 +445,7 @@ class _Planner:
         # Constraints alone: a generic variable has no single right value.
         constraints = [literal for literal in self.rule.literals if literal not in information]
         return len(information) == 1 and any(
-            _source(literal, self.library) is PredicateKind.FUNCTIONAL
+            _source(literal.atom.indicator, self.library) is PredicateKind.FUNCTIONAL
             and isinstance(literal.atom.arguments[-1], Variable)
             for literal in constraints
         )
@@ -443,9 +453,9 @@ class _Planner:
     # Steps and costs
 
     def plan(self, order: Order) -> SearchPlan:
-        partial = _PartialPlan(self)
+        partial = self.nothing
         for name in order:
-            partial = partial.extended(name)
+            partial = self.extended(partial, name)
         return partial.plan
 
     def step(self, name: str, bound: frozenset[str]) -> SearchStep:
@@ -466,102 +476,40 @@ class _Planner:
         With `facts_first`, facts come before all that a model answers: they cost nothing, and all of them are known.
         """
         free = len(self.needs[literal] - now)
-        stored = _source(literal, self.library) not in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
+        stored = _source(literal.atom.indicator, self.library) not in ASKED_KINDS
         paid = self.facts_first and bool(asked_predicates(literal, self.library))
         return (self.rule.is_information(literal), paid, free, not self.is_functional(literal, name, now), stored)
 
     def is_functional(self, literal: Literal, name: str, now: frozenset[str]) -> bool:
         """True if the variable is the single right value for a key whose variables are bound."""
-        if _source(literal, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(literal):
+        if _source(literal.atom.indicator, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(
+            literal
+        ):
             return False
         *key, last = literal.atom.arguments
         in_key = {term.name for term in key if isinstance(term, Variable)}
         return isinstance(last, Variable) and last.name == name and name not in in_key and in_key <= now
 
 
-@dataclass(frozen=True, slots=True)
-class _PartialPlan:
-    """The beginning of a plan, with the expected numbers so far."""
-
-    planner: _Planner
-    steps: tuple[SearchStep, ...] = ()
-    cost: PlanCost = PlanCost()
-    rows: Rows = field(default_factory=Rows)
-
-    @property
-    def bound(self) -> frozenset[str]:
-        return frozenset(self.rows.distinct)
-
-    @property
-    def plan(self) -> SearchPlan:
-        return SearchPlan(self.planner.rule, self.steps, self.cost)
-
-    def extended(self, name: str) -> _PartialPlan:
-        step = self.planner.step(name, self.bound)
-        cost, rows = self.planner.costs.step(step, self.rows)
-        return _PartialPlan(self.planner, (*self.steps, step), self.cost + cost, rows.kept(BEAM))
-
-
-def _is_asked(literal: Literal, library: Library) -> bool:
-    """True if a model is asked about the literal itself."""
-    return _source(literal, library) in (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-
-
 def asked_predicates(literal: Literal, library: Library) -> frozenset[str]:
     """Indicators of the predicates that models are asked about for a literal: its own, or those that its rules need."""
-    visited: set[str] = set()
-    asked: set[str] = set()
-    waiting = [literal]
-    while waiting:
-        needed = waiting.pop()
-        indicator = needed.atom.indicator
-        # Recursive rules lead back to themselves.
-        if indicator in visited:
-            continue
-        visited.add(indicator)
-        if _is_asked(needed, library):
-            asked.add(indicator)
-        elif _source(needed, library) is None:
-            for rule in library.concluding[indicator]:
-                waiting.extend(rule.literals)
-    return frozenset(asked)
+
+    def below(indicator: str) -> Iterator[str]:
+        if _source(indicator, library) is None:
+            yield from (needed.atom.indicator for needed in literals_of(library.concluding[indicator]))
+
+    needed = reached([literal.atom.indicator], below)
+    return frozenset(indicator for indicator in needed if _source(indicator, library) in ASKED_KINDS)
 
 
-def _source(literal: Literal, library: Library) -> PredicateKind | None:
-    """The source of the literal's truth; None for rules alone."""
-    indicator = literal.atom.indicator
+def _source(indicator: str, library: Library) -> PredicateKind | None:
+    """The source of a predicate's facts; None for rules alone."""
     if not library.knows(indicator):
         return PredicateKind.ORACLE  # a search would ask for it
     signature = library.signature(indicator)
     # Given and undeclared predicates that rules conclude come from these alone.
     is_asked = signature.declared and signature.kind is not PredicateKind.GIVEN
     return signature.kind if is_asked or indicator not in library.derived else None
-
-
-def comparison_of(literal: Literal, library: Library) -> Comparison | None:
-    """The comparison that a literal over a computed predicate stands for; None for other and for negated literals."""
-    if literal.negated or not library.knows(literal.atom.indicator):
-        return None
-    signature = library.signature(literal.atom.indicator)
-    if signature.definition is None or len(signature.parameters) != len(literal.atom.arguments):
-        return None
-    names = (parameter.name for parameter in signature.parameters)
-    values = dict(zip(names, literal.atom.arguments, strict=True))
-    definition = signature.definition
-    return Comparison(
-        definition.operator, replaced_expression(definition.left, values), replaced_expression(definition.right, values)
-    )
-
-
-def replaced_expression(expression: Expression, values: Mapping[str, Term]) -> Expression:
-    """The expression with the variables of these names replaced."""
-    if isinstance(expression, Arithmetic):
-        return Arithmetic(
-            expression.operator,
-            replaced_expression(expression.left, values),
-            replaced_expression(expression.right, values),
-        )
-    return values.get(expression.name, expression) if isinstance(expression, Variable) else expression
 
 
 # Predicates
@@ -579,15 +527,15 @@ def predicate_graph(library: Library) -> PredicateGraph:
         conclusion = rule.conclusion.atom.indicator
         graph.add_node(conclusion)
         for literal in rule.literals:
-            below = literal.atom.indicator
+            edge = (literal.atom.indicator, conclusion)
             # Two predicates have one edge: a single negation between them makes it negative.
-            negative = (
-                literal.negated
-                or rule.aggregate is not None
-                or bool(graph.has_edge(below, conclusion) and graph[below][conclusion]["negative"])
-            )
-            graph.add_edge(below, conclusion, negative=negative)
+            was_negative = graph.has_edge(*edge) and graph.edges[edge]["negative"]
+            graph.add_edge(*edge, negative=_needs_all(rule, literal) or was_negative)
     return graph
+
+
+def _needs_all(rule: Rule, literal: Literal) -> bool:
+    return literal.negated or rule.aggregate is not None
 
 
 def recursive_predicates(library: Library) -> frozenset[str]:
@@ -599,32 +547,28 @@ def recursive_predicates(library: Library) -> frozenset[str]:
 
     graph = predicate_graph(library)
     # A component of one predicate is a cycle only with an edge from it to itself.
-    cycles = [members for members in nx.strongly_connected_components(graph) if len(members) > 1]
-    loops = {name for name in graph if graph.has_edge(name, name)}
-    return frozenset(loops.union(*cycles))
+    cycles = (members for members in nx.strongly_connected_components(graph) if len(members) > 1)
+    return frozenset(chain(nx.nodes_with_selfloops(graph), *cycles))
 
 
 def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
     """Cycles of predicates that contain a negation or aggregate, at most one per strongly connected component."""
     needed: set[str] = set()
     for rule in library.rules:
-        needed.update(
-            literal.atom.indicator for literal in rule.literals if literal.negated or rule.aggregate is not None
-        )
+        needed.update(literal.atom.indicator for literal in rule.literals if _needs_all(rule, literal))
     # A cycle with a negation needs a conclusion that is negated. Without one, networkx need not be loaded.
     if not needed & library.derived:
         return ()
     import networkx as nx
 
     graph = predicate_graph(library)
-    component_of: dict[str, int] = {}
-    for index, names in enumerate(nx.strongly_connected_components(graph)):
-        component_of.update(dict.fromkeys(names, index))
+    component_of = nx.condensation(graph).graph["mapping"]
     cycles: dict[int, tuple[str, ...]] = {}
     for below, above in graph.edges:
         component = component_of[above]
-        # Inside a component a path leads back from `above` to `below`, so the negative edge closes a cycle.
-        if graph[below][above]["negative"] and component_of[below] == component and component not in cycles:
+        is_inside = component_of[below] == component
+        # Inside a component a path leads back from `above` to `below`, so a negative edge closes a cycle.
+        if is_inside and graph.edges[below, above]["negative"] and component not in cycles:
             # From a conclusion back to itself.
             cycles[component] = (above, *reversed(nx.shortest_path(graph, above, below)))
     return tuple(cycles.values())
@@ -642,28 +586,6 @@ def refuse_negative_cycles(library: Library) -> None:
             f"{cycle[0]} depends on its own negation ({' <- '.join(cycle)}), so it has no truth value. "
             "Remove the negation from the cycle."
         )
-
-
-def strata(library: Library) -> tuple[frozenset[str], ...]:
-    """Indicators in layers, each of which negates only predicates of lower layers. Raises HapaxError for a cycle."""
-    refuse_negative_cycles(library)
-    import networkx as nx
-
-    graph = predicate_graph(library)
-    condensed = nx.condensation(graph)
-    component_of: Mapping[str, int] = condensed.graph["mapping"]
-    level: dict[int, int] = dict.fromkeys(condensed, 0)
-    incoming: dict[int, list[tuple[int, bool]]] = {}
-    for below, above in graph.edges:
-        edge = (component_of[below], graph[below][above]["negative"])
-        incoming.setdefault(component_of[above], []).append(edge)
-    for component in nx.topological_sort(condensed):
-        # `negative` counts as 0 or 1: a negation lifts the conclusion by one layer.
-        level[component] = max((level[below] + negative for below, negative in incoming.get(component, ())), default=0)
-    layers: list[set[str]] = [set() for _ in range(max(level.values(), default=-1) + 1)]
-    for name in graph:
-        layers[level[component_of[name]]].add(name)
-    return tuple(map(frozenset, layers))
 
 
 def evaluation_layers(library: Library) -> tuple[frozenset[str], ...]:
@@ -704,95 +626,67 @@ def dependency_graph(rule: Rule) -> RuleGraph:
 
 def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
     """The dependency graph as plain text, or as source for Mermaid or Graphviz. Ends with a newline."""
-    drawn = _Drawing.of(rule, library)
-    return "\n".join(_FORMS[form](rule, drawn)) + "\n"
+    nodes = [_Node(variable.name, str(variable), variable.name in rule.generic) for variable in rule.variables]
+    for index, item in enumerate((*rule.premise, rule.conclusion)):
+        is_conclusion = index == len(rule.premise)
+        source = "comparison" if isinstance(item, Comparison) else _source(item.atom.indicator, library) or "derived"
+        kind = "conclusion" if is_conclusion else source
+        names = variable_names([item])
+        joined = tuple(variable.name for variable in rule.variables if variable.name in names)
+        nodes.append(_Node(f"l{index}", f"{_untyped(item)} [{kind}]", is_conclusion, joined, is_literal=True))
+    return "\n".join(_FORMS[form](rule, nodes)) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A node of a drawing. `id` is safe in every form; `text` is not yet quoted."""
+    """A variable or a literal in a drawing. `id` is safe in every form; `text` is not yet quoted.
+
+    `is_special`: a generic variable, or the conclusion. `names`: the variables that a literal joins.
+    """
 
     id: str
     text: str
-    kind: str
+    is_special: bool
+    names: tuple[str, ...] = ()
+    is_literal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawing:
-    """The nodes and edges of a rule's graph, ready to write."""
-
-    variables: tuple[_Node, ...]
-    literals: tuple[_Node, ...]
-    edges: tuple[tuple[str, str], ...]
-    """Pairs of a variable's id and a literal's."""
-
-    @staticmethod
-    def of(rule: Rule, library: Library) -> _Drawing:
-        variables: list[_Node] = []
-        for variable in rule.variables:
-            kind = "generic" if variable.name in rule.generic else "searched"
-            variables.append(_Node(variable.name, str(variable), kind))
-        literals: list[_Node] = []
-        edges: list[tuple[str, str]] = []
-        for index, item in enumerate((*rule.premise, rule.conclusion)):
-            if index == len(rule.premise):
-                kind = "conclusion"
-            elif isinstance(item, Comparison):
-                kind = "comparison"
-            else:
-                kind = str(_source(item, library) or "derived")
-            literals.append(_Node(f"l{index}", _untyped(item), kind))
-            names = variable_names([item])
-            edges += [(variable.id, f"l{index}") for variable in variables if variable.id in names]
-        return _Drawing(tuple(variables), tuple(literals), tuple(edges))
+def _untyped(item: BodyLiteral) -> str:
+    """The item without data types."""
+    if isinstance(item, Comparison):
+        return str(item)
+    return f"not {item.atom.untyped}" if item.negated else item.atom.untyped
 
 
-def _untyped(item: BodyLiteral | Expression) -> str:
-    """The item without data types: `is_one_type_of(Z, A)`."""
-    if isinstance(item, Literal):
-        arguments = ", ".join(term.name if isinstance(term, Variable) else str(term) for term in item.atom.arguments)
-        return f"{'not ' if item.negated else ''}{item.atom.predicate}({arguments})"
-    return item.name if isinstance(item, Variable) else str(item)
+def _text_form(rule: Rule, nodes: Sequence[_Node]) -> Iterator[str]:
+    yield rule.name
+    for node in nodes:
+        if node.is_literal:
+            yield f"  {' -- '.join(node.names) or '(no variable)'}: {node.text}"
+        else:
+            yield f"  {node.text}" + (" (generic, never searched)" if node.is_special else "")
 
 
-def _text_form(rule: Rule, drawn: _Drawing) -> Iterator[str]:
-    yield f"{rule.name}"
-    for node in drawn.variables:
-        yield f"  {node.text}" + (" (generic, never searched)" if node.kind == "generic" else "")
-    for node in drawn.literals:
-        joined = [name for name, literal in drawn.edges if literal == node.id]
-        yield f"  {' -- '.join(joined) or '(no variable)'}: {node.text} [{node.kind}]"
-
-
-def _mermaid_form(_: Rule, drawn: _Drawing) -> Iterator[str]:
+def _mermaid_form(_: Rule, nodes: Sequence[_Node]) -> Iterator[str]:
     yield "graph LR"
-    for node in drawn.variables:
-        label = _mermaid_quoted(node.text)
-        yield f"  {node.id}([{label}])" if node.kind == "generic" else f"  {node.id}({label})"
-    for node in drawn.literals:
-        label = _mermaid_quoted(f"{node.text} [{node.kind}]")
-        # The f-string halves doubled braces: Mermaid's hexagon is id{{"label"}}.
-        yield f"  {node.id}{{{{{label}}}}}" if node.kind == "conclusion" else f"  {node.id}[{label}]"
-    for name, literal in drawn.edges:
-        yield f"  {name} --- {literal}"
+    shapes = {False: ("(", ")", "([", "])"), True: ("[", "]", "{{", "}}")}
+    for node in nodes:
+        # Mermaid knows no backslash escapes: all but letters, digits and harmless signs are numbered entities.
+        label = "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in node.text)
+        begin, end = shapes[node.is_literal][2:] if node.is_special else shapes[node.is_literal][:2]
+        yield f'  {node.id}{begin}"{label}"{end}'
+    for node in nodes:
+        yield from (f"  {name} --- {node.id}" for name in node.names)
 
 
-def _mermaid_quoted(text: str) -> str:
-    """The text in quotes, with everything but letters, digits and harmless signs as numbered entities."""
-    # Mermaid knows no backslash escapes.
-    return '"' + "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in text) + '"'
-
-
-def _dot_form(rule: Rule, drawn: _Drawing) -> Iterator[str]:
+def _dot_form(rule: Rule, nodes: Sequence[_Node]) -> Iterator[str]:
     yield f"graph {_dot_quoted(rule.name)} {{"
-    for node in drawn.variables:
-        style = ", style=dashed" if node.kind == "generic" else ""
-        yield f"  {node.id} [label={_dot_quoted(node.text)}, shape=ellipse{style}];"
-    for node in drawn.literals:
-        shape = "hexagon" if node.kind == "conclusion" else "box"
-        yield f"  {node.id} [label={_dot_quoted(f'{node.text} [{node.kind}]')}, shape={shape}];"
-    for name, literal in drawn.edges:
-        yield f"  {name} -- {literal};"
+    for node in nodes:
+        shape = ("hexagon" if node.is_special else "box") if node.is_literal else "ellipse"
+        style = ", style=dashed" if node.is_special and not node.is_literal else ""
+        yield f"  {node.id} [label={_dot_quoted(node.text)}, shape={shape}{style}];"
+    for node in nodes:
+        yield from (f"  {name} -- {node.id};" for name in node.names)
     yield "}"
 
 
@@ -801,7 +695,7 @@ def _dot_quoted(text: str) -> str:
     return '"' + "".join(c if c.isprintable() else "?" for c in escaped) + '"'
 
 
-_FORMS: Mapping[str, Callable[[Rule, _Drawing], Iterator[str]]] = {
+_FORMS: Mapping[str, Callable[[Rule, Sequence[_Node]], Iterator[str]]] = {
     "text": _text_form,
     "mermaid": _mermaid_form,
     "dot": _dot_form,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -50,6 +51,11 @@ class Place:
     end_line: int | None = field(default=None, compare=False, repr=False)
     end_column: int | None = field(default=None, compare=False, repr=False)
 
+    def contains(self, place: Place) -> bool:
+        """True if another place begins in this range."""
+        begin, end = (self.line, self.column), (self.end_line or self.line, self.end_column or self.column + 1)
+        return self.file == place.file and begin <= (place.line, place.column) < end
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
@@ -69,6 +75,27 @@ class TextRepair:
     place: Place
     old: str
     new: str
+
+
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
+
+
+def with_replacements(text: str, replacements: Iterable[TextRepair]) -> tuple[str, list[TextRepair]]:
+    """The text with the replacements, line ends as they were, and those that were made.
+
+    A replacement is left out where the text at its place is not the one that it replaces.
+    """
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    parts = _LINE_END.split(text.removeprefix(mark))  # lines at even positions, their ends between them
+    made: list[TextRepair] = []
+    # From the right, so that the columns of the others stay.
+    for replacement in sorted(set(replacements), key=lambda each: (-each.place.line, -each.place.column)):
+        index, start = 2 * (replacement.place.line - 1), replacement.place.column - 1
+        if index < len(parts) and parts[index].startswith(replacement.old, start):
+            line = parts[index]
+            parts[index] = line[:start] + replacement.new + line[start + len(replacement.old) :]
+            made.append(replacement)
+    return mark + "".join(parts), made[::-1]
 
 
 @dataclass(frozen=True, slots=True)

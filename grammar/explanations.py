@@ -10,7 +10,6 @@ from hapax.grammar.checks import FAULTS, check_read
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Severity
 from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS
 from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, UNREADABLE
-from hapax.grammar.mended import MENDED
 from hapax.grammar.remedies import Operation, Remedy
 
 EXAMPLE = "example.rules"
@@ -48,39 +47,33 @@ def explain_fault(code: str) -> FaultExplanation:
             f"There is no code {code!r}.",
             Remedy("Codes are {} to {}; {} lists them.", codes[0], codes[-1], Operation("explain_fault")),
         )
-    return _completed(entry)
+    is_goal = entry.found_by == READING_GOALS
+    if (entry.found_by in (READING_RULES, CHECKING) or is_goal) and entry.code != UNREADABLE.code:
+        found = diagnostics_of(entry.example, is_goal)
+        return replace(entry, diagnostics=tuple(diagnostic for diagnostic in found if diagnostic.code == entry.code))
+    return entry
+
+
+READING_RULES, READING_GOALS, CHECKING = "reading rules", "reading goals", "`hapax check`"
 
 
 @cache
 def explained_codes() -> dict[str, FaultExplanation]:
-    """All codes in order, with neither diagnostics nor mended examples: `explanation` adds them."""
-    entries = [
-        FaultExplanation(entry.code, entry.label, Severity.ERROR, "reading rules", entry.examples[0])
-        for entry in FORM_HINTS
-    ]
-    entries += [
-        FaultExplanation(entry.code, entry.label, Severity.ERROR, "reading goals", entry.examples[0])
-        for entry in GOAL_HINTS
-    ]  # fmt: skip
+    """All codes in order, without diagnostics: `explain_fault` adds them."""
+    entries: list[FaultExplanation] = []
+    for found_by, hints in ((READING_RULES, FORM_HINTS), (READING_GOALS, GOAL_HINTS)):
+        for hint in hints:
+            entry = FaultExplanation(hint.code, hint.label, Severity.ERROR, found_by, hint.examples[0], hint.mended)
+            entries.append(entry)
     for found_by, faults in (
-        ("`hapax check`", FAULTS),
+        (CHECKING, FAULTS),
         ("`hapax check --db FILE`", KB_FAULTS),
         ("`hapax rules lint -m MODEL`", MODEL_FAULTS),
     ):
-        entries += [
-            FaultExplanation(fault.code, fault.name, fault.severity, found_by, fault.example) for fault in faults
-        ]
+        for fault in faults:
+            entry = FaultExplanation(fault.code, fault.name, fault.severity, found_by, fault.example, fault.mended)
+            entries.append(entry)
     return {entry.code: entry for entry in sorted(entries, key=lambda entry: entry.code)}
-
-
-def _completed(entry: FaultExplanation) -> FaultExplanation:
-    """The explanation with the diagnostics of its example and the mended example."""
-    of_rules = entry.found_by in ("reading rules", "`hapax check`") and entry.code != UNREADABLE.code
-    of_goal = entry.found_by == "reading goals"
-    found = diagnostics_of(entry.example, of_goal) if of_rules or of_goal else ()
-    matching = tuple(diagnostic for diagnostic in found if diagnostic.code == entry.code)
-    mended = MENDED.get(entry.code, "")
-    return replace(entry, mended=mended, diagnostics=matching)
 
 
 def diagnostics_of(text: str, is_goal: bool) -> tuple[Diagnostic, ...]:

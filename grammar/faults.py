@@ -11,37 +11,44 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from hapax.grammar.errors import Diagnostic, Place, Severity
+from hapax.grammar.errors import Diagnostic, Place, Severity, TextRepair
 from hapax.grammar.rules import Library
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFault:
-    """A kind of diagnostic for well-formed rules. The example is a rule file that has exactly this fault."""
+    """A kind of diagnostic for well-formed rules. The example is a rule file that has exactly this fault.
+
+    `mended`: the example without the fault; empty for faults that other rules do not mend.
+    """
 
     code: str
     severity: Severity
     name: str
     example: str
+    mended: str = ""
 
     @classmethod
-    def error(cls, code: str, name: str, example: str) -> RuleFault:
-        return cls(code, Severity.ERROR, name, example)
+    def error(cls, code: str, name: str, example: str, mended: str = "") -> RuleFault:
+        return cls(code, Severity.ERROR, name, example, mended)
 
     @classmethod
-    def warning(cls, code: str, name: str, example: str) -> RuleFault:
-        return cls(code, Severity.WARNING, name, example)
+    def warning(cls, code: str, name: str, example: str, mended: str = "") -> RuleFault:
+        return cls(code, Severity.WARNING, name, example, mended)
 
     @classmethod
-    def note(cls, code: str, name: str, example: str) -> RuleFault:
-        return cls(code, Severity.NOTE, name, example)
+    def note(cls, code: str, name: str, example: str, mended: str = "") -> RuleFault:
+        return cls(code, Severity.NOTE, name, example, mended)
 
-    def at(self, place: Place, message: str, remedy: str, *related: Place) -> Diagnostic:
+    def at(
+        self, place: Place, message: str, remedy: str, *related: Place, fix: Iterable[TextRepair] = ()
+    ) -> Diagnostic:
         """A diagnostic of this kind."""
-        return Diagnostic(self.code, self.severity, place, message, remedy, related)
+        return Diagnostic(self.code, self.severity, place, message, remedy, related, tuple(fix))
 
 
-Finder: TypeAlias = Callable[[Library], Iterable[Diagnostic]]
+Finder: TypeAlias = Callable[..., Iterable[Diagnostic]]
+"""A function of a library and of the faults that it finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class Check:
     """Also run if some rules could not be read: no further rule can make a finding wrong."""
 
     def __call__(self, library: Library) -> Iterable[Diagnostic]:
-        return self.find(library)
+        return self.find(library, *self.faults)
 
 
 def check(*faults: RuleFault, even_if_incomplete: bool = False) -> Callable[[Finder], Check]:

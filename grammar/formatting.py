@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.assemble import COMPARISONS
@@ -60,11 +59,8 @@ class _Layout:
     def formatted(self) -> str:
         tokens, statements = statement_tokens(self.text)
         begins = {statement[0].start_pos for statement in statements}
-        slashes = chain.from_iterable(map(_slashes_of_properties, statements))
-        properties = {token.start_pos for token in slashes}
-        following = _following(tokens)
-        inside = False
-        before: list[SourceToken] = []
+        properties = {statement[2].start_pos for statement in statements if _is_property(statement)}
+        before: list[SourceToken] = []  # tokens of the statement so far
         position = 0
         for index, token in enumerate(tokens):
             # Comments are no tokens: a comment is the text between two of them.
@@ -74,21 +70,22 @@ class _Layout:
                 self._end_line()
                 continue
             if token.type == "DOT":
-                inside = False
+                before = []
+                following = next((later.type for later in tokens[index + 1 :] if later.type != "NEWLINE"), "")
                 # Without the full stop a line that begins with a minus would continue this one.
-                if following[index] in GOES_ON_BEFORE:
+                if following in GOES_ON_BEFORE:
                     self.current += "."
                 continue
             if token.start_pos in begins:
+                before = []
                 if self.current:
                     self._end_line()
-                inside, before = False, []
-            if not self.current and inside:
-                self.current = _INDENT + _spelling(token)
-            else:
-                self.current += _gap(before, token, properties, bool(self.current)) + _spelling(token)
-            before = [*before[-1:], token]
-            inside = True
+            if self.current:
+                self.current += _gap(before, token, properties)
+            elif before:
+                self.current = _INDENT
+            self.current += _spelling(token)
+            before.append(token)
         self._comment(position, len(self.text))
         self._end_line()
         return "\n".join(self.lines).strip("\n") + "\n" if any(self.lines) else ""
@@ -106,32 +103,18 @@ class _Layout:
             self.lines.append(line)
 
 
-def _following(tokens: list[SourceToken]) -> list[str]:
-    """For each token the terminal of the next one that is not a newline; "" behind the last."""
-    found: list[str] = []
-    terminal = ""
-    for token in reversed(tokens):
-        found.append(terminal)
-        if token.type != "NEWLINE":
-            terminal = token.type
-    return found[::-1]
+def _is_property(statement: list[SourceToken]) -> bool:
+    """True for `symmetric p/2` and the like, whose slash has no blanks."""
+    return [token.type for token in statement[:3]] == ["WORD", "WORD", "SLASH"]
 
 
-def _slashes_of_properties(statement: list[SourceToken]) -> list[SourceToken]:
-    """The slashes of `symmetric p/2` and the like, which have no blanks."""
-    is_declared = len(statement) > 2 and statement[0].type == statement[1].type == "WORD"
-    return [statement[2]] if is_declared and statement[2].type == "SLASH" else []
-
-
-def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | None], starts: bool) -> str:
-    """The blanks between the token and the one before it on the line."""
-    if not before or not starts:
+def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | None]) -> str:
+    """The blanks between the token and those before it on the line."""
+    if not before:
         return ""
     last = before[-1]
     if token.type in _TIGHT_BEFORE or last.type == "LPAR" or (token.type == "LPAR" and last.type == "WORD"):
         return ""
-    if token.start_pos in properties or last.start_pos in properties:
-        return ""
     # `A - 1` has a blank behind the minus, `= -1` has none.
     is_sign = last.type == "MINUS" and (len(before) < 2 or before[-2].type in _OPERATORS)
-    return "" if is_sign else " "
+    return "" if is_sign or {token.start_pos, last.start_pos} & properties else " "

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from itertools import chain
 from typing import TypeAlias
 
 from hapax.grammar.errors import Diagnostic, Place
@@ -195,13 +196,15 @@ class _GoalChecker:
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
         if term.functor in (",", ";"):
-            return self._arguments(term, "g" * len(term.arguments))
-        if term.indicator in BUILT_INS:
-            return self._arguments(term, BUILT_INS[term.indicator])
-        if not self.library.knows(term.indicator):
+            kinds = "g" * len(term.arguments)
+        elif term.indicator in BUILT_INS:
+            kinds = BUILT_INS[term.indicator]
+        elif self.library.knows(term.indicator):
+            kinds = "c" * len(term.arguments)
+        else:
             self._unknown(term)
             return term
-        return self._arguments(term, "c" * len(term.arguments))
+        return self._arguments(term, kinds)
 
     def _arguments(self, term: Compound, kinds: str) -> Compound:
         """The term with its arguments checked; `kinds` has a letter for each, as in BUILT_INS, or c for a constant."""
@@ -221,9 +224,9 @@ class _GoalChecker:
         is_list = isinstance(argument, GoalList) and not isinstance(argument.tail, Constant | Compound)
         is_whole = number is not None and number.denominator == 1 and (kind == "i" or number >= 0)
         if not (is_list if kind == "l" else is_whole):
-            self._refuse(
-                "wrong argument", term.place, name=term.indicator, wanted=_WANTED[kind], found=_written(argument)
-            )
+            # A constant as it was written: Prolog's text would have 3r2 for 1.5.
+            found = str(argument.value) if isinstance(argument, Constant) else _text(argument)
+            self._refuse("wrong argument", term.place, name=term.indicator, wanted=_WANTED[kind], found=found)
 
     def _quantified(self, term: GoalTerm) -> GoalTerm:
         if isinstance(term, Compound) and term.indicator == "^/2":
@@ -274,14 +277,12 @@ class _GoalChecker:
 
     def _unknown(self, term: Compound) -> None:
         by_name: dict[str, list[str]] = {}
-        signatures = self.library.completed().signatures
-        for indicator in (*(signature.indicator for signature in signatures), *BUILT_INS):
+        for indicator in (*(known.indicator for known in self.library.completed().signatures), *BUILT_INS):
             name, _, arity = indicator.rpartition("/")
             if name not in INFIX and name != "\\+":  # operators resemble nothing
                 by_name.setdefault(name.casefold(), []).append(f"{goal_name(name)}/{arity}")
-        near: list[str] = []
-        for name in get_close_matches(term.functor.casefold(), by_name, n=3, cutoff=0.6):
-            near += by_name[name]
+        names = get_close_matches(term.functor.casefold(), by_name, n=3, cutoff=0.6)
+        near = list(chain.from_iterable(by_name[name] for name in names))
         question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
         remedy = self.elsewhere(term.indicator)
         if not remedy or remedy.endswith(" "):
@@ -290,16 +291,11 @@ class _GoalChecker:
 
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
-        self.diagnostics.append(hint(label).at(place, remedy=remedy, **shortened))
+        self.diagnostics.append(hint(label).at(place, fix=(), remedy=remedy, **shortened))
 
 
 _WANTED = {"l": "a list", "i": "a whole number", "n": "a whole number from 0 on"}
 """Kinds of values in BUILT_INS that Prolog raises an error about, in words."""
-
-
-def _written(term: GoalTerm) -> str:
-    """A wrong argument as it was written: Prolog's text would have 3r2 for 1.5."""
-    return str(term.value) if isinstance(term, Constant) else _text(term)
 
 
 def _number(term: GoalTerm) -> Fraction | None:

@@ -6,9 +6,10 @@ same tables. A new hint is one entry here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hapax.grammar.errors import Diagnostic, Place, Severity
+from hapax.grammar.errors import Diagnostic, Place, Severity, TextRepair
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,12 @@ class Hint:
     message: str
     remedy: str
     examples: tuple[str, ...]
+    mended: str = ""
+    """The first example without its fault, if other rules or another goal mend it."""
 
-    def at(self, place: Place, **words: str) -> Diagnostic:
-        return Diagnostic(self.code, Severity.ERROR, place, self.message.format(**words), self.remedy.format(**words))
+    def at(self, place: Place, *related: Place, fix: Iterable[TextRepair] = (), **words: str) -> Diagnostic:
+        message, remedy = self.message.format(**words), self.remedy.format(**words)
+        return Diagnostic(self.code, Severity.ERROR, place, message, remedy, related, tuple(fix))
 
 
 SYNTAX_HINTS: tuple[Hint, ...] = (
@@ -39,6 +43,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X, T Y) & X < Y, q(T Y, T Z) -> r(T X, T Z)",
             "X < Y, q(T Y, T Z) -> r(T X, T Z)",
         ),
+        "p(T X, T Y) & q(T Y, T Z) -> r(T X, T Z)",
     ),
     Hint(
         "no operator between literals",
@@ -51,6 +56,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "r(T X) :- p(T X, T Y) q(T Y)",
             "r(T X) :- p(T X, T Y), q(T X) q(T Y)",
         ),
+        "p(T X, T Y) & q(T Y, T Z) -> r(T X, T Z)",
     ),
     Hint(
         "no conclusion",
@@ -58,6 +64,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "the rule ends without a conclusion",
         'Write "premise -> conclusion", with one atom after the arrow, or "fact" before an atom that always holds.',
         ("p(T X, T Y) & q(T Y, T Z)", "p(T X, T Y)", "p(T X, T Y) ->", "X < 3", "p(T X) & X < 3"),
+        "p(T X, T Y) & q(T Y, T Z) -> r(T X, T Z)",
     ),
     Hint(
         "more than one conclusion",
@@ -65,6 +72,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "the rule has more than one conclusion",
         "Write one rule for each conclusion.",
         ("p(T X, T Y) -> q(T X) & r(T Y)", "p(T X, T Y) -> q(T X), r(T Y)", "p(T X) -> q(T X) -> r(T X)"),
+        "p(T X, T Y) -> q(T X)\np(T X, T Y) -> r(T Y)",
     ),
     Hint(
         "two arrows",
@@ -77,6 +85,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X) -> q(T X) :- r(T X)",
             "r(T X) :- q(T X) :- p(T X)",
         ),
+        "p(T X, T Y) & q(T Y) -> r(T X)",
     ),
     Hint(
         "negated conclusion",
@@ -84,6 +93,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "a conclusion cannot be negated",
         'Conclude the opposite predicate (cannot_plant), and declare the pair: "opposite can_plant cannot_plant".',
         ("p(T X, T Y) -> not q(T X, T Y)", "not q(T X) :- p(T X)", "r(T X) & p(T X) -> \\+ q(T X)"),
+        "opposite q not_q\np(T X, T Y) -> not_q(T X, T Y)",
     ),
     Hint(
         "comparison as conclusion",
@@ -91,6 +101,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "the conclusion must be an atom, not a comparison or a value",
         'Conclude a predicate. For arithmetic, declare one: "computed is_older_than(Age A, Age B) := A > B".',
         ("p(T X, T Y) -> X < Y", "p(T X, T Y) -> X = Y", "p(T X) -> 3", 'p(T X) -> "yes"', "p(T X) -> (X < 3)"),
+        "p(Age X, Age Y) & X < Y -> is_below(Age X, Age Y)",
     ),
     Hint(
         "empty premise",
@@ -98,6 +109,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "the rule has no premise",
         'Write a literal on both sides of the arrow. If the atom always holds, write "fact" before it.',
         ("-> p(T X)", "p(T X) :-", ":- p(T X)"),
+        'fact p("a")',
     ),
     Hint(
         "missing literal",
@@ -114,6 +126,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "q(T X) :- , p(T X)",
             "q(T X) :- & p(T X)",
         ),
+        "p(T X) & r(T X) -> q(T X)",
     ),
     Hint(
         "disjunction",
@@ -128,6 +141,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X) ; q(T X) -> r(T X)",
             "p(T X) -> q(T X) | r(T X)",
         ),
+        "p(T X) -> r(T X)\nq(T X) -> r(T X)",
     ),
     Hint(
         "unclosed parenthesis",
@@ -152,6 +166,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X) & (X < 3",
             "p(T X) & q(T X, T Y & r(T X) -> s(T X)",
         ),
+        "p(T X) & q(T X) -> r(T X)",
     ),
     Hint(
         "extra parenthesis",
@@ -159,6 +174,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         'a ")" has no matching "("',
         "Remove it.",
         ("p(T X)) -> q(T X)", "p(T X) & q(T X)) -> r(T X)", "p(T X) -> q(T X))", "q(T X) :- p(T X))"),
+        "p(T X) -> q(T X)",
     ),
     Hint(
         "missing argument",
@@ -175,6 +191,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X,",
             "p(",
         ),
+        "p(T X) -> q(T X)",
     ),
     Hint(
         "nested atom",
@@ -182,6 +199,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "an argument is itself a term with arguments",
         "Use variables, quoted texts or numbers as arguments, and express the inner term by a literal of its own.",
         ("p(f(T X), T Y) -> q(T X)", "p(T X, f(T Y)) -> q(T X)", "p(T X) -> q(f(T X))"),
+        "has_f(T X, T Z) & p(T Z, T Y) -> q(T X)",
     ),
     Hint(
         "expression as argument",
@@ -197,6 +215,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(3 + 4) -> q(T X)",
             "p(T X, X < 3) -> q(T X)",
         ),
+        "p(Age Z, T Y) & r(Age X) & Z = X + 1 -> q(Age X)",
     ),
     Hint(
         "unclosed quote",
@@ -212,6 +231,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             'oracle p(A, B): "[1] is in [2]" / "[1] is not',
             '@name a "b',
         ),
+        'p(T X, "butter") -> q(T X)',
     ),
     Hint(
         "wrong quotation mark",
@@ -229,6 +249,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X) & X = 'b' -> q(T X)",
             "p('butter', T X) -> q(T X)",
         ),
+        'p(T X, "butter") -> q(T X)',
     ),
     Hint(
         "malformed subtype",
@@ -247,6 +268,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             'type "Vehicle" < Object',
             "type Vehicle < Object, Thing",
         ),
+        "type Vehicle < Object",
     ),
     Hint(
         "malformed declaration",
@@ -275,6 +297,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "given p(A, B) := A < B",
             "oracle p(A, B), q(A, B)",
         ),
+        "oracle is_in(Ingredient, Dish)",
     ),
     Hint(
         "malformed import",
@@ -291,6 +314,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             'import "a.rules" & "b.rules"',
             "import 3",
         ),
+        'import "example.rules"',
     ),
     Hint(
         "malformed computed predicate",
@@ -311,6 +335,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "computed p(Year A) := A < 3, A > 1",
             "computed p(Year A) := not A < 3",
         ),
+        "computed p(Year A, Year B) := A < B",
     ),
     Hint(
         "malformed opposite",
@@ -327,6 +352,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             'opposite "a" "b"',
             "opposite can_plant -> cannot_plant",
         ),
+        "opposite can_plant cannot_plant",
     ),
     Hint(
         "malformed fact",
@@ -343,6 +369,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             'fact "a"',
             "fact 3",
         ),
+        'fact p("a")\nfact q("a")',
     ),
     Hint(
         "malformed attribute",
@@ -357,6 +384,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "@name: a",
             "@name a:b",
         ),
+        "@name allergy\np(T X) -> q(T X)",
     ),
     Hint(
         "chained comparison",
@@ -371,6 +399,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "computed p(Year A, Year B) := A < B < 3",
             "p(T X) & A < B = C -> q(T X)",
         ),
+        "p(T X, Age A, Age B, Age C) & A < B & B < C -> q(T X)",
     ),
     Hint(
         "missing operand",
@@ -393,6 +422,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X) & X = -> q(T X)",
             "p(T X) & X = ",
         ),
+        "p(Age X) & X < 3 -> q(Age X)",
     ),
     Hint(
         "negation of a non-atom",
@@ -407,6 +437,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "not (r(T X) & p(T X)) -> q(T X)",
             "not X < 3 & p(T X) -> q(T X)",
         ),
+        "p(Age X) & X >= 3 -> q(Age X)",
     ),
     Hint(
         "bare words",
@@ -425,6 +456,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(T X) & tasty",
             "lorem ipsum, dolor sit amet",
         ),
+        "p(T X) & is_tasty(T X) -> q(T X)",
     ),
     Hint(
         "value as literal",
@@ -444,6 +476,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "(p(T X) & q(T X)) -> r(T X)",
             "p(T X) & (q(T X)) -> r(T X)",
         ),
+        'p(T X) & X = "a" -> q(T X)',
     ),
     Hint(
         "misplaced sign",
@@ -472,6 +505,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "p(?) -> q(T X)",
             "p(T X, ?) -> q(T X)",
         ),
+        "p(T X) -> q(T X)",
     ),
     Hint(
         "malformed property",
@@ -488,6 +522,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "closed borders/2 by",
             "closed borders(Country, Country)",
         ),
+        "symmetric borders/2",
     ),
     Hint(
         "malformed constraint",
@@ -500,6 +535,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "never p",
             "never p(T X) q(T X)",
         ),
+        "never p(T X) & q(T X)",
     ),
 )
 """Used by lark's `match_examples`: the first hint with an example that fails in the same parser state wins, so the
@@ -513,6 +549,7 @@ WORD_HINTS: tuple[Hint, ...] = (
         'the sign "{sign}" is a dash, not the hyphen of an arrow or a minus',
         'Write "->" for an arrow and "-" for a minus.',
         ("p(T X, T Y) \u2014> q(T X)", "p(T X, T Y) \u2013> q(T X)", "p(Age X) & X < \u22123 -> q(Age X)"),
+        "p(T X, T Y) -> q(T X)",
     ),
     Hint(
         "invisible character",
@@ -520,6 +557,7 @@ WORD_HINTS: tuple[Hint, ...] = (
         "the invisible character {point} stands here",
         "Remove it.",
         ("p(T X,\u200b T Y) -> q(T X)", "p(T X) & \u202eq(T X) -> r(T X)"),
+        "p(T X, T Y) -> q(T X)",
     ),
     Hint(
         "misspelt keyword",
@@ -527,6 +565,7 @@ WORD_HINTS: tuple[Hint, ...] = (
         "{word} begins no statement",
         'Did you mean "{keyword}"?',
         ("orcale is_in(Ingredient, Dish)", 'fcat p("a")', "symetric borders/2"),
+        "oracle is_in(Ingredient, Dish)",
     ),
     Hint(
         "type in a comparison",
@@ -534,6 +573,7 @@ WORD_HINTS: tuple[Hint, ...] = (
         '"{operator}" stands behind the variable {variable} with its type',
         'Only an equation of a rule defines a variable, as "Number K = A + 1" does; write the name alone: {name}.',
         ("p(Age A) & Age A < 3 -> q(Age A)", "computed p(Year A, Year B) := Year B = A + 1"),
+        "p(Age A) & A < 3 -> q(Age A)",
     ),
     Hint(
         "dotted name",
@@ -541,6 +581,7 @@ WORD_HINTS: tuple[Hint, ...] = (
         'the name "{prefix}.{name}" has a dot',
         'The predicates of a file that is imported as {prefix} end in this name: write "{name}_{prefix}".',
         ("food.is_in(T X, T Y) -> q(T X)", "p(T X) & food.q(T X) -> r(T X)", "p(T X) -> food.q(T X)"),
+        "is_in_food(Food X, Dish Y) -> q(Food X)",
     ),
 )
 """For statements whose first fault is one character or word, whatever stands around it."""
@@ -552,6 +593,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         'the predicate name "{name}" contains blanks',
         'Write "{remedy}". Blanks are ignored only beside "_".',
         ("is allergic to(Person X, Food A) -> p(Person X, Food A)",),
+        "is_allergic_to(Person X, Food A) -> p(Person X, Food A)",
     ),
     Hint(
         "no variable name",
@@ -559,6 +601,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         'the argument "{argument}" does not end in the name of a variable',
         "{remedy}.",
         ("p(Person, Food A) -> q(Food A)", "p(tom, Food A) -> q(Food A)", "p(Person X) & tasty < 3 -> q(Person X)"),
+        "p(Person X, Food A) -> q(Food A)",
     ),
     Hint(
         "variable without a type",
@@ -566,6 +609,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "no atom gives the variable {name} a data type",
         "{remedy}.",
         ("p(X, Food A) -> q(Food A)", "p(Food A) & B < 3 -> q(Food A)"),
+        "p(Person X, Food A) -> q(Food A)",
     ),
     Hint(
         "variable in a fact",
@@ -573,6 +617,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         'the argument "{argument}" of a fact or an example is not a constant',
         'If it is a text, quote it: "{argument}". To state something about all values, write a rule.',
         ("fact was_born_in(ada, 1815)", "fact was_born_in(Person X, 1815)", "@example was_born_in(Person X, 1815)"),
+        'fact was_born_in("ada", 1815)',
     ),
     Hint(
         "type expected",
@@ -580,6 +625,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "an argument of the declaration is a value, not a data type",
         'Write data types, as in "oracle is_in(Ingredient, Dish)".',
         ('oracle is_in("salt", Dish)', "functional was_born_in(Person, 1815)"),
+        "oracle is_in(Ingredient, Dish)",
     ),
     Hint(
         "parameter without a name",
@@ -592,6 +638,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
             "computed p(A, Year B) := B < 3",
             'computed p("a", Year B) := B < 3',
         ),
+        "computed p(Year A, Year B) := B < 3",
     ),
     Hint(
         "unknown parameter",
@@ -599,6 +646,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "{name} is not a parameter of the computed predicate",
         "Use only its parameters and constants.",
         ("computed p(Year A, Year B) := A < C",),
+        "computed p(Year A, Year C) := A < C",
     ),
     Hint(
         "too many templates",
@@ -606,6 +654,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "the predicate has more than three templates",
         "Write the affirmative, the negated and the question form, in this order.",
         ('oracle p(A, B): "a" / "b" / "c" / "d"',),
+        'oracle p(A, B): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
     ),
     Hint(
         "slot without argument",
@@ -613,6 +662,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "the template contains the slot [{slot}], but the predicate has no such argument",
         "Number the slots [1], [2] ... up to the number of arguments.",
         ('oracle p(A, B): "[1] is in [3]"', 'oracle p(A, B): "[0] is in [1]"'),
+        'oracle p(A, B): "[1] is in [2]"',
     ),
     Hint(
         "unknown attribute",
@@ -620,6 +670,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "there is no attribute @{name}",
         "Use @name, @domain, @principle, @polarity, @generic, @most, @withdrawn or @example.",
         ("@nmae allergy\np(Person X) -> q(Person X)",),
+        "@name allergy\np(Person X) -> q(Person X)",
     ),
     Hint(
         "attribute value",
@@ -634,6 +685,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
             "@most two per A\np(Person X, Food A) -> q(Person X, Food A)",
             "@most 2 per Z\np(Person X, Food A) -> q(Person X, Food A)",
         ),
+        "@polarity negative\np(Person X) -> q(Person X)",
     ),
     Hint(
         "attribute twice",
@@ -641,6 +693,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "@{name} appears twice before one rule",
         "Remove one of the two.",
         ("@name a\n@name b\np(Person X) -> q(Person X)",),
+        "@name a\np(Person X) -> q(Person X)",
     ),
     Hint(
         "attribute without rule",
@@ -648,6 +701,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "@{name} is not followed by a rule",
         "Write attributes directly before their rule.",
         ("@name a", "@name a\ntype Vehicle < Object"),
+        "@name a\np(Person X) -> q(Person X)",
     ),
     Hint(
         "name twice",
@@ -655,6 +709,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "two rules are named {name}",
         "Give one of them a different @name.",
         ("@name a\np(Person X) -> q(Person X)\n@name a\nq(Person X) -> r(Person X)",),
+        "@name a\np(Person X) -> q(Person X)\n@name b\nq(Person X) -> r(Person X)",
     ),
     Hint(
         "unknown escape",
@@ -662,6 +717,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         'the character or escape "{escape}" cannot stand in a quoted text',
         'Use \\" \\\\ \\n \\t or \\u{{hexadecimal}}, and write a backslash as \\\\.',
         ('fact p("a\\q")', 'fact p("\\u{110000}")', 'fact p("\\u{0}")', 'fact p("\\u{d800}")', 'fact p("\0")'),
+        'fact p("a\\\\q")',
     ),
     Hint(
         "number too large",
@@ -669,6 +725,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "a number has more than {limit} digits, or an exponent larger than {limit}",
         "Write a smaller number, or quote it as a text.",
         ("fact p(" + "9" * 500 + ")", "fact p(1e999)"),
+        "fact p(1e300)",
     ),
     Hint(
         "too deep",
@@ -693,6 +750,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         'the disjoint types in "{types}" are not two, or not separated',
         "Write two types with a comma between them: disjoint Food Allergen, Person.",
         ("disjoint Food Allergen Person", "disjoint Person"),
+        "disjoint Food Allergen, Person",
     ),
     Hint(
         "closed by another argument",
@@ -700,6 +758,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "a predicate cannot be closed by argument {position}",
         'Write "closed p/2 by 1", if the facts about each known first argument are complete, or "closed p/2".',
         ("closed has_capital/2 by 2",),
+        "closed has_capital/2 by 1",
     ),
     Hint(
         "import of itself",
@@ -707,6 +766,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "{file} imports itself under another name, and would do so again and again",
         "Leave out the name behind `as`, or put what both need into a third file.",
         ('import "example.rules" as food',),
+        'import "example.rules"',
     ),
     Hint(
         "exception apart from its rule",
@@ -714,6 +774,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "{exception} shares no variable with its rule, so it would hold for all or for none",
         "Name what is excepted by a variable of the rule: ... unless is_penguin(Animal X).",
         ("is_bird(Animal X) -> can_fly(Animal X) unless is_winter(Season S)",),
+        "is_bird(Animal X) -> can_fly(Animal X) unless is_penguin(Animal X)",
     ),
 )
 """Problems of statements that parse: names, types and values. Found by `assemble.py`."""
@@ -725,6 +786,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "{name} is not a predicate that a goal can call",
         "{remedy}",
         ("shell(ls)", "p(X), q(X, Y)", "findall(X, assertz(p(X)), L)", "setof(X, Y^call(Y, X), L)"),
+        "p(X)",
     ),
     Hint(
         "not callable",
@@ -732,6 +794,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "{found} is not a predicate with arguments, so it cannot be a goal",
         "Write a predicate with arguments, such as is_allergic_to(Who, What).",
         ("tom", "X", "p(X), Y", "findall(X, X, L)", "\\+ 3", "[p(X)]"),
+        "p(tom)",
     ),
     Hint(
         "structured argument",
@@ -739,6 +802,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "{found} cannot be an argument of a predicate",
         "Use a variable, a word, a quoted text or a number.",
         ("p(f(X))", "p([a])", "p(X + 1)", "p(shell(ls))"),
+        "p(X)",
     ),
     Hint(
         "not a number",
@@ -746,6 +810,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "{found} is not an arithmetic expression",
         "Use variables and numbers with + - * / // mod, abs, min, max, and ** with an exponent from 0 to 1000.",
         ("X is tom + 1", "X is 2 ** Y", "p(X), X < shell(ls)", "X is random(3)"),
+        "p(X), Y is 2 + 1",
     ),
     Hint(
         "aggregate",
@@ -753,6 +818,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "aggregate_all/3 cannot compute {found}",
         "Use count, sum(X), max(X), min(X), max(X, W), min(X, W), bag(X) or set(X).",
         ("aggregate_all(average(X), p(X), A)", "aggregate_all(X, p(X), A)"),
+        "aggregate_all(count, p(X), A)",
     ),
     Hint(
         "wrong argument",
@@ -760,6 +826,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "{name} needs {wanted}, not {found}",
         "Use a variable or such a value.",
         ("length(L, -1)", "nth1(a, [x], Y)", "sum_list(x, N)", "between(1, inf, X)", "X is 7 mod 1.5"),
+        "length(L, 2)",
     ),
     Hint(
         "division by zero",
@@ -767,6 +834,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "{found} divides by zero",
         "Correct the divisor.",
         ("X is 1 / 0", "p(X), Y is X mod 0", "1 // 0.0 < 3", "X is 1 / (2 - 2)"),
+        "X is 1 / 2",
     ),
     Hint(
         "goal too large",
@@ -793,6 +861,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
             "a.b",
             "p(X). p(Y)",
         ),
+        "p(X)",
     ),
 )
 """Problems of `query` goals. The examples are goals over a library that has only p/1."""
@@ -806,6 +875,7 @@ UNEXPECTED_TOKEN = Hint(
     "{found} is not expected here",
     "Expected: {expected}.",
     ("p(Age A, Age B) & A > -B -> q(Age A)", "(X", "p *"),
+    "p(Age A, Age B) & A > B -> q(Age A)",
 )
 """For statements that resemble no example of SYNTAX_HINTS."""
 

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from hapax.grammar import syntax
 from hapax.grammar.assemble import unquoted
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.hints import UNREADABLE, hint
 from hapax.grammar.remedies import Remedy
-from hapax.grammar.syntax import (
-    AggregateLine,
-    AttributeLine,
-    BrokenLine,
-    ClosedLine,
-    DeclarationLine,
-    DisjointLine,
-    ImportLine,
-    OppositeLine,
-    PropertyLine,
-    RawAtom,
-    RawText,
-    SourceLine,
-    SubtypeLine,
-)
-from hapax.grammar.verbalize import spelled_template
 
 MAXIMUM_IMPORTS = 1000
 """Files that are imported in one reading, the same file under several names counted each time."""
@@ -38,7 +23,7 @@ class RuleSource:
     """The statements and the diagnostics of one file."""
 
     file: str
-    lines: list[SourceLine] = field(default_factory=list)
+    lines: list[syntax.RawNode] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     suffix: str = ""
     """Ends the names of its predicates and rules."""
@@ -76,11 +61,12 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
     last = len(found) + MAXIMUM_IMPORTS
     for source in found:  # grows while it is read
         for line in source.lines:
-            if not isinstance(line, ImportLine):
+            if not isinstance(line, syntax.RawImport):
                 continue
             place = Place(source.file, *line.at)
             try:
-                path = _path(source.file, line)
+                # Relative to the folder of the importing file.
+                path = os.path.normpath(Path(source.file).parent / unquoted(line.path))
             except ValueError as error:
                 source.diagnostics.append(hint("unknown escape").at(place, escape=str(error)))
                 continue
@@ -97,22 +83,22 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                 fault = UnreadableFile(f"{MAXIMUM_IMPORTS} others are imported", "Import each file under one name.")
                 source.diagnostics.append(fault.at(place))
                 # Rules and declarations are missing, so that checks that need them all are left out.
-                source.lines.append(BrokenLine("file"))
+                source.lines.append(syntax.RawBroken("file"))
                 return found
             first = key not in originals
             if first:
                 try:
                     originals[key] = opened(path)
                 except UnreadableFile as error:
-                    source.lines.append(BrokenLine("file"))
+                    source.lines.append(syntax.RawBroken("file"))
                     source.diagnostics.append(error.at(place))
                     # The next line that imports the file is to be reported, too.
                     known.remove((key, suffix))
                     continue
             original = originals[key]
             # What has no names to change, and each fault, counts where the file is read first.
-            lines = [line for line in original.lines if first or not isinstance(line, SubtypeLine | DisjointLine)]
-            lines = [_renamed(line, suffix) for line in lines] if suffix else lines
+            nameless = () if first else (syntax.RawSubtype, syntax.RawDisjoint)
+            lines = [line for line in original.lines if not isinstance(line, nameless)]
             diagnostics = original.diagnostics if first else []
             found.append(RuleSource(original.file, lines, diagnostics, suffix, (*source.importers, key), original.text))
     return found
@@ -122,41 +108,3 @@ def file_key(path: str) -> str:
     """The same text for all spellings of a file's path. The file need not exist."""
     # Rules from elsewhere, such as a knowledge base, have names with any characters, which are not paths.
     return path if "\0" in path else os.path.realpath(path)
-
-
-def _path(file: str, line: ImportLine) -> str:
-    """The path of the imported file, which stands in the statement relative to the folder of the importing file."""
-    return os.path.normpath(Path(file).parent / unquoted(line.path.source))
-
-
-def _renamed(node: Any, suffix: str) -> Any:
-    """A statement, or a part of it, in which the names of predicates and of rules end with the suffix."""
-    if isinstance(node, tuple):
-        return tuple(_renamed(part, suffix) for part in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    changed = replace(node, **{part.name: _renamed(getattr(node, part.name), suffix) for part in fields(node)})
-    if isinstance(changed, RawAtom):
-        return replace(changed, name=replace(changed.name, words=_last_renamed(changed.name.words, suffix)))
-    if isinstance(changed, DeclarationLine | AggregateLine) and not changed.templates:
-        # The sentence is made from the name, to which the suffix does not belong.
-        name, arity = "_".join(changed.atom.name.words).removesuffix(suffix), len(changed.atom.arguments)
-        return replace(changed, templates=(RawText(f'"{spelled_template(name, arity)}"', changed.at),))
-    if isinstance(changed, OppositeLine):
-        first, second = changed.names
-        return replace(changed, names=(first + suffix, second + suffix))
-    if isinstance(changed, PropertyLine | ClosedLine):
-        return replace(changed, name=changed.name + suffix)
-    if isinstance(changed, AttributeLine) and changed.name == "name":
-        return replace(changed, values=_last_renamed(changed.values, suffix))
-    if isinstance(changed, BrokenLine):
-        return replace(changed, name=_last_renamed(changed.name, suffix))
-    return changed
-
-
-def _last_renamed(words: tuple[str, ...], suffix: str) -> tuple[str, ...]:
-    """The words of a name, of which the last may stand in quotes."""
-    if not words:
-        return words
-    quote = '"' if words[-1].endswith('"') else ""
-    return (*words[:-1], words[-1].removesuffix(quote) + suffix + quote)

@@ -9,36 +9,29 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from hapax.grammar import syntax
 from hapax.grammar.assemble import SLOT, is_variable_name, numbered_slots
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.json_places import JsonPath, JsonSpans, PlacedText, Span
+from hapax.grammar.imports import UnreadableFile
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
 
 # `is_in (A, B)`: a name, perhaps with blanks in it, and arguments without parentheses
 _ATOM = re.compile(r"\s*(\w[\w ]*?)\s*\(([^()]*)\)\s*")
-# the words of a data type, such as `Food Allergen`
-_WORDS = re.compile(r"\w[\w'’-]*(?: +\w[\w'’-]*)*")
+# what rule.lark calls a WORD, but for `not`, which is a sign
+_WORD = re.compile(r"(?!not$)(?:\d*[^\W\d][^\W\d_]\w*(?:['’-][^\W\d]\w*)+|\d*[^\W\d]\w*)")
 _ATTRIBUTES = ("domain", "principle", "polarity")
 
 
-class NotLinkRules(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
-    """JSON of another form than LINK's. `spot`: where, as line and column and perhaps those of the end."""
+def statements_of_link_json(text: str) -> list[syntax.RawNode]:
+    """The statements of a LINK file, declarations behind the rules, each at the key that it stands for.
 
-    def __init__(self, file: str, reason: str, remedy: str, spot: tuple[int, ...]) -> None:
-        super().__init__(f"{file}: {reason}.", remedy)
-        self.reason, self.spot = reason, spot
-
-
-def rule_text_of_link_json(text: str, file: str) -> PlacedText:
-    """A LINK file as rule text that remembers where its parts are in the file, declarations behind the rules.
-
-    Raises NotLinkRules.
+    Raises UnreadableFile.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
@@ -46,15 +39,14 @@ def rule_text_of_link_json(text: str, file: str) -> PlacedText:
     except (ValueError, RecursionError) as error:
         spot = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
         remedy = "Pass a LINK rules file: an object of rules."
-        raise NotLinkRules(file, f"not valid JSON ({error})", remedy, spot) from None
+        raise UnreadableFile(f"not valid JSON ({error})", remedy, spot) from None
     if not isinstance(entries, dict):
         remedy = 'Pass a LINK rules file, such as {"rule0": {...}}.'
-        raise NotLinkRules(file, "not an object of rules", remedy, (1, 1))
-    reader = _LinkFileReader(file, JsonSpans.of(text), PlacedText(text))
+        raise UnreadableFile("not an object of rules", remedy, (1, 1))
+    reader = _LinkFileReader(text)
     for name, entry in entries.items():
         reader.read_rule(name, entry)
-    reader.declare()
-    return reader.made
+    return [*reader.statements, *reader.declarations.values()]
 
 
 def to_link_json(library: Library) -> str:
@@ -68,98 +60,40 @@ def to_link_json(library: Library) -> str:
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _LinkAtom:
-    """An atom of a map with its sentence. `path`: of its key."""
-
-    atom: Atom
-    sentence: str | None
-    path: JsonPath
-
-
-@dataclass(frozen=True, slots=True)
-class _LinkPredicate:
-    """A predicate as the maps use it, with its first use."""
-
-    first: _LinkAtom
-    types: tuple[str, ...]
-    template: str | None
-    functional: bool
-
-
-@dataclass(slots=True)
 class _LinkFileReader:
-    """Reads the rules of one file into a text, and collects the declarations of their predicates."""
+    """Reads the rules of one file, and collects the declarations of their predicates."""
 
-    file: str
-    spans: JsonSpans
-    made: PlacedText
-    predicates: dict[tuple[str, int], _LinkPredicate] = field(default_factory=dict)
-    """By name and number of arguments."""
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.statements: list[syntax.RawNode] = []
+        self.declarations: dict[tuple[str, int], syntax.RawDeclaration] = {}
+        """By name and number of arguments; others need none: a search asks a model for them, and rules name types."""
+        self.sentences: dict[tuple[str, int], str | None] = {}
+        """The sentence of a predicate's first use."""
+        self.begin = 0
+        """Offset of the rule that is read."""
 
     def read_rule(self, name: str, entry: Any) -> None:
-        """Add a rule to the text."""
+        """Add the statements of a rule."""
+        at = self._spot(name)
+        self.begin = self.line_starts[at[0] - 1] + at[1] - 1
         variables = self._variables(name, entry)
         premise = self._atoms(name, entry, "premise_map", variables)
         conclusions = self._atoms(name, entry, "conclusion_map", variables)
         if len(conclusions) != 1 or not premise:
             raise self._error(name, "it needs a premise and exactly one conclusion")
-        factual = {key for key, fields in variables.items() if len(fields) > 3 and fields[3] == "factual"}
-        self._collect([*premise, *conclusions], factual)
-        place = self.spans.keys[name,]
         generic = [key for key, fields in variables.items() if fields[2]]
-        self.made.add(f"@name {quoted(name)}\n@generic {' '.join(generic) or 'none'}\n", place)
-        for key in _ATTRIBUTES:
-            if entry.get(key):
-                self.made.add(f"@{key} {quoted(str(entry[key]))}\n", self.spans.values.get((name, key), place))
-        for number, used in enumerate((*premise, *conclusions)):
-            if number:
-                sign = " -> " if number == len(premise) else " & "
-                self.made.add(sign, self.spans.keys[used.path])
-            self._add_atom(used)
-        self.made.add("\n", place)
-
-    def _add_atom(self, used: _LinkAtom) -> None:
-        """Add an atom, in which each name stands for itself in its key."""
-        whole = self.spans.keys[used.path]
-        inside, match = self.spans.inside(whole), _ATOM.fullmatch(str(used.path[-1]))
-        if inside is None or match is None:
-            self.made.add(str(used.atom), whole)
-            return
-        start, end = inside
-        self.made.add(used.atom.predicate, self._name_span(used.path))
-        self.made.add("(", whole)
-        offset = match.start(2)
-        for number, (term, written) in enumerate(zip(used.atom.arguments, match[2].split(","), strict=True)):
-            if number:
-                self.made.add(", ", whole)
-            blanks = len(written) - len(written.lstrip())
-            first = start + offset + blanks
-            self.made.add(str(term), (first, first + len(written.strip())))
-            offset += len(written) + 1
-        self.made.add(")", (end - 1, end))
-
-    def _name_span(self, path: JsonPath) -> Span:
-        """The predicate's name in the key of an atom; the whole key where it has escapes."""
-        whole, match = self.spans.keys[path], _ATOM.fullmatch(str(path[-1]))
-        inside = self.spans.inside(whole)
-        if inside is None or match is None:
-            return whole
-        return inside[0] + match.start(1), inside[0] + match.end(1)
-
-    def declare(self) -> None:
-        """Add the declarations of the predicates, each at its first use."""
-        for (name, _), predicate in self.predicates.items():
-            # Others need no declaration: a search asks a model for them, and rules name their types.
-            if predicate.template is not None or predicate.functional:
-                kind = PredicateKind.FUNCTIONAL if predicate.functional else PredicateKind.ORACLE
-                path = predicate.first.path
-                self.made.add(f"{kind} ", self.spans.keys[path])
-                self.made.add(name, self._name_span(path))
-                self.made.add(f"({', '.join(predicate.types)})", self.spans.keys[path])
-                if predicate.template is not None:
-                    self.made.add(f": {quoted(predicate.template)}", self.spans.values[path])
-                self.made.add("\n", self.spans.keys[path])
+        attributes = {"name": quoted(name), "generic": " ".join(generic) or "none"}
+        attributes |= {key: quoted(str(entry[key])) for key in _ATTRIBUTES if entry.get(key)}
+        for key, value in attributes.items():
+            self.statements.append(syntax.RawAttribute(key, (value,), at=at))
+        items = tuple(syntax.RawLiteral(atom, False, at=atom.at) for atom in premise)
+        whole = premise[0].at[:2] + conclusions[0].at[2:]
+        self.statements.append(syntax.RawRule(items, conclusions[0], (), at=whole))
+        self._declare(
+            [*premise, *conclusions], {key for key, fields in variables.items() if fields[3:4] == ["factual"]}
+        )
 
     def _variables(self, name: str, entry: Any) -> dict[str, list[Any]]:
         variables = entry.get("variables") if isinstance(entry, dict) else None
@@ -167,20 +101,20 @@ class _LinkFileReader:
             raise self._error(name, 'it has no "variables"')
         for key, fields in variables.items():
             if not isinstance(fields, list) or len(fields) < 3 or not isinstance(fields[1], str):
-                reason = f"variable {key} is not [name, data type, is generic, node type]"
-                raise self._error(name, reason, "variables", key)
-            if not is_variable_name(key) or not _WORDS.fullmatch(fields[1].strip()):
-                raise self._error(
-                    name,
+                raise self._error(name, f"variable {key} is not [name, data type, is generic, node type]", key)
+            words = fields[1].split()
+            if not is_variable_name(key) or not words or not all(map(_WORD.fullmatch, words)):
+                reason = (
                     f"variable {key!r} of type {fields[1]!r} has no valid name: a variable is a capital letter and "
-                    "perhaps digits, and a type is words",
-                    "variables",
-                    key,
+                    "perhaps digits, and a type is words"
                 )
+                raise self._error(name, reason, key)
         return variables
 
-    def _atoms(self, name: str, entry: dict[str, Any], key: str, variables: dict[str, list[Any]]) -> list[_LinkAtom]:
-        """The atoms of a map, each with its sentence."""
+    def _atoms(
+        self, name: str, entry: dict[str, Any], key: str, variables: dict[str, list[Any]]
+    ) -> list[syntax.RawAtom]:
+        """The atoms of a map. The sentence of a predicate's first use is kept."""
         sentences = entry.get(key)
         if not isinstance(sentences, dict):
             raise self._error(name, f'it has no "{key}"')
@@ -188,40 +122,49 @@ class _LinkFileReader:
         for text, sentence in sentences.items():
             match = _ATOM.fullmatch(text)
             names = [argument.strip() for argument in match[2].split(",")] if match else []
-            if match is None or not all(argument in variables for argument in names):
-                raise self._error(name, f"{text!r} is not an atom over its variables", key, text)
-            arguments = (Variable(argument, " ".join(variables[argument][1].split())) for argument in names)
-            atoms.append(_LinkAtom(Atom(match[1], tuple(arguments)), sentence, (name, key, text)))
+            words = match[1].split() if match else []
+            if match is None or not set(names) <= variables.keys() or not all(map(_WORD.fullmatch, words)):
+                raise self._error(name, f"{text!r} is not an atom over its variables", text)
+            at = self._spot(text)
+            arguments = (syntax.RawWords((*variables[name][1].split(), name), at=at) for name in names)
+            atoms.append(syntax.RawAtom(syntax.RawWords(tuple(words), at=at), tuple(arguments), at=at))
+            template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
+            self.sentences.setdefault((match[1], len(names)), template)
         return atoms
 
-    def _collect(self, atoms: list[_LinkAtom], factual: set[str]) -> None:
+    def _declare(self, atoms: list[syntax.RawAtom], factual: set[str]) -> None:
         """Types and sentence are those of a predicate's first use; any use may make it functional."""
         earlier: set[str] = set()  # last arguments of the atoms before
-        for position, used in enumerate(atoms):
-            atom, sentence = used.atom, used.sentence
-            last = _last_variable(atom)
-            is_conclusion = position == len(atoms) - 1
-            # Of several atoms that end in the variable, the first one gives it its value.
-            functional = last in factual - earlier and not is_conclusion
+        for atom in atoms:
+            words = [argument.words for argument in atom.arguments if isinstance(argument, syntax.RawWords)]
+            last = words[-1][-1]
+            # Of several atoms that end in the variable, the first one gives it its value; a conclusion never does.
+            functional = last in factual - earlier and atom is not atoms[-1]
             earlier.add(last)
-            names = [variable.name for variable in atom.arguments if isinstance(variable, Variable)]
-            template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
-            types = tuple(variable.data_type for variable in atom.arguments if isinstance(variable, Variable))
-            key = (atom.predicate, len(atom.arguments))
-            predicate = self.predicates.get(key, _LinkPredicate(used, types, template, functional))
-            self.predicates[key] = replace(predicate, functional=predicate.functional or functional)
+            key = (" ".join(atom.name.words), len(atom.arguments))
+            types = tuple(syntax.RawWords(part[:-1], at=atom.at) for part in words)
+            template = self.sentences[key]
+            templates = None if template is None else (syntax.RawText(quoted(template), at=atom.at),)
+            if functional or templates:
+                formal = syntax.RawAtom(atom.name, types, at=atom.at)
+                new = syntax.RawDeclaration(PredicateKind.ORACLE, formal, None, templates, at=atom.at)
+                declaration = self.declarations.setdefault(key, new)
+                if functional:
+                    declaration.keyword = PredicateKind.FUNCTIONAL
 
-    def _error(self, name: str, reason: str, *path: str) -> HapaxError:
-        """The error of a rule. `path`: of the key at fault within its entry."""
-        span = self.spans.keys.get((name, *path), self.spans.keys[name,])
+    def _spot(self, key: str) -> syntax.Spot:
+        """The range of a key behind the begin of the rule; where it has other escapes, the begin of the rule."""
+        written = (json.dumps(key, ensure_ascii=is_ascii) for is_ascii in (False, True))
+        start, text = next(((at, text) for text in written if (at := self.text.find(text, self.begin)) >= 0), (-1, ""))
+        start = self.begin if start < 0 else start
+        line = bisect_right(self.line_starts, start)
+        column = start - self.line_starts[line - 1] + 1
+        return line, column, line, column + len(text)
+
+    def _error(self, name: str, reason: str, key: str | None = None) -> UnreadableFile:
+        """The error of a rule, at a key of its entry or at its name."""
         remedy = "Compare it with LINK's released rules.json."
-        return NotLinkRules(self.file, f"rule {name}: {reason}", remedy, self.made.spot_of(span))
-
-
-def _last_variable(atom: Atom) -> str:
-    """The name of the last argument, "" if it is a constant."""
-    last = atom.arguments[-1]
-    return last.name if isinstance(last, Variable) else ""
+        return UnreadableFile(f"rule {name}: {reason}", remedy, self._spot(name if key is None else key))
 
 
 def inexpressible_parts(rule: Rule) -> Iterator[str]:
@@ -234,7 +177,7 @@ def inexpressible_parts(rule: Rule) -> Iterator[str]:
     if not all(isinstance(term, Variable) for term in arguments):
         yield "a constant"
     premise = rule.atoms[:-1]
-    if len({_untyped(atom) for atom in premise}) < len(premise):
+    if len({atom.untyped for atom in premise}) < len(premise):
         yield "the same atom twice"
     types: dict[str, set[str]] = {}
     for term in arguments:
@@ -248,14 +191,15 @@ def _entry(rule: Rule, library: Library) -> dict[str, Any]:
     factual: set[str] = set()
     for literal in rule.literals:
         if library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL:
-            factual.add(_last_variable(literal.atom))
+            last = literal.atom.arguments[-1]
+            factual |= {last.name} if isinstance(last, Variable) else set()
     variables: dict[str, list[Any]] = {}
     for variable in rule.variables:
         node_type = "factual" if variable.name in factual else None
         variables[variable.name] = [variable.name, variable.data_type, variable.name in rule.generic, node_type]
     entry: dict[str, Any] = {
-        "premise_map": {_untyped(literal.atom): _sentence(literal.atom, library) for literal in rule.literals},
-        "conclusion_map": {_untyped(rule.conclusion.atom): _sentence(rule.conclusion.atom, library)},
+        "premise_map": {literal.atom.untyped: _sentence(literal.atom, library) for literal in rule.literals},
+        "conclusion_map": {rule.conclusion.atom.untyped: _sentence(rule.conclusion.atom, library)},
         "variables": variables,
     }
     # Only the attributes that a reader would not infer, so that LINK's own file comes back unchanged.
@@ -264,11 +208,6 @@ def _entry(rule: Rule, library: Library) -> dict[str, Any]:
         if f"@{key} " in written:
             entry[key] = str(getattr(rule, key))
     return entry
-
-
-def _untyped(atom: Atom) -> str:
-    names = (term.name for term in atom.arguments if isinstance(term, Variable))
-    return f"{atom.predicate}({', '.join(names)})"
 
 
 def _sentence(atom: Atom, library: Library) -> str | None:

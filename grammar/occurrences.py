@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -56,82 +56,56 @@ class _Statement:
 
     def names(self) -> Iterator[Occurrence]:
         first = str(self.tokens[0])
+        kinds = [token.type for token in self.tokens]
         if first == "@name":
             for token in self.tokens[1:2]:
                 yield Occurrence(NameKind.RULE, str(token).strip('"'), self._place([token]), declares=True)
-        elif first == "opposite" and self._follows(1, "WORD"):
+        elif first == "opposite" and kinds[1:2] == ["WORD"]:
             for token in self.tokens[1:3]:
                 yield Occurrence(NameKind.PREDICATE, str(token), self._place([token]))
-        elif first in ("type", "disjoint") and self._follows(1, "WORD"):
-            yield from self._types()
-        elif self._follows(2, "SLASH") and self._follows(3, "NUMBER"):  # symmetric p/2
-            yield Occurrence(NameKind.PREDICATE, str(self.tokens[1]), self._place([self.tokens[1]]), self._number(3))
+        elif first in ("type", "disjoint") and kinds[1:2] == ["WORD"]:
+            # A type ends at a sign or at the end of the statement; the first of a subtype is declared there.
+            for number, words in enumerate(_split(self.tokens[1:], lambda token: token.type != "WORD")):
+                yield from self._type(words, declares=first == "type" and number == 0)
+        elif kinds[2:4] == ["SLASH", "NUMBER"]:  # symmetric p/2
+            arity = int(self.tokens[3]) if self.tokens[3].isdecimal() else None
+            yield Occurrence(NameKind.PREDICATE, str(self.tokens[1]), self._place([self.tokens[1]]), arity)
         elif not first.startswith("@") or first in _OF_VALUES:
-            yield from self._atoms(first)
+            yield from self._atoms(first, kinds)
 
-    def _types(self) -> Iterator[Occurrence]:
-        """The types of `type A < B` and `disjoint A, B`; the first of a subtype is declared there."""
-        begin = 1
-        for end in range(1, len(self.tokens) + 1):
-            # A type ends at a sign or at the end of the statement.
-            if end == len(self.tokens) or self.tokens[end].type != "WORD":
-                declares = begin == 1 and str(self.tokens[0]) == "type"
-                yield from self._type(self.tokens[begin:end], declares)
-                begin = end + 1
-
-    def _atoms(self, first: str) -> Iterator[Occurrence]:
+    def _atoms(self, first: str, kinds: Sequence[str]) -> Iterator[Occurrence]:
         """The predicates of the statement, and the types of their arguments."""
-        declares = first in DECLARING and self._follows(1, "WORD")
-        index = 0
-        while index < len(self.tokens):
-            if first == "aggregate" and self.tokens[index].type == "COMPARE" and self._follows(index + 2, "LPAR"):
-                index += 3  # the function is not a predicate
-            elif self.tokens[index].type == "WORD" and self._follows(index + 1, "LPAR"):
-                arguments, end = self._arguments(index + 2)
-                name = self.tokens[index]
+        declares = first in DECLARING and kinds[1:2] == ["WORD"]
+        for index, name in enumerate(self.tokens):
+            is_function = first == "aggregate" and index > 0 and kinds[index - 1] == "COMPARE"
+            if kinds[index : index + 2] == ["WORD", "LPAR"] and not is_function:
+                # A list that is left open ends before the name of the next predicate.
+                end = next((at for at in range(index + 2, len(kinds)) if kinds[at] in ("LPAR", "RPAR")), len(kinds))
+                inside = self.tokens[index + 2 : end - (kinds[end : end + 1] == ["LPAR"])]
+                arguments = _split(inside, lambda token: token.type == "COMMA")
                 yield Occurrence(NameKind.PREDICATE, str(name), self._place([name]), len(arguments), declares)
-                for words in arguments:
-                    if first not in _OF_VALUES:
-                        # `Food Allergen` in a declaration is all type; elsewhere the last word is the variable.
-                        yield from self._type(words if declares and not _named(words) else words[:-1], False)
+                for words in arguments if first not in _OF_VALUES else ():
+                    # `Food Allergen` in a declaration is all type; elsewhere the last word is the variable.
+                    is_named = len(words) > 1 and is_variable_name(str(words[-1]))
+                    yield from self._type(words if declares and not is_named else words[:-1])
                 declares = False
-                index = end
-            else:
-                index += 1
 
-    def _arguments(self, start: int) -> tuple[list[list[SourceToken]], int]:
-        """The tokens of each argument, and the position behind the last one."""
-        arguments: list[list[SourceToken]] = [[]]
-        for index in range(start, len(self.tokens)):
-            token = self.tokens[index]
-            if token.type == "RPAR":
-                return arguments, index
-            # A second "(" before the ")" shows that the first one was left open, before the name of another predicate.
-            if token.type == "LPAR":
-                return [*arguments[:-1], arguments[-1][:-1]], index - 1
-            if token.type == "COMMA":
-                arguments.append([])
-            else:
-                arguments[-1].append(token)
-        return arguments, len(self.tokens)
-
-    def _type(self, words: Sequence[SourceToken], declares: bool) -> Iterator[Occurrence]:
+    def _type(self, words: Sequence[SourceToken], declares: bool = False) -> Iterator[Occurrence]:
         if words and all(word.type == "WORD" for word in words):
             name = " ".join(map(str, words))
             yield Occurrence(NameKind.TYPE, name, self._place(words), declares=declares)
-
-    def _follows(self, index: int, kind: str) -> bool:
-        return index < len(self.tokens) and self.tokens[index].type == kind
-
-    def _number(self, index: int) -> int | None:
-        text = str(self.tokens[index])
-        return int(text) if text.isdecimal() else None
 
     def _place(self, words: Sequence[SourceToken]) -> Place:
         first, last = words[0], words[-1]
         return Place(self.file, first.line or 1, first.column or 1, last.end_line, last.end_column)
 
 
-def _named(words: Sequence[SourceToken]) -> bool:
-    """The argument of a declaration ends in a formal variable."""
-    return len(words) > 1 and is_variable_name(str(words[-1]))
+def _split(tokens: Sequence[SourceToken], ends: Callable[[SourceToken], bool]) -> list[list[SourceToken]]:
+    """The tokens between those that end a part."""
+    parts: list[list[SourceToken]] = [[]]
+    for token in tokens:
+        if ends(token):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -41,10 +41,9 @@ from hapax.grammar.hints import (
     hint,
 )
 from hapax.grammar.imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.link_json import NotLinkRules, rule_text_of_link_json
+from hapax.grammar.link_json import statements_of_link_json
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.syntax import SourceLine
 from hapax.grammar.terms import Constant
 from hapax.grammar.words import counted
 
@@ -77,7 +76,7 @@ _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
 _SQLITE_HEADER = b"SQLite format 3\0"
 _DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
-"""Kinds of broken statements that cannot have been declarations; see `syntax.BrokenLine.kind`."""
+"""Kinds of broken statements that cannot have been declarations; see `syntax.RawBroken.kind`."""
 
 SourceToken: TypeAlias = Token
 """A token of a rule file with its place; only this module knows lark."""
@@ -131,7 +130,7 @@ def load_library(paths: Sequence[str | Path]) -> Library:
 
 def read_rules(paths: Sequence[str | Path]) -> ReadRules:
     """The readable part of the files and folders that `load_library` takes, and diagnostics for the rest."""
-    return _read(map(_read_file, rule_files(paths)), _opened)
+    return _read((_or_unreadable(str(path), _opened) for path in rule_files(paths)), _opened)
 
 
 def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False) -> ReadRules:
@@ -139,7 +138,7 @@ def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False
 
     `import_files`: imported files that are not among the texts are read, too.
     """
-    files = (_read_source(file, text) for file, text in sources)
+    files = (_or_unreadable(file, partial(_read_source, text=text)) for file, text in sources)
     return _read(files, _opened if import_files else _only_named)
 
 
@@ -159,7 +158,7 @@ def parse_addition(file: str, text: str, library: Library) -> Library:
     Raises `RulesRejected`.
     """
     source = _read_statements(file, text)
-    parsed, diagnostics = assemble([(source.file, source.lines)], library)
+    parsed, diagnostics = assemble([(source.file, "", source.lines)], library)
     if source.diagnostics or diagnostics:
         raise RulesRejected(_capped(file, [*source.diagnostics, *diagnostics]))
     return parsed
@@ -171,18 +170,11 @@ def parse_rule(text: str, library: Library | None = None, file: str = "<text>") 
     `file`: name of the text in diagnostics.
     """
     parsed = parse_addition(file, text, library or Library())
-    others = (parsed.facts, parsed.examples, parsed.signatures, parsed.subtypes, parsed.opposites, parsed.declarations)
-    if len(parsed.rules) != 1 or any(others):
+    if len(parsed.rules) != 1 or replace(parsed, rules=()) != Library():
         raise HapaxError(
             f"Expected exactly one rule and nothing else; found {counted(len(parsed.rules), 'rule')} in the text."
         )
     return parsed.rules[0]
-
-
-def _last_place(file: str, text: str) -> Place:
-    """The place of the last character of a text that is no blank."""
-    lines = text.rstrip().split("\n")
-    return Place(file, len(lines), max(1, len(lines[-1])))
 
 
 def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
@@ -198,7 +190,9 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         raise GoalRejected([diagnostic], {"<goal>": text}) from None
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
-        place = _last_place("<goal>", text) if at_end else _place("<goal>", error.token)
+        lines = text.rstrip().split("\n")
+        last = Place("<goal>", len(lines), max(1, len(lines[-1])))
+        place = last if at_end else _place("<goal>", error.token)
         unexpected = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
         raise GoalRejected([hint("goal syntax").at(place, found=unexpected)], {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
@@ -217,7 +211,7 @@ def _accepted(read: ReadRules) -> Library:
 def _read(files: Iterable[RuleSource], opened: Opener) -> ReadRules:
     """The sources and their imports as one library: names, types and values are settled across files."""
     sources = with_imports(files, opened)
-    library, from_assembly = assemble([(source.file, source.lines) for source in sources], Library())
+    library, from_assembly = assemble([(source.file, source.suffix, source.lines) for source in sources], Library())
     by_file: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
     # A file that is imported under several names has most of its faults under each.
     for diagnostic in dict.fromkeys(chain(*(source.diagnostics for source in sources), from_assembly)):
@@ -233,8 +227,8 @@ def _read(files: Iterable[RuleSource], opened: Opener) -> ReadRules:
 def _missing(sources: Sequence[RuleSource], diagnostics: Sequence[Diagnostic], library: Library) -> Missing:
     """`ReadRules.missing`; the diagnostics are those of assembling."""
     lines = list(chain.from_iterable(source.lines for source in sources))
-    broken = {line.kind for line in lines if isinstance(line, syntax.BrokenLine)}
-    declared = sum(isinstance(line, syntax.DeclarationLine | syntax.AggregateLine) for line in lines)
+    broken = {line.kind for line in lines if isinstance(line, syntax.RawBroken)}
+    declared = sum(isinstance(line, syntax.RawDeclaration | syntax.RawAggregate) for line in lines)
     # Fewer signatures than declarations: one was read, but left out for its meaning.
     if broken - _DECLARE_NOTHING or len(library.signatures) < declared:
         return "declarations"
@@ -261,19 +255,18 @@ MAXIMUM_BYTES = 100_000_000
 
 
 def _read_source(file: str, text: str) -> RuleSource:
-    """The statements of the text of a file. Raises NotLinkRules for JSON of another form than LINK's."""
+    """The statements of the text of a file. Raises UnreadableFile for JSON of another form than LINK's."""
     if Path(file).suffix != ".json":
         return replace(_read_statements(file, text), text=text)
-    made = rule_text_of_link_json(text, file)
-    return replace(_read_statements(file, made.text, made.spot), text=text)
+    return RuleSource(file, statements_of_link_json(text), text=text)
 
 
-def _read_file(path: Path) -> RuleSource:
+def _or_unreadable(file: str, read: Callable[[str], RuleSource]) -> RuleSource:
     """The statements of a file; a file that cannot be read is one broken line and its diagnostic."""
     try:
-        return _opened(str(path))
+        return read(file)
     except UnreadableFile as error:
-        return RuleSource(str(path), [syntax.BrokenLine("file")], [error.at(Place(str(path), *error.spot))])
+        return RuleSource(file, [syntax.RawBroken("file")], [error.at(Place(file, *error.spot))])
 
 
 def _opened(name: str) -> RuleSource:
@@ -288,8 +281,6 @@ def _opened(name: str) -> RuleSource:
         if error.object.startswith(_SQLITE_HEADER):
             raise UnreadableFile("it is a knowledge base", Remedy("Pass it as {}.", Setting("kb", str(path)))) from None
         raise UnreadableFile(f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from None
-    except NotLinkRules as error:
-        raise UnreadableFile(error.reason, error.remedy, error.spot) from None
     # Facts that were passed as rules: one diagnostic instead of one for each row.
     if source.diagnostics and path.suffix in _FACT_SUFFIXES:
         raise UnreadableFile("it contains no rules", Remedy("Import facts with {}.", Operation("import_facts", path)))
@@ -316,18 +307,15 @@ def _only_named(name: str) -> NoReturn:
 # Statements
 
 
-def _read_statements(file: str, text: str, spot: Callable[[int], syntax.Spot] | None = None) -> RuleSource:
-    """The statements of a text. `spot`: the place of the character at an offset, where the text was made of another."""
+def _read_statements(file: str, text: str) -> RuleSource:
+    """The statements of a text."""
     source = RuleSource(file)
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for tokens in _statements(_lark().lex(text)):
-        if spot is not None:
-            for token in tokens:
-                token.line, token.column, token.end_line, token.end_column = spot(token.start_pos or 0)
         # The rest of such a file is not worth the time; it is missing like an unreadable file.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
-            source.lines.append(syntax.BrokenLine("file"))
+            source.lines.append(syntax.RawBroken("file"))
             break
         try:
             source.lines.append(_parse(tokens))
@@ -335,29 +323,12 @@ def _read_statements(file: str, text: str, spot: Callable[[int], syntax.Spot] | 
             source.lines.append(_broken(tokens, _keyword(tokens)))
             source.diagnostics.append(hint(error.label).at(_place(file, tokens[0]), limit=str(error.limit)))
         except UnexpectedToken as error:
-            meant = _misspelt_keyword(tokens)
-            source.lines.append(_broken(tokens, syntax.MISSPELT if meant else _keyword(tokens)))
-            if meant:
-                place, words = _place(file, tokens[0]), {"word": str(tokens[0]), "keyword": meant}
-                misspelt = hint("misspelt keyword").at(place, **words)
-                # Two keywords may be equally near; a fix leaves no choice.
-                only = len(get_close_matches(str(tokens[0]), KEYWORDS, 2, _NEAR_KEYWORD)) == 1
-                fix = (TextRepair(place, str(tokens[0]), meant),) if only else ()
-                source.diagnostics.append(replace(misspelt, fix=fix))
-                continue
-            if error.token.type == "DOT":
-                dot = next(place for place, token in enumerate(tokens) if token is error.token)
-                words = {"prefix": str(tokens[dot - 1]), "name": str(tokens[dot + 1])}
-                begin, end = _place(file, tokens[dot - 1]), _place(file, tokens[dot + 1])
-                place = replace(begin, end_line=end.end_line, end_column=end.end_column)
-                source.diagnostics.append(hint("dotted name").at(place, **words))
-                continue
-            place = _place(file, error.token if error.token.type != "$END" else tokens[-1])
+            source.lines.append(_broken(tokens, syntax.MISSPELT if _near_keywords(tokens) else _keyword(tokens)))
             # Finding the hint costs a parse of all examples; diagnostics beyond the cap are only counted.
             if len(source.diagnostics) < DIAGNOSTICS_PER_FILE:
-                source.diagnostics.append(_syntax_diagnostic(error, place, _keyword(tokens)))
+                source.diagnostics.append(_syntax_diagnostic(file, tokens, error))
             else:
-                source.diagnostics.append(UNEXPECTED_TOKEN.at(place, found="", expected=""))
+                source.diagnostics.append(UNEXPECTED_TOKEN.at(_place(file, tokens[0]), found="", expected=""))
     return source
 
 
@@ -372,13 +343,13 @@ def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
     return tokens, list(_statements(tokens))
 
 
-def _broken(tokens: list[Token], kind: str) -> syntax.BrokenLine:
+def _broken(tokens: list[Token], kind: str) -> syntax.RawBroken:
     """The statement that the tokens were meant to be."""
     # With an arrow in it, it is a rule that is not separated from the attribute before it by a newline.
     if kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens):
         kind = ""
     words = takewhile(lambda token: token.type == "WORD", tokens[1:])
-    return syntax.BrokenLine(kind, tuple(map(str, words)) if kind in (*KEYWORDS, syntax.MISSPELT) else ())
+    return syntax.RawBroken(kind, tuple(map(str, words)) if kind in (*KEYWORDS, syntax.MISSPELT) else ())
 
 
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
@@ -393,8 +364,8 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
-        goes_on = _goes_on(current, token, blank_line) or _at_exception(current, token, following)
-        ends = starts_line and (depth == 0 or broken or blank_line) and not goes_on
+        may_end = starts_line and (depth == 0 or broken or blank_line)
+        ends = may_end and not (_goes_on(current, token, blank_line) or _at_exception(current, token, following))
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
         declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type in ("WORD", "TEXT"))
         if current and (ends or declares or token.type in ("ATTRIBUTE", "EXAMPLE")):
@@ -440,27 +411,34 @@ def _at_exception(current: list[Token], token: Token, following: Token) -> bool:
     return bool(current) and _keyword(current) == "" and (begins or ends)
 
 
-def _parse(tokens: list[Token]) -> SourceLine:
+def _parse(tokens: list[Token]) -> syntax.RawNode:
     """The parsed statement. Raises UnexpectedToken or _TooLarge."""
-    _check_size(tokens)
-    state = _lark().parse_interactive(start="statement")
-    for token in _with_keywords(tokens):
-        state.feed_token(token)
-    # Fed with the end, lark returns the statement that the builder has made.
-    line: SourceLine = state.feed_token(Token.new_borrow_pos("$END", "", tokens[-1]))
+    if len(tokens) > MAXIMUM_TOKENS:
+        raise _TooLarge("too long", MAXIMUM_TOKENS)
+    _refuse_depth(tokens, "too deep", ("LPAR",), ("RPAR",), ("PLUS", "MINUS", "STAR", "SLASH"))
+    line: syntax.RawNode = _built(_lark(), "statement", _with_keywords(tokens), tokens)
     return line
 
 
-def _check_size(tokens: list[Token]) -> None:
-    if len(tokens) > MAXIMUM_TOKENS:
-        raise _TooLarge("too long", MAXIMUM_TOKENS)
-    depth = operators = 0
+def _refuse_depth(
+    tokens: Iterable[Token], label: str, opening: Sequence[str], closing: Sequence[str], operators: Sequence[str]
+) -> None:
+    """Raise _TooLarge for brackets in brackets, or operators that make such a tree; `opening`, `closing`: terminals."""
+    depth = chained = 0
     for token in tokens:
-        depth = max(0, depth + (token.type == "LPAR") - (token.type == "RPAR"))
+        depth = max(0, depth + (token.type in opening) - (token.type in closing))
         # A chain of operators makes a tree that is as deep as the chain is long.
-        operators += token.type in ("PLUS", "MINUS", "STAR", "SLASH")
-        if max(depth, operators) > MAXIMUM_DEPTH:
-            raise _TooLarge("too deep", MAXIMUM_DEPTH)
+        chained += token.type in operators
+        if max(depth, chained) > MAXIMUM_DEPTH:
+            raise _TooLarge(label, MAXIMUM_DEPTH)
+
+
+def _built(lark: Lark, start: str, tokens: Iterable[Token], written: Sequence[Token]) -> Any:
+    """The node that the builder of the grammar makes of tokens; `written`: as they were. Raises UnexpectedToken."""
+    state = lark.parse_interactive(start=start)
+    for token in tokens:
+        state.feed_token(token)
+    return state.feed_token(Token.new_borrow_pos("$END", "", written[-1]) if written else Token("$END", ""))
 
 
 def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
@@ -474,14 +452,14 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         if index == 0 and (keyword := _keyword(tokens)) in KEYWORDS:
             terminal = keyword.upper()
         # Inside an argument or a name `not` is an ordinary word.
-        elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before in ("FACT", "NEVER", "UNLESS")):
+        elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before in ("FACT", "NEVER", "_UNLESS")):
             terminal = "NOT"
         elif is_rule and depth == 0 and before in ENDS_ITEM and _begins_exception(tokens, index):
-            terminal = "UNLESS"
+            terminal = "_UNLESS"
         elif token.value == "by" and before == "NUMBER" and tokens[0].value == "closed":
-            terminal = "BY"
+            terminal = "_BY"
         elif token.value == "as" and before == "TEXT" and tokens[0].value == "import":
-            terminal = "AS"
+            terminal = "_AS"
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, token.value, token)
         before = terminal
 
@@ -509,39 +487,47 @@ def _place(file: str, token: Token) -> Place:
 # Syntax errors
 
 
-def _misspelt_keyword(tokens: list[Token]) -> str:
-    """The keyword that a malformed statement most likely begins with; "" for none."""
+def _near_keywords(tokens: list[Token]) -> list[str]:
+    """The two keywords at most that a malformed statement may begin with, the likelier one first."""
     if _keyword(tokens) or len(tokens) < 2 or tokens[0].type != "WORD" or tokens[1].type != "WORD":
-        return ""
-    near = get_close_matches(str(tokens[0]), KEYWORDS, 1, _NEAR_KEYWORD)
-    return near[0] if near else ""
+        return []
+    return get_close_matches(str(tokens[0]), KEYWORDS, 2, _NEAR_KEYWORD)
 
 
-def _syntax_diagnostic(error: UnexpectedToken, place: Place, keyword: str) -> Diagnostic:
+def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -> Diagnostic:
     """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
-    sign = str(error.token)
+    if near := _near_keywords(tokens):
+        place, word = _place(file, tokens[0]), str(tokens[0])
+        # Two keywords may be equally near; a fix leaves no choice.
+        fix = [TextRepair(place, word, near[0])] if len(near) == 1 else []
+        return hint("misspelt keyword").at(place, fix=fix, word=word, keyword=near[0])
+    at_end = error.token.type == "$END"
+    place, sign = _place(file, tokens[-1] if at_end else error.token), str(error.token)
+    if error.token.type == "DOT":
+        dot = next(index for index, token in enumerate(tokens) if token is error.token)
+        prefix, name = tokens[dot - 1], tokens[dot + 1]
+        return hint("dotted name").at(Place(file, *_span([prefix, name])), prefix=str(prefix), name=str(name))
     if error.token.type == "UNKNOWN" and unicodedata.category(sign) == "Cf":
-        invisible = hint("invisible character").at(place, point=f"U+{ord(sign):04X}")
-        return replace(invisible, fix=(TextRepair(place, sign, ""),))
+        fix = [TextRepair(place, sign, "")]
+        return hint("invisible character").at(place, fix=fix, point=f"U+{ord(sign):04X}")
     if error.token.type == "UNKNOWN" and sign in _DASHES:
-        return replace(hint("dash").at(place, sign=sign), fix=(TextRepair(place, sign, "-"),))
+        return hint("dash").at(place, fix=[TextRepair(place, sign, "-")], sign=sign)
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
-    kinds = _example_tokens()
+    kinds, keyword = _example_tokens(), _keyword(tokens)
     examples: list[tuple[Hint, list[str]]] = []
     for entry in SYNTAX_HINTS:
         examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
-    matching_hint = error.match_examples(_parse_example, examples, token_type_match_fallback=True, use_accepts=False)
+    matching_hint = error.match_examples(
+        lambda text: _parse(kinds[text]),  # type: ignore[arg-type,return-value]  # lark only asks for the error's state
+        examples,
+        token_type_match_fallback=True,
+        use_accepts=False,
+    )
     if matching_hint is not None:
         return matching_hint.at(place)
-    at_end = error.token.type == "$END"
-    unexpected = "the end of the statement" if at_end else f'"{str(error.token)[:20]}"'
+    found = "the end of the statement" if at_end else f'"{sign[:20]}"'
     expected = sorted({_TERMINAL_NAMES[name] for name in error.expected if name in _TERMINAL_NAMES})
-    return UNEXPECTED_TOKEN.at(place, found=unexpected, expected=" or ".join(expected) or "the end of the statement")
-
-
-def _parse_example(text: str) -> Any:
-    """The first statement of an example; lark compares the state in which it fails."""
-    return _parse(_example_tokens()[text])
+    return UNEXPECTED_TOKEN.at(place, found=found, expected=" or ".join(expected) or "the end of the statement")
 
 
 @cache
@@ -568,10 +554,10 @@ _TERMINAL_NAMES = {
     "TOLERANCE": "a tolerance",
     "DEFINE": '":="',
     "LESS": '"<"',
-    "UNLESS": '"unless"',
+    "_UNLESS": '"unless"',
     "SLASH": '"/"',
-    "BY": '"by"',
-    "AS": '"as"',
+    "_BY": '"by"',
+    "_AS": '"as"',
     "COMPARE": "a comparison sign",
     "$END": "the end of the statement",
 }
@@ -580,149 +566,94 @@ _TERMINAL_NAMES = {
 # Trees
 
 
-class _TreeBuilder(Transformer[Token, SourceLine]):
-    """Builds statements bottom-up while lark parses; each method is named after its rule in `rule.lark`."""
+class _TreeBuilder(Transformer[Token, syntax.RawNode]):
+    """Builds statements bottom-up while lark parses: the node of the rule's name, of its parts in order.
 
-    def import_(self, parts: list[Any]) -> syntax.ImportLine:
-        # All tokens are kept, and parts that are left out are None, so that each rule has a fixed number of parts.
-        keyword, path, _, name = parts
-        return syntax.ImportLine(syntax.RawText(str(path), _at(path)), str(name or ""), _span(keyword, name or path))
+    Parts that are left out are None. Rules that need more have a method of their name.
+    """
 
-    def subtype(self, parts: list[Any]) -> syntax.SubtypeLine:
-        keyword, lower, _, upper = parts
-        return syntax.SubtypeLine(lower, upper, _span(keyword, upper))
+    def __getattr__(self, name: str) -> Callable[[list[Any]], syntax.RawNode]:
+        # Terminals are in capitals. Of rules without a node lark makes a tree, which it dissolves in that of another.
+        if not name.islower() or not hasattr(syntax, f"Raw{name.capitalize()}"):
+            raise AttributeError(name)
+        kind = getattr(syntax, f"Raw{name.capitalize()}")
+        return partial(_node, kind)
 
-    def declaration(self, parts: list[Any]) -> syntax.DeclarationLine:
-        keyword, atom, tolerance, _, templates = parts
-        amount = None if tolerance is None else str(tolerance).removeprefix("within").strip()
-        return syntax.DeclarationLine(str(keyword), atom, templates or (), None, _span(keyword, atom), amount)
+    def words(self, parts: list[Token]) -> syntax.RawWords:
+        return syntax.RawWords(tuple(map(str, parts)), at=_span(parts))
 
-    def computed(self, parts: list[Any]) -> syntax.DeclarationLine:
-        keyword, atom, _, definition, _, templates = parts
-        return syntax.DeclarationLine(str(keyword), atom, templates or (), definition, _span(keyword, atom))
+    name = words
 
-    def aggregate(self, parts: list[Any]) -> syntax.AggregateLine:
-        keyword, atom, _, result, operator, function, _, counted, _, premise, closing, _, templates = parts
-        words = (str(result), str(operator), str(function))
-        return syntax.AggregateLine(atom, *words, counted, premise, templates or (), _span(keyword, closing))
-
-    def counted(self, parts: list[Any]) -> tuple[syntax.WordSequence, ...]:
-        return tuple(part for part in parts if isinstance(part, syntax.WordSequence))
-
-    def opposite(self, parts: list[Token]) -> syntax.OppositeLine:
-        keyword, first, second = parts
-        return syntax.OppositeLine((str(first), str(second)), _span(keyword, second))
-
-    def property(self, parts: list[Token]) -> syntax.PropertyLine:
-        keyword, name, _, arity = parts
-        return syntax.PropertyLine(str(keyword), str(name), str(arity), _span(keyword, arity))
-
-    def closed(self, parts: list[Token | None]) -> syntax.ClosedLine:
-        keyword, name, _, arity, _, position = parts
-        assert keyword is not None  # noqa: S101  only the last two are optional
-        at = _span(keyword, position or arity)
-        return syntax.ClosedLine(str(name), str(arity), None if position is None else str(position), at)
-
-    def disjoint(self, parts: list[Any]) -> syntax.DisjointLine:
-        keyword, first, _, second = parts
-        return syntax.DisjointLine(first, second, _span(keyword, second or first))
-
-    def never(self, parts: list[Any]) -> syntax.NeverLine:
-        keyword, premise = parts
-        return syntax.NeverLine(premise, _span(keyword, _located(premise[-1])))
-
-    def fact(self, parts: list[Any]) -> syntax.FactLine:
-        keyword, atom = parts
-        return syntax.FactLine(atom, _span(keyword, atom))
-
-    def example(self, parts: list[Any]) -> syntax.ExampleLine:
-        keyword, atom = parts
-        return syntax.ExampleLine(atom, _span(keyword, atom))
-
-    def attribute(self, parts: list[Token]) -> syntax.AttributeLine:
-        keyword, *values = parts
-        texts = tuple(str(value) for value in values if value.type != "COMMA")
-        return syntax.AttributeLine(keyword[1:], texts, _span(keyword, parts[-1]))
-
-    def forward(self, parts: list[Any]) -> syntax.RuleLine:
-        premise, _, conclusion, *exceptions = parts
-        end = _located(exceptions[-1][-1]) if exceptions else conclusion
-        return syntax.RuleLine(premise, conclusion, _span(_located(premise[0]), end), tuple(exceptions))
-
-    def backward(self, parts: list[Any]) -> syntax.RuleLine:
-        conclusion, _, premise, *exceptions = parts
-        last = exceptions[-1] if exceptions else premise
-        return syntax.RuleLine(premise, conclusion, _span(conclusion, _located(last[-1])), tuple(exceptions))
-
-    def exception(self, parts: list[Any]) -> tuple[syntax.RawItem, ...]:
-        _, premise = parts
-        return premise  # type: ignore[no-any-return]  # built by `premise`
-
-    body_exception = exception
-
-    def premise(self, parts: list[Any]) -> tuple[syntax.RawItem, ...]:
+    def premise(self, parts: list[Any]) -> tuple[Any, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
 
-    body = premise
+    body = counted = templates = premise
 
-    def literal(self, parts: list[syntax.RawAtom]) -> syntax.RawLiteral:
-        return syntax.RawLiteral(parts[0], False)
+    def attribute(self, parts: list[Token]) -> syntax.RawAttribute:
+        return syntax.RawAttribute(str(parts[0])[1:], tuple(map(str, parts[1:])), at=_span(parts))
 
-    def negated(self, parts: list[Any]) -> syntax.RawLiteral:
-        return syntax.RawLiteral(parts[1], True)
+    def computed(self, parts: list[Any]) -> syntax.RawDeclaration:
+        keyword, atom, definition, templates = parts
+        return syntax.RawDeclaration(str(keyword), atom, None, templates, definition, at=_span(parts))
+
+    def aggregate(self, parts: list[Any]) -> syntax.RawAggregate:
+        keyword, atom, result, operator, function, counted, premise, closing, templates = parts
+        words = (str(result), str(operator), str(function))
+        at = _span([keyword, closing])
+        return syntax.RawAggregate(str(keyword), atom, *words, counted, premise, templates, at=at)
+
+    def forward(self, parts: list[Any]) -> syntax.RawRule:
+        premise, _, conclusion, *exceptions = parts
+        return syntax.RawRule(premise, conclusion, tuple(exceptions), at=_span(parts))
+
+    def backward(self, parts: list[Any]) -> syntax.RawRule:
+        conclusion, premise, *exceptions = parts
+        return syntax.RawRule(premise, conclusion, tuple(exceptions), at=_span(parts))
+
+    def literal(self, parts: list[Any]) -> syntax.RawLiteral:
+        sign, atom = parts
+        return syntax.RawLiteral(atom, sign is not None, at=atom.at)
 
     def atom(self, parts: list[Any]) -> syntax.RawAtom:
-        name, *arguments = (part for part in parts if not isinstance(part, Token))
-        return syntax.RawAtom(name, tuple(arguments), _span(name, parts[-1]))
-
-    def words(self, parts: list[Token]) -> syntax.WordSequence:
-        return syntax.WordSequence(tuple(map(str, parts)), _span(parts[0], parts[-1]))
-
-    name = operand = words
-
-    def text(self, parts: list[Token]) -> syntax.RawText:
-        return syntax.RawText(str(parts[0]), _at(parts[0]))
+        name, *arguments, _ = parts
+        return syntax.RawAtom(name, tuple(arguments), at=_span(parts))
 
     def number(self, parts: list[Any]) -> syntax.RawNumber:
         sign, digits = parts
-        return syntax.RawNumber(f"{sign or ''}{digits}", _span(sign or digits, digits))
-
-    def comparison(self, parts: list[Any]) -> syntax.RawComparison:
-        left, operator, right = parts
-        return syntax.RawComparison(str(operator), left, right, _span(left, right))
+        return syntax.RawNumber(f"{sign or ''}{digits}", at=_span(parts))
 
     def definition(self, parts: list[Any]) -> syntax.RawComparison:
         *words, operator, right = parts
-        defined = self.words(words)
-        variable = syntax.WordSequence(defined.words[-1:], _at(words[-1]))
-        return syntax.RawComparison(str(operator), variable, right, _span(defined, right), defined)
+        variable = self.words(words[-1:])
+        return syntax.RawComparison(variable, str(operator), right, self.words(words), at=_span(parts))
 
-    def operation(self, parts: list[Any]) -> syntax.RawOperation:
-        left, operator, right = parts
-        return syntax.RawOperation(str(operator), left, right, _span(left, right))
-
-    def group(self, parts: list[Any]) -> Any:
-        opening, inner, closing = parts
-        return replace(inner, at=_span(opening, closing)) if isinstance(inner, syntax.RawOperation) else inner
-
-    def templates(self, parts: list[Any]) -> tuple[syntax.RawText, ...]:
-        return tuple(syntax.RawText(str(part), _at(part)) for part in parts if part.type == "TEXT")
+    def group(self, parts: list[Any]) -> syntax.RawNode:
+        inner: syntax.RawNode = parts[1]
+        return replace(inner, at=_span(parts)) if isinstance(inner, syntax.RawOperation) else inner
 
 
-def _located(item: syntax.RawItem) -> syntax.RawAtom | syntax.RawComparison:
-    """The node that has the range of an item."""
-    return item.atom if isinstance(item, syntax.RawLiteral) else item
+def _node(kind: type[syntax.RawNode], parts: list[Any]) -> syntax.RawNode:
+    values = (str(part) if isinstance(part, Token) else part for part in parts)
+    return kind(*values, at=_span(parts))
 
 
-def _at(token: Token) -> syntax.Spot:
-    line, column = token.line or 1, token.column or 1
-    return (line, column, token.end_line or line, token.end_column or column + len(token))
+def _at(part: Any) -> syntax.Spot:
+    """The range of a token, of a node, or of the items of a premise."""
+    if isinstance(part, syntax.RawNode):
+        return part.at
+    if isinstance(part, tuple):
+        return _span(part)
+    line, column = part.line or 1, part.column or 1
+    return (line, column, part.end_line or line, part.end_column or column + len(part))
 
 
-def _span(first: Any, last: Any) -> syntax.Spot:
-    """The range from the first to the last of two tokens or nodes."""
-    start, end = (_at(part) if isinstance(part, Token) else part.at for part in (first, last))
-    return (*start[:2], *end[2:])
+def _span(parts: Sequence[Any]) -> syntax.Spot:
+    """The range from the first to the last of the parts that are there."""
+    last = -1
+    while parts[last] is None:
+        last -= 1
+    first = parts[0] or parts[1]  # a number may have no sign
+    return _at(first)[:2] + _at(parts[last])[2:]
 
 
 @cache
@@ -739,7 +670,6 @@ def _grammar(file: str, start: list[str], builder: Transformer[Token, Any]) -> L
         lexer="basic",
         transformer=builder,  # works while parsing: a recursive walk over a finished tree would limit its depth
         maybe_placeholders=True,
-        keep_all_tokens=True,
     )
 
 
@@ -754,18 +684,9 @@ def _goal_term(text: str) -> GoalTerm:
     tokens = list(_goal_lark().lex(text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
-    depth = chained = 0
-    for token in tokens:
-        depth = max(0, depth + (token.type in ("OPEN", "LEFT")) - (token.type in ("CLOSE", "CLOSE_LIST")))
-        # A chain of these makes a term that is as deep as the chain is long.
-        chained += token.type in ("PLUS", "MINUS", "TIMES", "HAT", "NOT")
-        if max(depth, chained) > MAXIMUM_DEPTH:
-            raise _TooLarge("goal too large", MAXIMUM_DEPTH)
-    state = _goal_lark().parse_interactive(start="goal")
-    for token in tokens:
-        state.feed_token(token)
-    end = Token.new_borrow_pos("$END", "", tokens[-1]) if tokens else Token("$END", "")
-    term: GoalTerm = state.feed_token(end)
+    operators = ("PLUS", "MINUS", "TIMES", "HAT", "NOT")
+    _refuse_depth(tokens, "goal too large", ("OPEN", "LEFT"), ("CLOSE", "CLOSE_LIST"), operators)
+    term: GoalTerm = _built(_goal_lark(), "goal", tokens, tokens)
     return term
 
 
@@ -805,18 +726,13 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         return Constant(value)
 
     def call(self, parts: list[Any]) -> Compound:
-        # The predicate's name is a token as well; all other tokens are signs. A name before a bracket is no variable.
-        name, *arguments = (part for number, part in enumerate(parts) if number == 0 or not isinstance(part, Token))
+        name, *arguments = parts
         functor = _unescaped(name) if name.type == "SINGLE" else str(name)
         return Compound(functor, tuple(arguments), _place("<goal>", name))
 
-    def group(self, parts: list[Any]) -> Any:
-        return parts[1]
-
     def sequence(self, parts: list[Any]) -> GoalList:
-        has_tail = any(isinstance(part, Token) and part.type == "BAR" for part in parts)
-        terms = tuple(part for part in parts if part is not None and not isinstance(part, Token))
-        return GoalList(terms[:-1], terms[-1]) if has_tail else GoalList(terms)
+        *items, tail = parts or [None]
+        return GoalList(tuple(items), tail)
 
 
 def _unescaped(token: Token) -> str:

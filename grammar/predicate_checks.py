@@ -1,26 +1,24 @@
 """Checks of predicates and types: declarations, templates, uses, opposites, and questions that no model can answer.
 
-Each check stands below the faults that it finds. A new check is a fault, a function and a line in PREDICATE_CHECKS.
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+PREDICATE_CHECKS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
-from itertools import combinations
-from typing import Final
+from itertools import chain, combinations
+from typing import TypeAlias
 
+from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic, Place, TextRepair
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, atoms_of, type_key
-from hapax.grammar.template_text import template_errors
-from hapax.grammar.terms import Atom, Literal, Variable
+from hapax.grammar.terms import Atom, Constant, Literal, Variable
+from hapax.grammar.verbalize import template_errors
 from hapax.grammar.words import counted
-
-ASKED = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-"""Kinds of predicates whose facts a model is asked for."""
 
 _MEASURES = """
     age area color colour cost depth diameter height length mass price shape size speed temperature volume weight width
@@ -68,18 +66,22 @@ def rules_of_right_arity(library: Library) -> Iterator[Rule]:
 
 # Declarations and uses
 
-CLASHING_DECLARATIONS: Final = RuleFault.error(
-    "HPX106", "conflicting declarations",
-    "oracle is_in(Ingredient, Dish)\nfunctional is_in(Ingredient, Dish)",
-)  # fmt: skip
-DECLARED_TWICE: Final = RuleFault.note(
-    "HPX301", "repeated declaration",
-    "oracle is_in(Ingredient, Dish)\noracle is_in(Ingredient, Dish)",
-)  # fmt: skip
 
-
-@check(CLASHING_DECLARATIONS, DECLARED_TWICE)
-def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX106", "conflicting declarations",
+        "oracle is_in(Ingredient, Dish)\nfunctional is_in(Ingredient, Dish)",
+        "functional is_in(Ingredient, Dish)",
+    ),
+    RuleFault.note(
+        "HPX301", "repeated declaration",
+        "oracle is_in(Ingredient, Dish)\noracle is_in(Ingredient, Dish)",
+        "oracle is_in(Ingredient, Dish)",
+    ),
+)  # fmt: skip
+def clashing_declarations(
+    library: Library, clashing_declarations: RuleFault, declared_twice: RuleFault
+) -> Iterator[Diagnostic]:
     """Predicates declared more than once. Equal declarations, as in two files, do no harm and get a note."""
     first: dict[str, PredicateSignature] = {}
     for signature in library.signatures:
@@ -87,14 +89,14 @@ def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
         if known is signature:
             continue
         if known == signature:
-            yield DECLARED_TWICE.at(
+            yield declared_twice.at(
                 signature.place,
                 f"{signature.indicator} is declared twice in the same way",
                 "Remove one of them",
                 known.place,
             )
         else:
-            yield CLASHING_DECLARATIONS.at(
+            yield clashing_declarations.at(
                 signature.place,
                 f"{_declaration(signature)} conflicts with the first declaration, {_declaration(known)}",
                 "Keep only one of them",
@@ -102,14 +104,14 @@ def clashing_declarations(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-TOLERANCE_WITHOUT_QUANTITY: Final = RuleFault.error(
-    "HPX117", "tolerance without a quantity",
-    "functional was_invented_by(Invention, Inventor) within 2",
+@check(
+    RuleFault.error(
+        "HPX117", "tolerance without a quantity",
+        "functional was_invented_by(Invention, Inventor) within 2",
+        "functional was_invented_in(Invention, Year) within 2",
+    ),
 )  # fmt: skip
-
-
-@check(TOLERANCE_WITHOUT_QUANTITY)
-def tolerance_without_quantity(library: Library) -> Iterator[Diagnostic]:
+def tolerance_without_quantity(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Tolerances of predicates that are not functional, or whose last argument is not a number."""
     for signature in library.signatures:
         if signature.tolerance is None:
@@ -122,7 +124,7 @@ def tolerance_without_quantity(library: Library) -> Iterator[Diagnostic]:
             if is_functional
             else f'it is declared as "{signature.kind}"'
         )
-        yield TOLERANCE_WITHOUT_QUANTITY.at(
+        yield fault.at(
             signature.place,
             f"{signature.indicator} has a tolerance, but {fact}",
             'Remove "within", or declare the predicate as functional with a number as its last argument',
@@ -133,57 +135,53 @@ def _declaration(signature: PredicateSignature) -> str:
     return f'"{signature.kind} {signature.name}({", ".join(signature.argument_types)})"'
 
 
-CLASHING_USE: Final = RuleFault.error(
-    "HPX107", "use that contradicts the declaration",
-    "oracle is_in(Ingredient, Dish)\n"
-    "eats(Person X, Animal A) & is_in(Animal A, Dish B) -> likes(Person X, Dish B)",
+@check(
+    RuleFault.error(
+        "HPX107", "use that contradicts the declaration",
+        "oracle is_in(Ingredient, Dish)\n"
+        "eats(Person X, Animal A) & is_in(Animal A, Dish B) -> likes(Person X, Dish B)",
+        "oracle is_in(Ingredient, Dish)\n"
+        "eats(Person X, Ingredient A) & is_in(Ingredient A, Dish B) -> likes(Person X, Dish B)",
+    ),
+    RuleFault.warning(
+        "HPX204", "uses over unrelated types",
+        "exists(Person X, Place A) & exists(Plant B, Time C) & comes_to(Time C, Place A) -> sees(Person X, Plant B)",
+        "lives_in(Person X, Place A) & grows_at(Plant B, Time C) & comes_to(Time C, Place A)"
+        " -> sees(Person X, Plant B)",
+    ),
 )  # fmt: skip
-DIFFERENT_USES: Final = RuleFault.warning(
-    "HPX204", "uses over unrelated types",
-    "exists(Person X, Place A) & exists(Plant B, Time C) & comes_to(Time C, Place A) -> sees(Person X, Plant B)",
-)  # fmt: skip
-
-
-@check(CLASHING_USE, DIFFERENT_USES)
-def uses_of_predicates(library: Library) -> Iterator[Diagnostic]:
+def uses_of_predicates(library: Library, clash: RuleFault, difference: RuleFault) -> Iterator[Diagnostic]:
     """Atoms with the wrong number or types of arguments, by the declaration or else by the predicate's first use."""
     reported: set[tuple[str, int, str]] = set()
     for rule in library.written_rules:
         for atom in rule.atoms:
             if intended := intended_declaration(atom, library):
-                yield CLASHING_USE.at(
+                yield clash.at(
                     rule.at(atom.place),
                     f"{atom} in rule {rule.name} has {counted(len(atom.arguments), 'argument')}, but it is declared as "
                     f"{_declaration(intended)}",
                     f"Write {counted(len(intended.argument_types), 'argument')}, or declare {atom.indicator} as well",
                     intended.place,
                 )
-            yield from _misfit_diagnostics(rule, atom, library, reported)
-
-
-def _misfit_diagnostics(
-    rule: Rule, atom: Atom, library: Library, reported: set[tuple[str, int, str]]
-) -> Iterator[Diagnostic]:
-    """`reported`: uses against the first use, by indicator, position and type; each is reported once."""
-    signature = library.signature(atom.indicator)
-    for position, used, expected in misfits(atom, library):
-        place = rule.at(atom.argument_places[position] if atom.argument_places else atom.place)
-        if signature.declared:
-            yield CLASHING_USE.at(
-                place,
-                f"{atom} in rule {rule.name} has {used} where {_declaration(signature)} has {expected}",
-                f'Use a variable of the type {expected}, or declare "type {used} < {expected}"',
-                signature.place,
-            )
-        elif (atom.indicator, position, type_key(used)) not in reported:
-            reported.add((atom.indicator, position, type_key(used)))
-            yield DIFFERENT_USES.at(
-                place,
-                f"argument {position + 1} of {atom.indicator} has the type {used} in rule {rule.name}, "
-                f"but {expected} in its first use",
-                "Declare the predicate over a common supertype, or use two predicates",
-                signature.place,
-            )
+            signature = library.signature(atom.indicator)
+            for position, used, expected in misfits(atom, library):
+                place, use = rule.at(atom.place_at(position)), (atom.indicator, position, type_key(used))
+                if signature.declared:
+                    yield clash.at(
+                        place,
+                        f"{atom} in rule {rule.name} has {used} where {_declaration(signature)} has {expected}",
+                        f'Use a variable of the type {expected}, or declare "type {used} < {expected}"',
+                        signature.place,
+                    )
+                elif use not in reported:
+                    reported.add(use)
+                    yield difference.at(
+                        place,
+                        f"argument {position + 1} of {atom.indicator} has the type {used} in rule {rule.name}, "
+                        f"but {expected} in its first use",
+                        "Declare the predicate over a common supertype, or use two predicates",
+                        signature.place,
+                    )
 
 
 def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
@@ -202,14 +200,14 @@ def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
             yield position, term.data_type, expected
 
 
-TWO_ARITIES: Final = RuleFault.warning(
-    "HPX213", "different numbers of arguments",
-    "eats(Person X, Food A) & eats(Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+@check(
+    RuleFault.warning(
+        "HPX213", "different numbers of arguments",
+        "eats(Person X, Food A) & eats(Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
 )  # fmt: skip
-
-
-@check(TWO_ARITIES)
-def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
+def names_with_two_arities(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates with one name and different numbers of arguments: most often an argument was forgotten."""
     by_name: dict[str, list[PredicateSignature]] = {}
     used = {atom.indicator for atom in atoms_of(library.rules)}
@@ -221,7 +219,7 @@ def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
             reported = first.declared and second.indicator in used
             # Declared signatures come first, so `second` is declared only beside a declared `first`: both are meant.
             if not (second.declared or reported):
-                yield TWO_ARITIES.at(
+                yield fault.at(
                     second.place,
                     f"two predicates are called {second.name}: {first.indicator} and {second.indicator}",
                     "Add the missing argument, or rename one of them",
@@ -231,55 +229,59 @@ def names_with_two_arities(library: Library) -> Iterator[Diagnostic]:
 
 def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
     """The signature of every predicate, declared ones first."""
-    indicators = [signature.indicator for signature in library.signatures]
-    atoms = (*atoms_of(library.rules), *library.facts, *library.examples)
-    indicators += [atom.indicator for atom in atoms]
-    for indicator in dict.fromkeys(indicators):
-        yield library.signature(indicator)
+    indicators = chain((known.indicator for known in library.signatures), (atom.indicator for atom in library.atoms))
+    return map(library.signature, dict.fromkeys(indicators))
 
 
-def _similar(signature: PredicateSignature, indicators: Sequence[str]) -> str:
+def _similar(signature: PredicateSignature, signatures: Iterable[PredicateSignature]) -> str:
     """The name that a misspelt one may be meant for: nearly its letters, as many arguments; empty if none is near."""
-    arity = len(signature.argument_types)
-    names = []
-    for indicator in indicators:
-        name, _, count = indicator.rpartition("/")
-        if int(count) == arity and name != signature.name:
-            names.append(name)
+    names = [other.name for other in signatures if other.name != signature.name and _arity(other) == _arity(signature)]
     # Two letters in another order leave .8 of a name of five letters.
     near = get_close_matches(signature.name, names, 1, 0.8)
     return near[0] if near else ""
 
 
+def _arity(signature: PredicateSignature) -> int:
+    return len(signature.argument_types)
+
+
 def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
     """Replacements by the near name at every use of the predicate; none unless it is declared and the only one."""
-    arity = len(signature.argument_types)
-    declared = [
-        known.name for known in library.signatures if known.declared and len(known.argument_types) == arity
-    ]  # fmt: skip
+    declared = [known.name for known in library.signatures if known.declared and _arity(known) == _arity(signature)]
     if near not in declared or len(get_close_matches(signature.name, declared, 2, 0.8)) > 1:
         return ()
-    atoms = (*atoms_of(library.rules), *library.facts, *library.examples)
-    places = [atom.place for atom in atoms if atom.indicator == signature.indicator and atom.place is not None]
-    return tuple(TextRepair(place, signature.name, near) for place in places)
+    uses = (atom.place for atom in library.atoms if atom.indicator == signature.indicator)
+    return tuple(TextRepair(place, signature.name, near) for place in uses if place is not None)
 
 
-UNDECLARED: Final = RuleFault.warning(
-    "HPX201", "undeclared predicate",
-    "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+@check(
+    RuleFault.warning(
+        "HPX201", "undeclared predicate",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+        'oracle eats(Person, Food): "[1] eats [2]" / "[1] does not eat [2]" / "does [1] eat [2]?"\n'
+        'oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"\n'
+        'oracle may_eat(Person, Dish): "[1] may eat [2]" / "[1] may not eat [2]" / "may [1] eat [2]?"\n'
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    RuleFault.warning(
+        "HPX202",
+        "missing templates",
+        "oracle is_in(Ingredient, Dish)",
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    ),
+    RuleFault.warning(
+        "HPX203",
+        "incomplete templates",
+        'oracle is_in(Ingredient, Dish): "[1] is in it"',
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    ),
 )  # fmt: skip
-NO_TEMPLATE: Final = RuleFault.warning("HPX202", "missing templates", "oracle is_in(Ingredient, Dish)")
-INCOMPLETE_TEMPLATE: Final = RuleFault.warning(
-    "HPX203", "incomplete templates", 'oracle is_in(Ingredient, Dish): "[1] is in it"'
-)
-
-
-@check(UNDECLARED, NO_TEMPLATE, INCOMPLETE_TEMPLATE)
-def templates(library: Library) -> Iterator[Diagnostic]:
+def templates(
+    library: Library, undeclared: RuleFault, no_template: RuleFault, incomplete_template: RuleFault
+) -> Iterator[Diagnostic]:
     """Predicates without all three sentences, whose statements and questions are guessed from the predicate's name."""
-    indicators = [signature.indicator for signature in _distinct_signatures(library)]
-    concluded = {rule.conclusion.atom.indicator for rule in library.rules}
-    for signature in _distinct_signatures(library):
+    signatures = list(_distinct_signatures(library))
+    for signature in signatures:
         if signature.indicator in library.excepted:
             continue  # stands for an exception, and nobody can declare it
         if not signature.declared and library.declared_as(signature.name):
@@ -287,56 +289,60 @@ def templates(library: Library) -> Iterator[Diagnostic]:
         if not signature.declared:
             declaration = f'"oracle {signature.name}({", ".join(signature.argument_types)}): ..."'
             # A predicate that rules conclude is what they call it.
-            near = "" if signature.indicator in concluded else _similar(signature, indicators)
+            near = "" if signature.indicator in library.derived else _similar(signature, signatures)
             meant = f"did you mean {near}? If not, declare" if near else "declare"
-            undeclared = UNDECLARED.at(
+            yield undeclared.at(
                 signature.place,
                 f"{signature.indicator} is not declared, so its kind and its templates are guessed",
                 f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
+                fix=_respelling(signature, near, library) if near else (),
             )
-            yield replace(undeclared, fix=_respelling(signature, near, library)) if near else undeclared
         elif signature.templates is None:
-            yield NO_TEMPLATE.at(
+            yield no_template.at(
                 signature.place,
                 f"{signature.indicator} has no templates",
                 'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
             )
         elif missing := _missing_parts(signature.templates, len(signature.argument_types)):
-            yield INCOMPLETE_TEMPLATE.at(
+            yield incomplete_template.at(
                 signature.place, f"the templates of {signature.indicator} lack {missing}", "Complete them"
             )
 
 
-RESERVED_NAME: Final = RuleFault.error(
-    "HPX126", "reserved predicate name",
-    "eats(Person X, Food A) & findall(Person X, Food A, Dish B) -> may_eat(Person X, Dish B)",
+@check(
+    RuleFault.error(
+        "HPX126", "reserved predicate name",
+        "eats(Person X, Food A) & findall(Person X, Food A, Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_served_with(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(RESERVED_NAME, even_if_incomplete=True)
-def reserved_names(library: Library) -> Iterator[Diagnostic]:
+def reserved_names(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Names that Prolog keeps for its own predicates, and those of the generated program's helpers."""
     for signature in _distinct_signatures(library):
         if signature.indicator in SYSTEM_NAMES or signature.name.startswith(OWN_NAMES):
             owner = "Prolog" if signature.indicator in SYSTEM_NAMES else "the generated program"
-            yield RESERVED_NAME.at(
+            yield fault.at(
                 signature.place,
                 f"{signature.indicator} is a predicate of {owner}, which rules cannot define",
                 "Rename it",
             )
 
 
-GROUNDLESS: Final = RuleFault.warning(
-    "HPX220", "predicate that rests only on itself",
-    "@generic none\n"
-    "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
-    "@generic none\n"
-    "feeds(Town A, River R) & lies_on(Town B, River R) -> supplies(Town A, Town B)",
+@check(
+    RuleFault.warning(
+        "HPX220", "predicate that rests only on itself",
+        "@generic none\n"
+        "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
+        "@generic none\n"
+        "feeds(Town A, River R) & lies_on(Town B, River R) -> supplies(Town A, Town B)",
+        "@generic none\n"
+        "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
+        "@generic none\n"
+        "lies_above(Town A, Town B) & lies_on(Town B, River R) & lies_on(Town A, River R) -> supplies(Town A, Town B)",
+    ),
 )  # fmt: skip
-
-
-@check(GROUNDLESS)
-def groundless_predicates(library: Library) -> Iterator[Diagnostic]:
+def groundless_predicates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Undeclared predicates that no fact and no rule begins: each rule that concludes them needs them before."""
     supplied = {signature.indicator for signature in library.signatures if signature.declared}
     supplied |= {fact.indicator for fact in library.facts}
@@ -351,7 +357,7 @@ def groundless_predicates(library: Library) -> Iterator[Diagnostic]:
         groundless -= begun
     for name in sorted(groundless):
         first, *others = library.concluding[name]
-        yield GROUNDLESS.at(
+        yield fault.at(
             first.at(first.conclusion.atom.place),
             f"{name} rests only on itself: each rule that concludes it needs {name} or what follows from it",
             f'Add a rule or a fact from which it begins, or declare it, such as "given {name.rpartition("/")[0]}(...)"',
@@ -359,68 +365,71 @@ def groundless_predicates(library: Library) -> Iterator[Diagnostic]:
         )
 
 
-UNGRAMMATICAL: Final = RuleFault.warning(
-    "HPX216", "ungrammatical template",
-    'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
+@check(
+    RuleFault.warning(
+        "HPX216", "ungrammatical template",
+        'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
+        'oracle is_of_a_kind(Object, Animal): "[1] is of the kind [2]" / "[1] is not of the kind [2]" '
+        '/ "is [1] of the kind [2]?"',
+    ),
 )  # fmt: skip
-
-
-@check(UNGRAMMATICAL)
-def ungrammatical_templates(library: Library) -> Iterator[Diagnostic]:
+def ungrammatical_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Templates whose own words cannot be right for all values: articles, verb forms, doubled words, blanks."""
     for signature in _distinct_signatures(library):
         if signature.templates is None:
             continue
         positions = enumerate(signature.argument_types, start=1)
         persons = frozenset(number for number, data_type in positions if type_key(data_type) == type_key(PERSON))
-        forms = signature.templates
-        for form, text in enumerate((forms.affirmative, forms.negated, forms.question)):
+        for form, text in enumerate(_forms(signature.templates).values()):
             for error in template_errors(text, persons) if text else ():
-                yield UNGRAMMATICAL.at(
+                yield fault.at(
                     signature.place_of_template(form),
                     f"a template of {signature.indicator} is ungrammatical: {error}",
                     "Reword it",
                 )
 
 
-SENSELESS_TEMPLATES: Final = RuleFault.warning(
-    "HPX219", "templates that say the same",
-    'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"',
+@check(
+    RuleFault.warning(
+        "HPX219", "templates that say the same",
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"',
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    ),
 )  # fmt: skip
-
-
-@check(SENSELESS_TEMPLATES)
-def senseless_templates(library: Library) -> Iterator[Diagnostic]:
+def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Negated forms that affirm, and questions that ask nothing."""
     for signature in _distinct_signatures(library):
         forms = signature.templates
         if forms is None:
             continue
-        texts = {"affirmative": forms.affirmative, "negated": forms.negated, "question": forms.question}
         # Forms that differ only in case, blanks and the mark at the end say the same.
-        plain = {name: " ".join(text.casefold().rstrip("?.").split()) for name, text in texts.items() if text}
-        for name in ("negated", "question"):
-            if name in plain and plain[name] == plain.get("affirmative"):
-                yield SENSELESS_TEMPLATES.at(
-                    signature.place_of_template(1 if name == "negated" else 2),
+        plain = [" ".join((text or "").casefold().rstrip("?.").split()) for text in _forms(forms).values()]
+        remedies = {1: ("negated", "Deny it"), 2: ("question", "Ask it, such as: is [1] ... [2]?")}
+        for form, (name, remedy) in remedies.items():
+            if plain[form] and plain[form] == plain[0]:
+                yield fault.at(
+                    signature.place_of_template(form),
                     f"the {name} form of {signature.indicator} says the same as the affirmative form",
-                    "Deny it" if name == "negated" else "Ask it, such as: is [1] ... [2]?",
+                    remedy,
                 )
         if forms.question and not forms.question.rstrip().endswith("?"):
-            yield SENSELESS_TEMPLATES.at(
+            yield fault.at(
                 signature.place_of_template(2),
                 f"the question form of {signature.indicator} has no question mark",
                 f'Write "{forms.question.rstrip().rstrip(".")}?"',
             )
 
 
+def _forms(sentences: Templates) -> dict[str, str | None]:
+    return {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
+
+
 def _missing_parts(sentences: Templates, arity: int) -> str:
-    forms = {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
+    forms = _forms(sentences)
     missing = [f"the {name} form" for name, text in forms.items() if text is None]
     for name, text in forms.items():
-        for position in range(1, arity + 1):
-            if text is not None and f"[{position}]" not in text:
-                missing.append(f"[{position}] in the {name} form")
+        lacking = [f"[{position}]" for position in range(1, arity + 1) if text and f"[{position}]" not in text]
+        missing += [f"{slot} in the {name} form" for slot in lacking]
     return ", ".join(missing)
 
 
@@ -431,10 +440,7 @@ def _asked_literals(library: Library) -> Iterator[tuple[Rule, Literal]]:
     """Literals that a model is asked about: constraints over oracle and functional predicates."""
     for rule in library.rules:
         for literal in rule.literals:
-            signature = library.signature(literal.atom.indicator)
-            # An undeclared predicate that rules conclude is derived, not asked.
-            asked = signature.declared or signature.indicator not in library.derived
-            if asked and signature.kind in ASKED and not rule.is_information(literal):
+            if library.is_asked(literal.atom.indicator) and not rule.is_information(literal):
                 yield rule, literal
 
 
@@ -449,21 +455,24 @@ def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str,
         yield rule.at(literal.atom.place), f" in rule {rule.name}", literal.atom, tuple(types)
 
 
-NO_ENTITY: Final = RuleFault.warning(
-    "HPX208", "measure of a nameless thing",
-    "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+@check(
+    RuleFault.warning(
+        "HPX208", "measure of a nameless thing",
+        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+        "given has_height(Tree, Height)\n"
+        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+    ),
 )  # fmt: skip
-
-
-@check(NO_ENTITY)
-def measure_of_the_nameless(library: Library) -> Iterator[Diagnostic]:
+def measure_of_the_nameless(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Measures of single things without a name: no model knows the height of one tree (paper, section 2.2)."""
     for place, owner, atom, types in asked_atoms(library):
         # `has_height(Tree, Height)`: a verb of having, and a measure in the name or in the last type
         first, *words = atom.predicate.split("_")
         measures = MEASURES.intersection((*words, _last_word(types[-1])))
-        if len(types) > 1 and first in POSSESSING and measures and not _has_names(types[0], library):
-            yield NO_ENTITY.at(
+        # `question_about_nobody` reports a bare Person; other types are known for the names of their members.
+        is_named = library.is_numeric(types[0]) or library.is_person(types[0]) or _last_word(types[0]) in NAMED_THINGS
+        if len(types) > 1 and first in POSSESSING and measures and not is_named:
+            yield fault.at(
                 place,
                 f"{atom.predicate} asks for the {min(measures)} of a single {types[0]}{owner}, which has no name by "
                 "which a model could know it",
@@ -475,20 +484,15 @@ def _last_word(data_type: str) -> str:
     return type_key(data_type).rpartition(" ")[2]
 
 
-def _has_names(data_type: str, library: Library) -> bool:
-    """Numbers, persons, and types known for the names of their members."""
-    # `question_about_nobody` reports a bare Person.
-    return library.is_numeric(data_type) or library.is_person(data_type) or _last_word(data_type) in NAMED_THINGS
-
-
-NOBODY: Final = RuleFault.warning(
-    "HPX209", "question about a nameless person",
-    "@generic X\ninvites(Person X, Person A) & likes(Person A, Dish B) -> should_cook(Person X, Dish B)",
+@check(
+    RuleFault.warning(
+        "HPX209", "question about a nameless person",
+        "@generic X\ninvites(Person X, Person A) & likes(Person A, Dish B) -> should_cook(Person X, Dish B)",
+        "@generic X\n"
+        "admires(Person X, Author A) & likes(Author A, Dish B) -> should_cook(Person X, Dish B)",
+    ),
 )  # fmt: skip
-
-
-@check(NOBODY)
-def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
+def question_about_nobody(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Questions about a Person that a search must find: a model knows only persons with a name."""
     right_arity = {rule.name for rule in rules_of_right_arity(library)}
     for rule, literal in _asked_literals(library):
@@ -497,7 +501,7 @@ def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
         for variable in literal.variables:
             # Members of a subtype, such as Author, have names.
             if type_key(variable.data_type) == type_key(PERSON):
-                yield NOBODY.at(
+                yield fault.at(
                     rule.at(literal.atom.place_of(variable.name)),
                     f"{literal} in rule {rule.name} asks a model about a Person, but it only knows persons with names",
                     "Use a type of persons with names (Author, Historical Figure), make "
@@ -505,32 +509,35 @@ def question_about_nobody(library: Library) -> Iterator[Diagnostic]:
                 )
 
 
-VAGUE: Final = RuleFault.warning(
-    "HPX210", "vague question",
-    "eats(Person X, Food A) & is_related_to(Food A, Dish B) -> may_eat(Person X, Dish B)",
+@check(
+    RuleFault.warning(
+        "HPX210", "vague question",
+        "eats(Person X, Food A) & is_related_to(Food A, Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_an_ingredient_of(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
 )  # fmt: skip
-
-
-@check(VAGUE)
-def vague_question(library: Library) -> Iterator[Diagnostic]:
+def vague_question(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates that hold of nearly everything, so that nobody can judge the answers."""
     for rule, literal in _asked_literals(library):
         if literal.atom.predicate in VAGUE_PREDICATES:
-            yield VAGUE.at(
+            yield fault.at(
                 rule.at(literal.atom.place),
                 f"{literal.atom.predicate} in rule {rule.name} is too vague for a model to answer",
                 "Use a predicate that states how they are related",
             )
 
 
-ASKED_ARITHMETIC: Final = RuleFault.warning(
-    "HPX211", "arithmetic left to a model",
-    "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y) -> cannot_drive(Person A, Car B)",
+@check(
+    RuleFault.warning(
+        "HPX211", "arithmetic left to a model",
+        "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y)"
+        " -> cannot_drive(Person A, Car B)",
+        "computed is_smaller_than(Age X, Age Y) := X < Y\n"
+        "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y)"
+        " -> cannot_drive(Person A, Car B)",
+    ),
 )  # fmt: skip
-
-
-@check(ASKED_ARITHMETIC)
-def arithmetic_asked_of_a_model(library: Library) -> Iterator[Diagnostic]:
+def arithmetic_asked_of_a_model(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Relations between numbers that a model is asked about, although arithmetic decides them better."""
     reported: set[str] = set()
     for rule, literal in _asked_literals(library):
@@ -540,20 +547,50 @@ def arithmetic_asked_of_a_model(library: Library) -> Iterator[Diagnostic]:
             reported.add(atom.indicator)
             parameters = ", ".join(map(str, numbers))
             definition = f"{numbers[0].name} < {numbers[1].name}"
-            yield ASKED_ARITHMETIC.at(
+            yield fault.at(
                 rule.at(atom.place),
                 f"{atom.predicate} in rule {rule.name} relates only numbers, but a model is asked",
                 f'Declare it with the right comparison: "computed {atom.predicate}({parameters}) := {definition}"',
             )
 
 
+# Names that a reference knows
+
+Canonical: TypeAlias = Callable[[str, str], str | None]
+"""The canonical name of a value of a data type; None if it is unknown or ambiguous."""
+
+
+def other_names(library: Library, canonical: Canonical, title: str) -> Iterator[Diagnostic]:
+    """Constants of facts and rules that a reference knows under other names, which other facts then do not meet.
+
+    `title`: of the reference.
+    """
+    for atom in (*library.facts, *atoms_of(library.rules)):
+        types = library.signature(atom.indicator).argument_types
+        for number, (term, data_type) in enumerate(zip(atom.arguments, types, strict=False)):
+            place = atom.place_at(number)
+            if not isinstance(term, Constant) or not isinstance(term.value, str) or place is None:
+                continue
+            name = canonical(term.value, data_type)
+            if name is not None and name != term.value:
+                written, name = str(term), str(Constant(name))
+                yield faults.OTHER_NAME.at(
+                    place,
+                    f"{title} names {written} {name}, so facts under the one name do not meet those under the other",
+                    f"Write {name}",
+                    fix=[TextRepair(place, written, name)],
+                )
+
+
 # Types and opposites
 
-TYPE_CYCLE: Final = RuleFault.error("HPX115", "cycle of subtypes", "type Food < Meal\ntype Meal < Food")
 
-
-@check(TYPE_CYCLE)
-def cycle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX115", "cycle of subtypes", "type Food < Meal\ntype Meal < Food", "type Food < Meal"
+    ),
+)  # fmt: skip
+def cycle_of_subtypes(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types declared below each other, which makes them one type with several names."""
     cycles: dict[frozenset[str], list[tuple[str, str]]] = {}
     for lower, upper in library.subtypes:
@@ -562,44 +599,53 @@ def cycle_of_subtypes(library: Library) -> Iterator[Diagnostic]:
     for pairs in cycles.values():
         lines = ", ".join(f'"type {lower} < {upper}"' for lower, upper in pairs)
         first, *others = (library.places.get(pair, NO_PLACE) for pair in pairs)
-        yield TYPE_CYCLE.at(first, f"the subtypes form a cycle: {lines}", "Remove one of the declarations", *others)
+        yield fault.at(first, f"the subtypes form a cycle: {lines}", "Remove one of the declarations", *others)
 
 
-OWN_OPPOSITE: Final = RuleFault.error("HPX116", "predicate as its own opposite", "opposite can_eat can_eat")
-UNKNOWN_OPPOSITE: Final = RuleFault.warning(
-    "HPX212", "opposite of an unknown predicate", "opposite can_dance cannot_dance"
-)
-
-
-@check(OWN_OPPOSITE, UNKNOWN_OPPOSITE)
-def faulty_opposites(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX116", "predicate as its own opposite", "opposite can_eat can_eat", "opposite can_eat cannot_eat"
+    ),
+    RuleFault.warning(
+        "HPX212",
+        "opposite of an unknown predicate",
+        "opposite can_dance cannot_dance",
+        "oracle can_dance(Person, Dance)\noracle cannot_dance(Person, Dance)\nopposite can_dance cannot_dance",
+    ),
+)  # fmt: skip
+def faulty_opposites(library: Library, own_opposite: RuleFault, unknown_opposite: RuleFault) -> Iterator[Diagnostic]:
     """Opposites of themselves, and opposites of predicates that nothing else mentions."""
     known = {signature.name for signature in _distinct_signatures(library)}
     for first, second in library.opposites:
         place = library.places.get((first, second), NO_PLACE)
         if first == second:
-            yield OWN_OPPOSITE.at(
+            yield own_opposite.at(
                 place, f"{first} is declared as its own opposite", "Write the name of the opposite predicate"
             )
             continue
         for name in (first, second):
             if name not in known:
-                yield UNKNOWN_OPPOSITE.at(
+                yield unknown_opposite.at(
                     place,
                     f"{name} has a declared opposite, but no rule or declaration mentions it",
                     "Correct the name, or remove the line",
                 )
 
 
-SEVERAL_OPPOSITES: Final = RuleFault.warning(
-    "HPX218", "predicate with several opposites",
-    "oracle can_eat(Person, Food)\noracle cannot_eat(Person, Food)\noracle must_avoid(Person, Food)\n"
-    "opposite can_eat cannot_eat\nopposite can_eat must_avoid",
+@check(
+    RuleFault.warning(
+        "HPX218", "predicate with several opposites",
+        "oracle can_eat(Person, Food)\noracle cannot_eat(Person, Food)\noracle must_avoid(Person, Food)\n"
+        "opposite can_eat cannot_eat\nopposite can_eat must_avoid",
+        "oracle can_eat(Person, Food)\n"
+        "oracle cannot_eat(Person, Food)\n"
+        "oracle must_avoid(Person, Food)\n"
+        "opposite can_eat cannot_eat\n"
+        "never can_eat(Person X, Food A) & must_avoid(Person X, Food A)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(SEVERAL_OPPOSITES, even_if_incomplete=True)
-def several_opposites(library: Library) -> Iterator[Diagnostic]:
+def several_opposites(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates with two declared opposites, of which checks and inference take the first."""
     partners: dict[str, tuple[str, Place]] = {}
     for first, second in library.opposites:
@@ -607,7 +653,7 @@ def several_opposites(library: Library) -> Iterator[Diagnostic]:
         for name, partner in ((first, second), (second, first)):
             known, earlier = partners.setdefault(name, (partner, place))
             if known != partner:
-                yield SEVERAL_OPPOSITES.at(
+                yield fault.at(
                     place,
                     f"{name} has two opposites, {known} and {partner}, but only the first counts",
                     "Remove one of the declarations, or write the other as a constraint: "

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, comparison_of
 from hapax.grammar.terms import (
     MAXIMUM_POWER,
     Arithmetic,
@@ -127,24 +126,17 @@ def _aggregate_text(rule: Rule, aggregate: AggregateDeclaration, library: Librar
     """The clauses of an aggregate: one for the rows, which `setof/3` sorts and groups, and one for the value."""
     name = f"hapax_rows {aggregate}"  # a predicate may have more than one aggregate
     rows = Atom(name, (*aggregate.group, *aggregate.counted))
+    clause = clause_text(replace(rule, conclusion=Literal(rows), aggregate=None), library)
     # `setof/3` removes repeated rows, and fails without any: a group without rows has no value.
     goals = [f"setof(row({', '.join(map(term_text, aggregate.counted))}), {atom_goal(rows)}, Hapax_rows)"]
     if aggregate.function != "count":
+        # A text has no value, and a row with one is not a row.
+        clause = f"{clause.removesuffix('.')},\n    number({term_text(aggregate.counted[0])})."
         cells = "lists:member(Hapax_row, Hapax_rows), arg(1, Hapax_row, Hapax_cell)"
         goals.append(f"findall(Hapax_cell, ({cells}), Hapax_values)")
     goals += [_FUNCTION_GOALS[aggregate.function], f"{aggregate.result} = Hapax_value"]
-    clause = rows_text(replace(rule, conclusion=Literal(rows)), library)
     body = ",\n    ".join(goals)
     return f"{clause}\n{atom_goal(aggregate.atom)} :-\n    {body}."
-
-
-def rows_text(rule: Rule, library: Library) -> str:
-    """The clause of an aggregate's rows: of the rule's conclusion, without the aggregate."""
-    clause = clause_text(replace(rule, aggregate=None), library)
-    if rule.aggregate is None or rule.aggregate.function == "count":
-        return clause
-    # A text has no value, and a row with one is not a row.
-    return f"{clause.removesuffix('.')},\n    number({term_text(rule.aggregate.counted[0])})."
 
 
 def negation_goal(atom: Atom, library: Library) -> str:
@@ -206,6 +198,9 @@ def program_text(library: Library, module: str = MODULE) -> str:
     # A computed predicate can also be concluded by rules; only the others need no dynamic declaration.
     only_computed = {signature.indicator for signature in computed} - library.derived
     asserted = [text for indicator, text in indicators.items() if indicator not in only_computed]
+    for indicator in sorted(library.open_negations):
+        name, _, arity = indicator.rpartition("/")
+        asserted.append(f"{prolog_atom(denial_name(name))}/{arity}")
     # A table has each atom once, however many proofs it has, and recursion over a cycle of facts ends. An incremental
     # table follows the facts that are added.
     tabled = [indicators[indicator] for indicator in sorted(library.derived)]
@@ -214,13 +209,17 @@ def program_text(library: Library, module: str = MODULE) -> str:
         # Variables keep the rule's names, even one that occurs once, of which Prolog would warn.
         ":- style_check(-singleton).",
         ":- use_module(library(lists))." if library.aggregates else "",
-        _directives("dynamic", [*asserted, *map(_denials_of, sorted(library.open_negations))], " as incremental"),
+        _directives("dynamic", asserted, " as incremental"),
         # Clauses follow the order of the facts and rules, so those of a predicate may lie apart.
         _directives("discontiguous", indicators.values()),
         _directives("table", tabled, " as incremental"),
         "\n".join(dict.fromkeys(f"{atom_goal(fact)}." for fact in library.facts)),
         *(definition_text(signature) for signature in computed),
-        *(f"% {_comment(rule.name)}\n{clause_text(rule, library)}" for rule in library.rules),
+        # A newline in a name would end the comment, and the rest of the name would be Prolog.
+        *(
+            f"% {''.join(c if c.isprintable() else ' ' for c in rule.name)}\n{clause_text(rule, library)}"
+            for rule in library.rules
+        ),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -249,11 +248,8 @@ def assignment(comparison: Comparison, bound: set[str]) -> str | None:
 
     V must not be in the expression, and all variables of this must be bound.
     """
-    if comparison.operator != "=":
-        return None
-    for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
-        names = {variable.name for variable in expression_variables(source)}
-        if isinstance(target, Variable) and target.name not in names and names <= bound:
+    for target, source in comparison.equations:
+        if bound.issuperset(variable.name for variable in expression_variables(source)):
             return target.name
     return None
 
@@ -297,20 +293,8 @@ def definition_of(literal: Literal, library: Library) -> PredicateSignature | No
 def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
     """True if the test's variables are bound, or if it is an equation that gives the only unbound one its value."""
     missing = variable_names([test]) - bound
-    if not missing:
-        return True
-    if isinstance(test, Comparison):
-        return {assignment(test, bound)} == missing
-    signature = definition_of(test, library)
-    if test.negated or signature is None or signature.definition is None:
-        return False
-    names = (parameter.name for parameter in signature.parameters)
-    arguments = dict(zip(names, test.atom.arguments, strict=True))
-    bound_parameters = {name for name, term in arguments.items() if isinstance(term, Constant) or term.name in bound}
-    # The definition must give a value to the argument that is missing, and to no other.
-    assigned = assignment(signature.definition, bound_parameters)
-    unbound = {variable for variable in test.variables if variable.name in missing}
-    return assigned is not None and {arguments[assigned]} == unbound
+    comparison = test if isinstance(test, Comparison) else comparison_of(test, library)
+    return not missing or (comparison is not None and {assignment(comparison, bound)} == missing)
 
 
 def compares_numbers(comparison: Comparison, library: Library) -> bool:
@@ -347,16 +331,5 @@ def _expression_text(expression: Expression) -> str:
     return f"({text})" if text.startswith("-") else text  # `1 --2` is not what is meant
 
 
-def _denials_of(indicator: str) -> str:
-    """The indicator of a predicate's denials, quoted."""
-    name, _, arity = indicator.rpartition("/")
-    return f"{prolog_atom(denial_name(name))}/{arity}"
-
-
 def _directives(name: str, indicators: Iterable[str], mode: str = "") -> str:
     return "\n".join(f":- {name} {indicator}{mode}." for indicator in indicators)
-
-
-def _comment(text: str) -> str:
-    # A newline would end the comment, and the rest of the name would be Prolog.
-    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,11 +1,13 @@
 """Checks of single rules: their variables, their logic and the values they compare.
 
-Each check stands below the faults that it finds. A new check is a fault, a function and a line in RULE_CHECKS.
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+RULE_CHECKS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -15,36 +17,40 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.prolog_text import is_numeric
-from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.satisfiable import contradiction, divisors, is_zero
+from hapax.grammar.rules import Library, PredicateKind, Rule, comparison_of
+from hapax.grammar.satisfiable import contradiction, divisors, is_zero, never_holds
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,
-    BodyLiteral,
     Comparison,
     Constant,
     Expression,
     Literal,
-    Term,
     Variable,
     expression_text,
+    expression_variables,
     item_place,
+    reached,
     variable_names,
 )
 
-UNBOUND_CONCLUSION: Final = RuleFault.error(
-    "HPX101", "unbound head variable",
-    "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B) -> can_eat(Person P, Dish B)",
+
+@check(
+    RuleFault.error(
+        "HPX101", "unbound head variable",
+        "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B)"
+        " -> can_eat(Person P, Dish B)",
+        "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B)"
+        " -> can_eat(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(UNBOUND_CONCLUSION, even_if_incomplete=True)
-def unbound_conclusion_variable(library: Library) -> Iterator[Diagnostic]:
+def unbound_conclusion_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables of the conclusion that the premise never mentions: the rule would hold for every value."""
     for rule in rules_of_right_arity(library):
         for variable in rule.unbound:
             near = _namesake(rule, variable, library)
-            yield UNBOUND_CONCLUSION.at(
+            yield fault.at(
                 rule.at(rule.conclusion.atom.place_of(variable.name)),
                 f"unbound head variable: {variable} is in the conclusion of rule {rule.name} but not in its premise",
                 f"Did you mean {near}?" if near else f"Add a literal with {variable} to the premise",
@@ -60,23 +66,21 @@ def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | Non
     return None
 
 
-TWO_TYPES: Final = RuleFault.error(
-    "HPX102", "variable with two unrelated types",
-    "eats(Person X, Food A) & is_in(Ingredient Z, Animal A) -> knows_taste_of(Person X, Ingredient Z)",
+@check(
+    RuleFault.error(
+        "HPX102", "variable with two unrelated types",
+        "eats(Person X, Food A) & is_in(Ingredient Z, Animal A) -> knows_taste_of(Person X, Ingredient Z)",
+        "eats(Person X, Food A) & is_in(Ingredient Z, Food A) -> knows_taste_of(Person X, Ingredient Z)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(TWO_TYPES, even_if_incomplete=True)
-def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
+def variable_with_two_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types of one variable that are not subtypes of one another."""
     for rule in library.written_rules:
-        types: dict[str, dict[str, Place]] = {}
-        for name, data_type, place in _types_of_variables(rule, library):
-            types.setdefault(name, {}).setdefault(data_type, place)
-        for name, used in types.items():
+        for name, used in _types_of_variables(rule, library).items():
             if library.most_specific(tuple(used)) is None:
                 first, second, *_ = used
-                yield TWO_TYPES.at(
+                yield fault.at(
                     used[second],
                     f"{name} has the unrelated types {' and '.join(used)} in rule {rule.name}",
                     f'Use two variables, or declare "type {first} < {second}"',
@@ -84,36 +88,40 @@ def variable_with_two_types(library: Library) -> Iterator[Diagnostic]:
                 )
 
 
-def _types_of_variables(rule: Rule, library: Library) -> Iterator[tuple[str, str, Place]]:
-    """Variable name, data type and place of each use, without types that the declaration of their own atom rejects."""
+def _types_of_variables(rule: Rule, library: Library) -> dict[str, dict[str, Place]]:
+    """By variable name the types of its uses with their first places, but for what the atom's declaration rejects."""
+    types: dict[str, dict[str, Place]] = {}
     for atom in rule.atoms:
         # `uses_of_predicates` reports the rejected ones.
         rejecting = library.signature(atom.indicator).declared
         rejected = [position for position, _, _ in misfits(atom, library)] if rejecting else []
         for position, term in enumerate(atom.arguments):
             if isinstance(term, Variable) and position not in rejected:
-                place = atom.argument_places[position] if atom.argument_places else atom.place
-                yield term.name, term.data_type, rule.at(place)
+                types.setdefault(term.name, {}).setdefault(term.data_type, rule.at(atom.place_at(position)))
     for comparison in rule.comparisons:
         if comparison.typed and isinstance(comparison.left, Variable):
-            yield comparison.left.name, comparison.left.data_type, rule.at(comparison.place)
+            left = comparison.left
+            types.setdefault(left.name, {}).setdefault(left.data_type, rule.at(comparison.place))
+    return types
 
 
-UNCONNECTED: Final = RuleFault.error(
-    "HPX103", "disconnected premise",
-    "eats(Person X, Food A) & flows_through(River R, City B) -> can_visit(Person X, City B)",
+@check(
+    RuleFault.error(
+        "HPX103", "disconnected premise",
+        "eats(Person X, Food A) & flows_through(River R, City B) -> can_visit(Person X, City B)",
+        "eats(Person X, Food A) & is_sold_in(Food A, City B) & flows_through(River R, City B)\n"
+        "  -> can_visit(Person X, City B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(UNCONNECTED, even_if_incomplete=True)
-def unconnected_premise(library: Library) -> Iterator[Diagnostic]:
+def unconnected_premise(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Parts of a premise that share no variable: a second, unrelated rule."""
     for rule in rules_of_right_arity(library):
         groups = _connected_variables(rule)
         # A variable without a value is most often a misprint of the link; `unreachable_variable` reports it.
         if len(groups) > 1 and not unreachable_variables(rule, library):
             parts = " and ".join("{" + ", ".join(sorted(group)) + "}" for group in groups)
-            yield UNCONNECTED.at(
+            yield fault.at(
                 rule.place,
                 f"the premise of rule {rule.name} falls into parts that share no variable: {parts}",
                 "Add a literal that connects them, or remove one of them",
@@ -123,26 +131,25 @@ def unconnected_premise(library: Library) -> Iterator[Diagnostic]:
 def _connected_variables(rule: Rule) -> list[set[str]]:
     """Names of the premise's variables, grouped so that literals join only variables of one group."""
     groups: list[set[str]] = []
-    for item in rule.premise:  # each item merges the groups that it touches
-        joined = variable_names([item])
-        if joined:
-            touching = [group for group in groups if group & joined]
-            groups = [group for group in groups if not group & joined] + [joined.union(*touching)]
+    for joined in filter(None, (variable_names([item]) for item in rule.premise)):  # each merges the groups it touches
+        apart = [group for group in groups if group.isdisjoint(joined)]
+        groups = [*apart, joined.union(*(group for group in groups if group not in apart))]
     return groups
 
 
-TAUTOLOGY: Final = RuleFault.warning(
-    "HPX104", "tautology",
-    "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
+@check(
+    RuleFault.warning(
+        "HPX104", "tautology",
+        "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
+        "likes(Person X, Ingredient Z) & is_in(Ingredient Z, Dish B) -> may_like(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(TAUTOLOGY, even_if_incomplete=True)
-def tautology(library: Library) -> Iterator[Diagnostic]:
+def tautology(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Conclusions that the premise already states; paper, section 2.2."""
     for rule in library.rules:
         for literal in _restated(rule, library):
-            yield TAUTOLOGY.at(
+            yield fault.at(
                 rule.at(rule.conclusion.atom.place),
                 f"rule {rule.name} is a tautology: its premise already states {literal}",
                 "Conclude something that the premise does not state",
@@ -156,31 +163,24 @@ def _restated(rule: Rule, library: Library) -> Iterator[Literal]:
     for literal in rule.literals:
         # `not cannot_eat(X, A)` states what `can_eat(X, A)` concludes.
         opposite = library.opposite_of(literal.atom.predicate) if literal.negated else literal.atom.predicate
-        same_arguments = _untyped(literal.atom.arguments) == _untyped(conclusion.arguments)
-        if same_arguments and opposite == conclusion.predicate:
+        if opposite is not None and replace(literal.atom, predicate=opposite).untyped == conclusion.untyped:
             yield literal
 
 
 def adds_nothing(rule: Rule, library: Library) -> bool:
     """True if the rule concludes nothing new from any facts: a tautology, or a premise that can never hold."""
-    if contradiction(rule.premise, library) or any(not literal.negated for literal in _restated(rule, library)):
-        return True
-    sides = chain.from_iterable((comparison.left, comparison.right) for comparison in rule.comparisons)
-    return any(is_zero(divisor, library) for divisor in chain.from_iterable(map(divisors, sides)))
+    is_restated = any(not literal.negated for literal in _restated(rule, library))
+    return is_restated or never_holds(rule.premise, library)
 
 
-def _untyped(terms: tuple[Term, ...]) -> list[str]:
-    return [str(term) if isinstance(term, Constant) else term.name for term in terms]
-
-
-FEW_VARIABLES: Final = RuleFault.error(
-    "HPX105", "fewer than three variables",
-    "allergic_to(Person X, Allergen A) -> reacts_badly_to(Person X, Allergen A)",
+@check(
+    RuleFault.error(
+        "HPX105", "fewer than three variables",
+        "allergic_to(Person X, Allergen A) -> reacts_badly_to(Person X, Allergen A)",
+        "allergic_to(Person X, Allergen A) & is_in(Allergen A, Dish B) -> reacts_badly_to(Person X, Dish B)",
+    ),
 )  # fmt: skip
-
-
-@check(FEW_VARIABLES)
-def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
+def fewer_than_three_variables(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Rules of two variables, which leave nothing to reason about; paper, section 2.2.
 
     Definitions are exempt: rules that other rules use, and rules without a generic variable.
@@ -188,42 +188,46 @@ def fewer_than_three_variables(library: Library) -> Iterator[Diagnostic]:
     for rule in rules_of_right_arity(library):
         is_definition = not rule.generic or rule.conclusion.atom.indicator in library.in_premises
         if len(rule.variables) < 3 and not is_definition:
-            yield FEW_VARIABLES.at(
+            yield fault.at(
                 rule.place,
                 f"rule {rule.name} has fewer than three variables, so it can only restate its premise",
                 "Add the literal from which the conclusion follows, or write @generic none if it defines a predicate",
             )
 
 
-BY_POSITION: Final = RuleFault.note(
-    "HPX302", "inferred generic variable",
-    "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C) -> can_fit_in(Furniture A, Room B)",
+@check(
+    RuleFault.note(
+        "HPX302", "inferred generic variable",
+        "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C)"
+        " -> can_fit_in(Furniture A, Room B)",
+        "@generic A\n"
+        "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C)"
+        " -> can_fit_in(Furniture A, Room B)",
+    ),
 )  # fmt: skip
-
-
-@check(BY_POSITION)
-def generic_by_position(library: Library) -> Iterator[Diagnostic]:
+def generic_by_position(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Rules whose generic variable was inferred although they conclude about no person: the guess may be wrong."""
     for rule in rules_of_right_arity(library):
         inferred = rule.generic_by in (GenericBy.POSITION, GenericBy.NOTHING)
         if inferred and not rule.unbound and rule.conclusion.atom.indicator not in library.in_premises:
             names = ", ".join(variable.name for variable in rule.conclusion.variables)
             generic = rule.generic_text if rule.generic else "no variable"
-            yield BY_POSITION.at(
+            yield fault.at(
                 rule.place,
                 f"rule {rule.name} has no person in its conclusion and no @generic, so {generic} is taken as generic",
                 f"Choose with @generic what its statements are about: {names} or none",
             )
 
 
-NEVER: Final = RuleFault.warning(
-    "HPX108", "premise that can never hold",
-    "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
+@check(
+    RuleFault.warning(
+        "HPX108", "premise that can never hold",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
+        "lived(Person X, Year A) & built(Tower B, Year C) & C < A -> saw(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(NEVER, even_if_incomplete=True)
-def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
+def premise_that_never_holds(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Premises with items that exclude each other: comparisons, a literal and its negation, or two values of a
     functional predicate.
     """
@@ -231,7 +235,7 @@ def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
         core = contradiction(rule.premise, library)
         if core:
             first, *others = (rule.at(item_place(item)) for item in core)
-            yield NEVER.at(
+            yield fault.at(
                 first,
                 f"the premise of rule {rule.name} can never hold: {' & '.join(map(str, core))}",
                 "Remove or reverse one of these",
@@ -239,189 +243,172 @@ def premise_that_never_holds(library: Library) -> Iterator[Diagnostic]:
             )
 
 
-UNSTRATIFIED: Final = RuleFault.error(
-    "HPX109", "predicate that depends on its own negation",
-    "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not may_eat(Person X, Dish A) -> may_eat(Person X, Dish B)",
-)  # fmt: skip
-
-
 def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
     """The indicators of a cycle, which begins and ends with one; exceptions are named by their text."""
-    exceptions = {}
-    for rule in library.rules:
-        for clause in rule.exceptions:
-            exceptions[clause.atom.indicator] = f'"unless {" & ".join(map(str, clause.stated))}"'
-    members = list(cycle[:-1])
+    clauses = chain.from_iterable(rule.exceptions for rule in library.rules)
+    exceptions = {clause.atom.indicator: f'"{clause}"' for clause in clauses}
+    members = cycle[:-1]
     # Begin at a predicate that the rules name.
     first = next((place for place, name in enumerate(members) if name not in exceptions), 0)
     turned = [*members[first:], *members[:first]]
     return [exceptions.get(name, name) for name in (*turned, turned[0])]
 
 
-@check(UNSTRATIFIED)
-def unstratified_negation(library: Library) -> Iterator[Diagnostic]:
-    """Predicates that depend on their own negation and so have no truth value."""
-    whole = library.with_closure()
-    # `aggregates_of_themselves` reports the cycles over aggregates.
-    cycles = [cycle for cycle in negative_cycles(whole) if not library.aggregated.intersection(cycle)]
-    cycle_of: dict[str, tuple[str, ...]] = {}
-    for members in cycles:
-        cycle_of |= dict.fromkeys(members, members)
-    rules: dict[tuple[str, ...], list[Rule]] = {cycle: [] for cycle in cycles}
-    for rule in library.rules:
-        if cycle := cycle_of.get(rule.conclusion.atom.indicator):
-            rules[cycle].append(rule)
-    for cycle, concluding in rules.items():
-        named = _named_cycle(cycle, library)
-        yield UNSTRATIFIED.at(
-            concluding[0].place,
-            f"{named[0]} depends on its own negation: {' <- '.join(named)}",
-            "Remove the negation from the cycle",
-            *(rule.place for rule in concluding[1:]),
-        )
-
-
-UNREACHABLE: Final = RuleFault.error(
-    "HPX110", "variable without a source of values",
-    "computed is_before(Year A, Year B) := A < B\n"
-    "fought_in(Person X, War A) & ended_in(War A, Year E) & is_before(Year E, Year Y) -> could_see(Person X, Year Y)",
+@check(
+    RuleFault.error(
+        "HPX109", "predicate that depends on its own negation",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not may_eat(Person X, Dish A)"
+        " -> may_eat(Person X, Dish B)",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not hates(Person X, Dish A) -> may_eat(Person X, Dish B)",
+    ),
 )  # fmt: skip
+def unstratified_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Predicates that depend on their own negation and so have no truth value."""
+    # `aggregates_of_themselves` reports the cycles over aggregates.
+    for cycle in negative_cycles(library.with_closure()):
+        if library.aggregated.isdisjoint(cycle):
+            first, *others = (rule for rule in library.rules if rule.conclusion.atom.indicator in cycle)
+            named = _named_cycle(cycle, library)
+            yield fault.at(
+                first.place,
+                f"{named[0]} depends on its own negation: {' <- '.join(named)}",
+                "Remove the negation from the cycle",
+                *(rule.place for rule in others),
+            )
 
 
-@check(UNREACHABLE, even_if_incomplete=True)
-def unreachable_variable(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX110", "variable without a source of values",
+        "computed is_before(Year A, Year B) := A < B\n"
+        "fought_in(Person X, War A) & ended_in(War A, Year E) & is_before(Year E, Year Y)"
+        " -> could_see(Person X, Year Y)",
+        "fought_in(Person X, War A) & ended_in(War A, Year E) & built(Tower B, Year Y) & E < Y\n"
+        "  -> could_see(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def unreachable_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables that no order of search can bind, because only comparisons and computed predicates contain them."""
     for rule in rules_of_right_arity(library):
         # Those of negated literals are `unsafe_negation`'s.
         denied = variable_names(literal for literal in rule.literals if literal.negated)
         for variable in unreachable_variables(rule, library):
             if variable.name not in denied:
-                using = [item for item in rule.premise if variable in item.variables]
-                yield UNREACHABLE.at(
-                    _place_of_use(rule, using, variable),
+                using = next(item for item in rule.premise if variable.name in variable_names([item]))
+                place = using.place if isinstance(using, Comparison) else using.atom.place_of(variable.name)
+                yield fault.at(
+                    rule.at(place),
                     f"nothing gives {variable} a value in rule {rule.name}; arithmetic only compares it",
                     f"Add a literal that can be asked for {variable.name}, or an equation ({variable.name} = A + 1)",
                 )
 
 
-UNSAFE_NEGATION: Final = RuleFault.error(
-    "HPX111", "negated literal with an unbound variable",
-    "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & not spoils(Spice S, Dish A) -> may_eat(Person X, Herb Z)",
+@check(
+    RuleFault.error(
+        "HPX111", "negated literal with an unbound variable",
+        "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & not spoils(Spice S, Dish A) -> may_eat(Person X, Herb Z)",
+        "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & grows_with(Spice S, Herb Z) & not spoils(Spice S, Dish A)\n"
+        "  -> may_eat(Person X, Herb Z)",
+    ),
 )  # fmt: skip
-
-
-@check(UNSAFE_NEGATION)
-def unsafe_negation(library: Library) -> Iterator[Diagnostic]:
+def unsafe_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables that only negated literals contain: negation as failure tests values, it never finds any."""
     for rule in rules_of_right_arity(library):
         positive = variable_names(literal for literal in rule.literals if not literal.negated)
         unbound = {variable.name for variable in unreachable_variables(rule, library)}
         unbound |= set(rule.generic) - positive
         for literal in rule.literals:
-            for variable in literal.variables if literal.negated else ():
-                if variable.name in unbound:
-                    yield UNSAFE_NEGATION.at(
+            for variable in literal.variables:
+                if literal.negated and variable.name in unbound:
+                    yield fault.at(
                         rule.at(literal.atom.place_of(variable.name)),
                         f"{variable} occurs in rule {rule.name} only in the negated literal {literal}",
                         f"Add a positive literal that determines the {variable.data_type}",
                     )
 
 
-ORDER_OF_TEXTS: Final = RuleFault.error(
-    "HPX112", "order or arithmetic of texts",
-    "likes(Person X, Dish A) & is_like(Dish A, Dish B) & A < B -> may_eat(Person X, Dish B)",
-)  # fmt: skip
 NUMBER_AND_TEXT: Final = RuleFault.error(
     "HPX113", "number and text mixed",
     "lived(Person X, Year A) & built(Tower B, Year C) & A = B -> saw(Person X, Tower B)",
+    "lived(Person X, Year A) & built(Tower B, Year C) & A = C -> saw(Person X, Tower B)",
 )  # fmt: skip
 
 
-@check(ORDER_OF_TEXTS, NUMBER_AND_TEXT, even_if_incomplete=True)
-def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
+@check(
+    RuleFault.error(
+        "HPX112", "order or arithmetic of texts",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & A < B -> may_eat(Person X, Dish B)",
+        "type Price < Number\n"
+        "likes(Person X, Dish A) & costs(Dish A, Price C) & costs(Dish B, Price D) & C < D"
+        " -> may_eat(Person X, Dish B)",
+    ),
+    NUMBER_AND_TEXT,
+    even_if_incomplete=True,
+)  # fmt: skip
+def comparison_of_texts(library: Library, order_of_texts: RuleFault, fault: RuleFault) -> Iterator[Diagnostic]:
     """Texts in arithmetic or under `<`, and equations between a number and a text."""
     for comparison, place, owner in _comparisons(library):
-        for side in (comparison.left, comparison.right):
-            for operand, operator in _operands(side, comparison.operator):
-                if operator not in ("=", "\\=") and not is_numeric(operand, library):
-                    yield ORDER_OF_TEXTS.at(
-                        place,
-                        f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning',
-                        _number_remedy(operand),
-                    )
+        for operand, operator in _operands(comparison):
+            if operator not in ("=", "\\=") and not is_numeric(operand, library):
+                remedy = "Write the number without quotes"
+                if isinstance(operand, Variable):
+                    remedy = f'If its values are numbers, declare "type {operand.data_type} < Number"'
+                problem = f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning'
+                yield order_of_texts.at(place, problem, remedy)
         if comparison.operator in ("=", "\\=") and _is_mixed(comparison, library):
-            yield NUMBER_AND_TEXT.at(
+            yield fault.at(
                 place, f'"{comparison}" of {owner} compares a number with a text', "Compare values of one kind"
             )
 
 
-DIVISION_BY_ZERO: Final = RuleFault.warning(
-    "HPX125", "division by zero",
-    "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
+@check(
+    RuleFault.warning(
+        "HPX125", "division by zero",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(DIVISION_BY_ZERO, even_if_incomplete=True)
-def division_by_zero(library: Library) -> Iterator[Diagnostic]:
+def division_by_zero(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Divisors that are zero whatever their variables are: a comparison with one has no value and never holds."""
     for comparison, place, owner in _comparisons(library):
-        for divisor in (*divisors(comparison.left), *divisors(comparison.right)):
+        for divisor in divisors(comparison):
             if is_zero(divisor, library):
                 is_constant = isinstance(divisor, Constant)
                 zero = "zero" if is_constant else f"{expression_text(divisor)}, which is always zero"
-                yield DIVISION_BY_ZERO.at(
+                yield fault.at(
                     place,
                     f'"{comparison}" of {owner} divides by {zero}, so it never holds',
                     "Correct the divisor",
                 )
 
 
-def _place_of_use(rule: Rule, using: Sequence[BodyLiteral], variable: Variable) -> Place:
-    """The place of the variable in the first item that uses it."""
-    for item in using:
-        return rule.at(item.place if isinstance(item, Comparison) else item.atom.place_of(variable.name))
-    return rule.at(rule.conclusion.atom.place_of(variable.name))
-
-
 def _comparisons(library: Library) -> Iterator[tuple[Comparison, Place, str]]:
     """Every comparison with the place and the name of its rule, constraint or computed predicate."""
     for rule in library.rules:
-        for comparison in rule.comparisons:
-            yield comparison, rule.at(comparison.place), f"rule {rule.name}"
+        yield from ((item, rule.at(item.place), f"rule {rule.name}") for item in rule.comparisons)
     for constraint in library.constraints:
-        for item in constraint.premise:
-            if isinstance(item, Comparison):
-                yield item, item.place or constraint.place, "the constraint"
+        items = (item for item in constraint.premise if isinstance(item, Comparison))
+        yield from ((item, item.place or constraint.place, "the constraint") for item in items)
     for signature in library.signatures:
-        if signature.definition is not None:
-            yield (
-                signature.definition,
-                signature.definition.place or signature.place,
-                f"the computed predicate {signature.name}",
-            )
+        if item := signature.definition:
+            yield item, item.place or signature.place, f"the computed predicate {signature.name}"
 
 
-def _operands(expression: Expression, operator: str) -> Iterator[tuple[Variable | Constant, str]]:
+def _operands(expression: Arithmetic | Comparison) -> Iterator[tuple[Variable | Constant, str]]:
     """The leaves of an expression, each with the operator that is applied to it."""
-    if isinstance(expression, Arithmetic):
-        yield from _operands(expression.left, expression.operator)
-        yield from _operands(expression.right, expression.operator)
-    else:
-        yield expression, operator
-
-
-def _number_remedy(operand: Variable | Constant) -> str:
-    if isinstance(operand, Constant):
-        return "Write the number without quotes"
-    return f'If its values are numbers, declare "type {operand.data_type} < Number"'
+    for side in (expression.left, expression.right):
+        if isinstance(side, Arithmetic):
+            yield from _operands(side)
+        else:
+            yield side, expression.operator
 
 
 def _is_mixed(comparison: Comparison, library: Library) -> bool:
     """One side is a number and the other cannot be one. A Time may be a Year, which is a number."""
-    left, right = comparison.left, comparison.right
-    if is_numeric(left, library):
-        return not _may_be_number(right, library)
-    return is_numeric(right, library) and not _may_be_number(left, library)
+    sides = (comparison.left, comparison.right)
+    return any(is_numeric(side, library) for side in sides) and not all(_may_be_number(side, library) for side in sides)
 
 
 def _may_be_number(expression: Expression, library: Library) -> bool:
@@ -431,14 +418,9 @@ def _may_be_number(expression: Expression, library: Library) -> bool:
 
 
 @check(NUMBER_AND_TEXT)
-def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
+def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Texts where the argument's type is numeric, and numbers where it is not."""
-    atoms: list[tuple[Atom, Rule | None, str]] = []
-    for rule in library.rules:
-        atoms += [(atom, rule, f" of rule {rule.name}") for atom in rule.atoms]
-    atoms += [(fact, None, ", a fact") for fact in library.facts]
-    atoms += [(atom, None, ", an example") for atom in library.examples]
-    for atom, user, owner in atoms:
+    for atom, user, owner in _owned_atoms(library):
         signature = library.signature(atom.indicator)
         for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
             if not isinstance(term, Constant):
@@ -446,33 +428,147 @@ def constant_of_wrong_kind(library: Library) -> Iterator[Diagnostic]:
             # A type like Time, which has the subtype Year, takes both.
             fits = library.may_be_numeric(data_type) if term.is_number else not library.is_numeric(data_type)
             if not fits:
-                place = atom.argument_places[position] if atom.argument_places else atom.place
-                yield NUMBER_AND_TEXT.at(
+                place = atom.place_at(position)
+                kind, other = ("number", "texts") if term.is_number else ("text", "numbers")
+                yield fault.at(
                     user.at(place) if user is not None else place or signature.place,
-                    f"{term} in {atom}{owner} is a {'number' if term.is_number else 'text'}, but {data_type} "
-                    f"is a type of {'texts' if term.is_number else 'numbers'}",
+                    f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {other}",
                     "Quote texts, and write numbers without quotes",
                 )
 
 
-COMPUTED_CONCLUDED: Final = RuleFault.error(
-    "HPX114", "computed predicate as a conclusion or fact",
-    "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
+def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:
+    """Every atom with its rule, and with words for that or for the statement that it is."""
+    for rule in library.rules:
+        yield from ((atom, rule, f" of rule {rule.name}") for atom in rule.atoms)
+    yield from ((fact, None, ", a fact") for fact in library.facts)
+    yield from ((atom, None, ", an example") for atom in library.examples)
+
+
+@check(
+    RuleFault.error(
+        "HPX114", "computed predicate as a conclusion or fact",
+        "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
+        "given is_before(Year, Year)\n"
+        "fact is_before(1815, 1876)",
+    ),
+    even_if_incomplete=True,
 )  # fmt: skip
-
-
-@check(COMPUTED_CONCLUDED, even_if_incomplete=True)
-def computed_predicate_concluded(library: Library) -> Iterator[Diagnostic]:
+def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Conclusions and facts over computed predicates, which only arithmetic decides."""
     concluded = [(rule.conclusion.atom, rule.at(rule.conclusion.atom.place)) for rule in library.rules]
-    concluded += [(fact, fact.place or library.signature(fact.indicator).place) for fact in library.facts]
-    for atom, place in concluded:
-        if library.signature(atom.indicator).kind is PredicateKind.COMPUTED:
-            yield COMPUTED_CONCLUDED.at(
-                place,
+    for atom, place in (*concluded, *((fact, fact.place) for fact in library.facts)):
+        signature = library.signature(atom.indicator)
+        if signature.kind is PredicateKind.COMPUTED:
+            yield fault.at(
+                place or signature.place,
                 f"{atom} is concluded or stated, but {atom.predicate} is computed",
                 "Remove it, or declare the predicate as given",
             )
+
+
+_UP, _DOWN = "<", ">"
+
+
+@check(
+    RuleFault.warning(
+        "HPX221", "recursion that counts for ever",
+        "given starts_at(Place, Number)\n@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
+        "given starts_at(Place, Number)\n"
+        "@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n"
+        "@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)",
+    ),
+)  # fmt: skip
+def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
+    users: dict[str, set[str]] = {}
+    for rule in library.rules:
+        for literal in rule.literals:
+            users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
+    for rule in library.rules:
+        comparisons = list(_calculations(rule, library))
+        assignments = list(chain.from_iterable(comparison.equations for comparison, _ in comparisons))
+        if {target.name for target, _ in assignments}.isdisjoint(variable_names([rule.conclusion])):
+            continue
+        resting = reached([rule.conclusion.atom.indicator], lambda name: users.get(name, ()))
+        positive = [item for item in rule.literals if not item.negated]
+        own = variable_names(item for item in positive if item.atom.indicator in resting)
+        # Facts are finite: a number that another literal must contain as well cannot grow for ever.
+        others = (item for item in positive if item.atom.indicator not in resting)
+        limited = variable_names(
+            item for item in others if library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
+        )
+        concluded = variable_names([rule.conclusion]) - limited - own
+        for target, source, place in _counters(comparisons, own - limited, limited):
+            if target.name in concluded:
+                name, sign = rule.conclusion.atom.predicate, ">" if _direction(source) == _DOWN else "<"
+                yield fault.at(
+                    rule.at(place),
+                    f"rule {rule.name} may count for ever: {target.name} = {source} makes a further {name} of each, "
+                    f"and nothing limits {target.name}",
+                    f'Add a limit to the premise, such as "{target.name} {sign} 100"',
+                )
+
+
+def _counters(
+    comparisons: list[tuple[Comparison, Place | None]], counted: set[str], limited: set[str]
+) -> Iterator[tuple[Variable, Arithmetic, Place | None]]:
+    """The calculations of a number without a limit from one that is `counted`, directly or by another calculation."""
+    for _ in comparisons:  # an equation may calculate from what another one has calculated
+        for comparison, place in comparisons:
+            for target, source in _assignments(comparison):
+                is_new = target.name not in counted | limited and bool(_names(source) & counted)
+                if is_new and not _is_limited(target, source, comparisons):
+                    counted.add(target.name)
+                    yield target, source, place
+
+
+def _calculations(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Place | None]]:
+    """The comparisons of the premise, those that its computed predicates stand for included."""
+    for item in rule.premise:
+        comparison = item if isinstance(item, Comparison) else comparison_of(item, library)
+        if comparison is not None:
+            yield comparison, item_place(item)
+
+
+def _assignments(comparison: Comparison) -> Iterator[tuple[Variable, Arithmetic]]:
+    """The calculations that the comparison equates with a variable."""
+    return ((target, source) for target, source in comparison.equations if isinstance(source, Arithmetic))
+
+
+def _names(expression: Expression) -> set[str]:
+    return {variable.name for variable in expression_variables(expression)}
+
+
+def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Comparison, Place | None]]) -> bool:
+    """True if a comparison limits the number or what it is calculated from, in the direction in which it goes."""
+    names, direction = {target.name, *_names(source)}, _direction(source)
+    for comparison, _ in comparisons:
+        sides = comparison.left, comparison.right
+        small, large = sides if comparison.operator in ("<", "=<") else reversed(sides)
+        if comparison.operator == "=":
+            if any(isinstance(side, Constant) for side in sides) and any(_names(side) & names for side in sides):
+                return True
+        # Without a known direction, a limit on either side is taken to be enough.
+        elif comparison.operator != "\\=" and (
+            (direction != _DOWN and _names(small) & names) or (direction != _UP and _names(large) & names)
+        ):
+            return True
+    return False
+
+
+def _direction(source: Arithmetic) -> str:
+    """The direction in which a sum or difference with a written number goes; empty for other calculations."""
+    step = source.right if isinstance(source.right, Constant) else source.left
+    if source.operator not in ("+", "-") or not isinstance(step, Constant) or isinstance(step.value, str):
+        return ""
+    if source.operator == "-" and step is source.left:
+        return ""
+    return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
 
 
 RULE_CHECKS: tuple[Check, ...] = (
@@ -490,4 +586,5 @@ RULE_CHECKS: tuple[Check, ...] = (
     division_by_zero,
     constant_of_wrong_kind,
     computed_predicate_concluded,
+    recursion_that_counts_for_ever,
 )

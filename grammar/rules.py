@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TypeGuard
 
 from hapax.grammar.attributes import GenericBy, Polarity, Principle, StatementCap, default_polarity, default_principle
-from hapax.grammar.closedness import Closedness
 from hapax.grammar.declarations import (
     GENERATING,
     AggregateDeclaration,
     ClosedDeclaration,
+    Closedness,
     Constraint,
     Declaration,
     DisjointTypes,
@@ -41,7 +41,9 @@ from hapax.grammar.terms import (
     Literal,
     Value,
     Variable,
+    distinct_variables,
     quoted,
+    reached,
     variable_names,
 )
 from hapax.grammar.words import counted
@@ -56,8 +58,13 @@ PERSON = "Person"
 
 BUILT_IN_SUBTYPES: tuple[tuple[str, str], ...] = (("Year", NUMBER), ("Age", NUMBER))
 
-BUILT_IN_OPPOSITES: tuple[tuple[str, str], ...] = (("can_", "cannot_"), ("is_able_to_", "is_not_able_to_"))
-"""Prefixes of opposite predicates: the rest of the name is the same."""
+BUILT_IN_OPPOSITES = (
+    ("cannot_", "can_"),
+    ("can_", "cannot_"),
+    ("is_not_able_to_", "is_able_to_"),
+    ("is_able_to_", "is_not_able_to_"),
+)
+"""Prefixes of predicates, each with that of the opposite: the rest of the name is the same."""
 
 _PLAIN_WORD = re.compile(r"[^\W\d]\w*")
 
@@ -206,11 +213,7 @@ class Rule:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The variables in order of first occurrence, each once."""
-        seen: dict[str, Variable] = {}
-        for item in (*self.premise, self.conclusion):
-            for variable in item.variables:
-                seen.setdefault(variable.name, variable)
-        return tuple(seen.values())
+        return distinct_variables((*self.premise, self.conclusion))
 
     @property
     def searched(self) -> tuple[Variable, ...]:
@@ -349,17 +352,13 @@ class Library:
 
     @cached_property
     def _signatures(self) -> dict[str, PredicateSignature]:
-        index: dict[str, PredicateSignature] = {}
-        for signature in (*self.signatures, *self._inferred):
-            index.setdefault(signature.indicator, signature)
-        return index
+        """The first signature of each predicate."""
+        return {signature.indicator: signature for signature in reversed((*self.signatures, *self._inferred))}
 
     @cached_property
     def _rules(self) -> dict[str, Rule]:
-        index: dict[str, Rule] = {}
-        for rule in self.rules:
-            index.setdefault(rule.name, rule)
-        return index
+        """The first rule with each name."""
+        return {rule.name: rule for rule in reversed(self.rules)}
 
     @cached_property
     def _inferred(self) -> tuple[PredicateSignature, ...]:
@@ -367,27 +366,27 @@ class Library:
         known = {signature.indicator for signature in self.signatures}
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
-        uses: list[tuple[Atom, Place]] = []
-        for rule in (*self.rules, *self.exception_rules):
-            uses += [(atom, rule.at(atom.place)) for atom in rule.atoms]
-        uses += [(atom, atom.place or Place()) for atom in (*self.facts, *self.examples)]
-        for declaration in self.declarations:
-            if isinstance(declaration, Constraint | AggregateDeclaration):
-                literals = [item for item in declaration.premise if isinstance(item, Literal)]
-                uses += [(literal.atom, literal.atom.place or declaration.place) for literal in literals]
-        for atom, place in uses:
+        for atom, place in self._uses():
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)
                 places.setdefault(atom.indicator, place)
         inferred = []
         for indicator, atoms in used.items():
-            signature = PredicateSignature(
-                atoms[0].predicate, _argument_types(atoms), declared=False, place=places[indicator]
-            )
-            if indicator in self.excepted:
-                signature = replace(signature, kind=PredicateKind.GIVEN, templates=_exception_templates(signature))
-            inferred.append(signature)
+            types, place = _argument_types(atoms), places[indicator]
+            is_exception = indicator in self.excepted
+            kind = PredicateKind.GIVEN if is_exception else PredicateKind.ORACLE
+            templates = _exception_templates(len(types)) if is_exception else None
+            inferred.append(PredicateSignature(atoms[0].predicate, types, kind, templates, declared=False, place=place))
         return tuple(inferred)
+
+    def _uses(self) -> Iterator[tuple[Atom, Place]]:
+        for rule in (*self.rules, *self.exception_rules):
+            yield from ((atom, rule.at(atom.place)) for atom in rule.atoms)
+        yield from ((atom, atom.place or Place()) for atom in (*self.facts, *self.examples))
+        for item in self.declarations:
+            for part in item.premise if isinstance(item, Constraint | AggregateDeclaration) else ():
+                if isinstance(part, Literal):
+                    yield part.atom, part.atom.place or item.place
 
     def completed(self) -> Library:
         """This library with inferred signatures for the predicates that no file declares."""
@@ -405,7 +404,6 @@ class Library:
 
     @cached_property
     def _declared_names(self) -> dict[str, PredicateSignature]:
-        # Reversed, so that the first declaration of a name wins.
         return {signature.name: signature for signature in reversed(self.signatures) if signature.declared}
 
     def declared_as(self, name: str) -> PredicateSignature | None:
@@ -420,6 +418,16 @@ class Library:
         """The predicate's kind; None if nothing mentions the predicate."""
         signature = self._signatures.get(indicator)
         return signature.kind if signature is not None else None
+
+    def is_asked(self, indicator: str) -> bool:
+        """True if a model supplies its facts; undeclared predicates that rules conclude are only derived."""
+        signature = self.signature(indicator)
+        return signature.kind in ASKED_KINDS and (signature.declared or indicator not in self.derived)
+
+    @cached_property
+    def atoms(self) -> tuple[Atom, ...]:
+        """Every atom of rules, facts and examples."""
+        return (*atoms_of(self.rules), *self.facts, *self.examples)
 
     def refuse_left_out(self, indicators: Iterable[str] = (), rules: Iterable[str] = ()) -> None:
         """Raise RulesRejected with the errors for which these predicates, or rules of these names, are left out."""
@@ -438,11 +446,9 @@ class Library:
             self.refuse_left_out(rules=[name])
             files_of_rules = dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file)
             # The folder of an absolute path is long, and the same for all the files that ship.
-            names = [Path(file).name if Path(file).is_absolute() else file for file in files_of_rules]
-            files = _shortened(names, 3)
-            near = _suggestion(name, self._rules)
-            if not near and self._rules:
-                near = f" Known rules: {_shortened(self._rules, 5)}."
+            files = _shortened((Path(file).name if Path(file).is_absolute() else file for file in files_of_rules), 3)
+            known = f" Known rules: {_shortened(dict.fromkeys(rule.name for rule in self.rules), 5)}."
+            near = _suggestion(name, self._rules) or (known if self.rules else "")
             raise HapaxError(f"No rule is named {name}{f' in {files}' if files else ''}.{near}")
         return rule
 
@@ -482,12 +488,10 @@ class Library:
 
     @cached_property
     def _closedness(self) -> dict[str, Closedness]:
-        index: dict[str, Closedness] = {}
-        for item in self.declarations:
-            # Of two declarations the stronger one counts.
-            if isinstance(item, ClosedDeclaration) and index.get(item.indicator) is not Closedness.CLOSED:
-                index[item.indicator] = item.closedness
-        return index
+        closed = (item for item in self.declarations if isinstance(item, ClosedDeclaration))
+        # Of two declarations the stronger one counts, which comes last here.
+        ordered = sorted(closed, key=lambda item: item.closedness is Closedness.CLOSED)
+        return {item.indicator: item.closedness for item in ordered}
 
     def closedness(self, indicator: str) -> Closedness:
         """The predicate's declared closedness, `OPEN` without a declaration."""
@@ -510,13 +514,10 @@ class Library:
     @cached_property
     def open_negations(self) -> frozenset[str]:
         """Indicators of the open predicates that rules or constraints negate."""
-        items: list[BodyLiteral] = []
-        for rule in self.written_rules:
-            items += rule.premise
-        for constraint in self.constraints:
-            items += constraint.premise
+        premises = [rule.premise for rule in self.written_rules] + [item.premise for item in self.constraints]
+        items = chain.from_iterable(premises)
         negated = {item.atom.indicator for item in items if isinstance(item, Literal) and item.negated}
-        return frozenset(indicator for indicator in negated if self.is_open(indicator))
+        return frozenset(filter(self.is_open, negated))
 
     @cached_property
     def generating(self) -> frozenset[str]:
@@ -565,11 +566,9 @@ class Library:
     def aggregate_rules(self) -> tuple[Rule, ...]:
         """A rule for each aggregate that can be evaluated, from its premise to its atom."""
         rules = []
-        for item in self.aggregates:
-            if item.is_evaluable:
-                name, conclusion = f"aggregate {item.atom.indicator}", Literal(item.atom)
-                rule = Rule(name, item.premise, conclusion, place=item.place, by_declaration=True, aggregate=item)
-                rules.append(rule)
+        for item in filter(lambda item: item.is_evaluable, self.aggregates):
+            name, conclusion = f"aggregate {item.atom.indicator}", Literal(item.atom)
+            rules.append(Rule(name, item.premise, conclusion, place=item.place, by_declaration=True, aggregate=item))
         return tuple(rules)
 
     @cached_property
@@ -583,42 +582,37 @@ class Library:
             types = self._types_of_two(item)
             if item.property in GENERATING and types is not None:
                 a, b, c = Variable("A", types[0]), Variable("B", types[1]), Variable("C", types[1])
-                name = item.indicator.rpartition("/")[0]
-                mirrored: tuple[BodyLiteral, ...] = (Literal(Atom(name, (b, a))),)
-                joined = (Literal(Atom(name, (a, b))), Literal(Atom(name, (b, c))))
                 is_symmetric = item.property is Property.SYMMETRIC
-                premise, end = (mirrored, b) if is_symmetric else (joined, c)
-                conclusion = Literal(Atom(name, (a, end)))
+                premise = item.literals((b, a)) if is_symmetric else item.literals((a, b), (b, c))
+                (conclusion,) = item.literals((a, b) if is_symmetric else (a, c))
                 rules.append(Rule(str(item), premise, conclusion, place=item.place, by_declaration=True))
         return tuple(rules)
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:
         """The declarations that forbid facts, but for disjoint types: `never` and such properties."""
-        found: list[Constraint] = []
-        for item in self.declarations:
-            if isinstance(item, Constraint):
-                found.append(replace(item, origin=str(item)))
-        for forbidding in self.properties:
-            types = self._types_of_two(forbidding)
-            if forbidding.property not in GENERATING and types is not None:
+        found = [replace(item, origin=str(item)) for item in self.declarations if isinstance(item, Constraint)]
+        for item in self.properties:
+            types = self._types_of_two(item)
+            if item.property not in GENERATING and types is not None:
                 a, b = Variable("A", types[0]), Variable("B", types[1])
-                name = forbidding.indicator.rpartition("/")[0]
-                premise: tuple[BodyLiteral, ...] = (Literal(Atom(name, (a, a))),)
-                if forbidding.property is Property.ASYMMETRIC:
-                    premise = (Literal(Atom(name, (a, b))), Literal(Atom(name, (b, a))))
-                found.append(Constraint(premise, str(forbidding), forbidding.place))
+                is_asymmetric = item.property is Property.ASYMMETRIC
+                premise = item.literals((a, b), (b, a)) if is_asymmetric else item.literals((a, a))
+                found.append(Constraint(premise, str(item), item.place))
         return tuple(found)
 
-    def _types_of_two(self, item: PropertyDeclaration) -> tuple[str, str] | None:
+    def _types_of_two(self, item: PropertyDeclaration) -> tuple[str, ...] | None:
         """The argument types of a property's predicate; None if it is unknown or does not have two arguments."""
         signature = self._signatures.get(item.indicator)
-        if signature is None or len(signature.argument_types) != 2:
-            return None
-        return signature.argument_types[0], signature.argument_types[1]
+        return signature.argument_types if signature is not None and len(signature.argument_types) == 2 else None
 
     def with_closure(self) -> Library:
         """This library with the closure rules among its rules, for inference."""
+        return self._closure
+
+    @cached_property
+    def _closure(self) -> Library:
+        # Kept, so that its indices are made once for everybody.
         if self.is_closed or not self.closure_rules:
             return self
         return replace(self, rules=(*self.rules, *self.closure_rules), is_closed=True)
@@ -639,16 +633,7 @@ class Library:
         for lower, upper in (*BUILT_IN_SUBTYPES, *self.subtypes):
             parents.setdefault(type_key(lower), set()).add(type_key(upper))
         # Types declared in a cycle are supertypes of one another and so equal; `check` reports the cycle.
-        closed: dict[str, frozenset[str]] = {}
-        for lower in parents:
-            above: set[str] = set()
-            waiting = [lower]  # types whose parents are not yet in `above`
-            while waiting:
-                new = parents.get(waiting.pop(), set()) - above
-                above |= new
-                waiting.extend(new)
-            closed[lower] = frozenset(above)
-        return closed
+        return {lower: frozenset(reached(parents[lower], lambda key: parents.get(key, ()))) for lower in parents}
 
     def is_subtype(self, lower: str, upper: str) -> bool:
         """True if every `lower` is an `upper`. A type is its own subtype, and all types but persons are objects."""
@@ -703,11 +688,21 @@ class Library:
         """The name of the opposite predicate, as declared or else by its prefix; None if it has none."""
         if declared := self._opposites.get(predicate):
             return declared
-        for positive, negative in BUILT_IN_OPPOSITES:
-            for prefix, opposite in ((negative, positive), (positive, negative)):
-                if predicate.startswith(prefix) and len(predicate) > len(prefix):
-                    return opposite + predicate.removeprefix(prefix)
+        for prefix, opposite in BUILT_IN_OPPOSITES:
+            if predicate.startswith(prefix) and len(predicate) > len(prefix):
+                return opposite + predicate.removeprefix(prefix)
         return None
+
+
+def comparison_of(literal: Literal, library: Library) -> Comparison | None:
+    """The comparison that a literal over a computed predicate stands for; None for other and for negated literals."""
+    if literal.negated or not library.knows(literal.atom.indicator):
+        return None
+    signature = library.signature(literal.atom.indicator)
+    if signature.definition is None or len(signature.parameters) != len(literal.atom.arguments):
+        return None
+    names = (parameter.name for parameter in signature.parameters)
+    return signature.definition.replaced(dict(zip(names, literal.atom.arguments, strict=True)))
 
 
 def _attribute_value(text: str) -> str:
@@ -730,8 +725,8 @@ def _argument_types(atoms: list[Atom]) -> tuple[str, ...]:
     return tuple(types)
 
 
-def _exception_templates(signature: PredicateSignature) -> Templates:
-    slots = " and ".join(f"[{position}]" for position in range(1, len(signature.argument_types) + 1))
+def _exception_templates(arity: int) -> Templates:
+    slots = " and ".join(f"[{position}]" for position in range(1, arity + 1))
     affirmative, negated = f"there is an exception for {slots}", f"no exception is known for {slots}"
     return Templates(affirmative, negated, f"is there an exception for {slots}?")
 

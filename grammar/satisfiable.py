@@ -7,16 +7,15 @@ too many comparisons count as satisfiable, so every contradiction that it report
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
-from math import gcd, lcm
+from math import ceil, floor, gcd, lcm
 from typing import TypeAlias
 
-from hapax.grammar.dependencies import comparison_of
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.rules import Library, PredicateKind, comparison_of
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
 MAXIMUM_ROWS = 500
@@ -39,22 +38,23 @@ def contradiction(premise: Iterable[BodyLiteral], library: Library) -> tuple[Bod
 
 def is_zero(expression: Expression, library: Library) -> bool:
     """True if the expression is zero whatever its variables are, as `3 - 3` and `A - A`."""
-    return isinstance(expression, Arithmetic | Constant) and _Inequalities(library).is_zero(expression)
+    return _Inequalities(library).linear(expression) == {}
+
+
+def never_holds(premise: Sequence[BodyLiteral], library: Library) -> bool:
+    """True if no values satisfy the premise: its items exclude each other, or a comparison divides by zero."""
+    return divides_by_zero(premise, library) or bool(contradiction(premise, library))
 
 
 def divides_by_zero(premise: Iterable[BodyLiteral], library: Library) -> bool:
     """True if a comparison of the premise divides by zero, so that it never holds."""
-    for item in premise:
-        if isinstance(item, Comparison) and any(
-            is_zero(divisor, library) for divisor in (*divisors(item.left), *divisors(item.right))
-        ):
-            return True
-    return False
+    comparisons = (item for item in premise if isinstance(item, Comparison))
+    return any(is_zero(divisor, library) for item in comparisons for divisor in divisors(item))
 
 
-def divisors(expression: Expression) -> Iterator[Expression]:
-    """The right sides of the divisions in an expression."""
-    if isinstance(expression, Arithmetic):
+def divisors(expression: Expression | Comparison) -> Iterator[Expression]:
+    """The right sides of the divisions in an expression or comparison."""
+    if isinstance(expression, Arithmetic | Comparison):
         yield from divisors(expression.left)
         yield from divisors(expression.right)
         if expression.operator == "/":
@@ -68,10 +68,8 @@ def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
     comparisons += filter(None, (_computed_comparison(literal, library) for literal in literals))
     classes = _EqualTerms(comparisons)
     # Equal keys of a functional predicate add equations, which the arithmetic below must know as well.
-    functional = []
-    for literal in literals:
-        if not literal.negated and library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL:
-            functional.append(literal)
+    positive = (literal for literal in literals if not literal.negated)
+    functional = [item for item in positive if library.kind(item.atom.indicator) is PredicateKind.FUNCTIONAL]
     comparisons += classes.close(functional)
     if _has_opposites(literals, classes, library):
         return True
@@ -91,9 +89,9 @@ def _is_identity(comparison: Comparison) -> bool:
 def _computed_comparison(literal: Literal, library: Library) -> Comparison | None:
     """The comparison that a literal over a computed predicate stands for, negated if the literal is."""
     comparison = comparison_of(Literal(literal.atom), library)
-    if comparison is None or not literal.negated:
-        return comparison
-    return Comparison(NEGATED_OPERATORS[comparison.operator], comparison.left, comparison.right)
+    if comparison is not None and literal.negated:
+        return replace(comparison, operator=NEGATED_OPERATORS[comparison.operator])
+    return comparison
 
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
@@ -152,32 +150,35 @@ class _EqualTerms:
 
 def _has_opposites(literals: Sequence[Literal], classes: _EqualTerms, library: Library) -> bool:
     """True if a literal stands beside its negation, or its opposite, over equal terms."""
-    positive: set[Key] = set()
-    negated: set[Key] = set()
+    keys: dict[bool, set[Key]] = {True: set(), False: set()}
     for literal in literals:
-        terms = tuple(map(classes.of, literal.atom.arguments))
-        (negated if literal.negated else positive).add((literal.atom.predicate, terms))
-    for predicate, terms in positive:
-        opposite = library.opposite_of(predicate)
-        if (predicate, terms) in negated or (opposite and (opposite, terms) in positive):
-            return True
-    return False
+        keys[literal.negated].add((literal.atom.predicate, tuple(map(classes.of, literal.atom.arguments))))
+    contrary = ((library.opposite_of(predicate) or "", terms) for predicate, terms in keys[False])
+    return not keys[False].isdisjoint((*keys[True], *contrary))
 
 
 # Arithmetic
 
+Linear: TypeAlias = dict[str, Fraction]
+"""A sum of weighted variables, without weights of zero; the constant is the weight of ""."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Inequality:
-    """`sum(weight * variable) + constant < 0` if strict, else `=< 0`."""
+class _Row:
+    """`sum < 0` if strict, else `sum =< 0`."""
 
-    weights: Mapping[str, Fraction]
-    constant: Fraction
+    sum: Linear
     strict: bool
 
     @property
+    def weights(self) -> Linear:
+        """The sum without its constant."""
+        return {name: weight for name, weight in self.sum.items() if name}
+
+    @property
     def is_false(self) -> bool:
-        return not self.weights and (self.constant > 0 or (self.strict and self.constant == 0))
+        constant = self.sum.get("", 0)
+        return self.sum.keys() <= {""} and (constant > 0 or (self.strict and constant == 0))
 
 
 class _Inequalities:
@@ -186,151 +187,126 @@ class _Inequalities:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.texts: dict[str, Fraction] = {}  # the numbers that stand for texts
-        self.whole: set[str] = set()
+        self.whole = {""}
         self.squares: set[str] = set()  # the variables that stand for squares
 
     def can_hold(self, comparisons: Sequence[Comparison]) -> bool:
-        rows: list[_Inequality] = []
-        unequal: list[Comparison] = []
+        rows: list[_Row] = []
+        unequal: list[Linear] = []
         for comparison in comparisons:
+            left, right = self.linear(comparison.left), self.linear(comparison.right)
+            difference = _sum(left, right, Fraction(-1))
             if comparison.operator == "\\=":
-                unequal.append(comparison)
-            else:
-                rows += self._rows(comparison.operator, comparison.left, comparison.right)
+                unequal.append(difference)
+            if comparison.operator in ("<", "=<", "="):
+                rows.append(_Row(difference, comparison.operator == "<"))
+            if comparison.operator in (">", ">=", "="):
+                rows.append(_Row(_negative(difference), comparison.operator == ">"))
         # No square is below zero.
-        rows += [_Inequality({name: Fraction(-1)}, Fraction(0), False) for name in sorted(self.squares)]
-        if not _feasible(rows, self.whole):
-            return False
+        rows += [_Row({name: Fraction(-1)}, False) for name in sorted(self.squares)]
         # Rows describe a convex set, so it satisfies all `\\=` at once if it satisfies each of them.
-        for comparison in unequal:
-            below = self._rows("<", comparison.left, comparison.right)
-            above = self._rows(">", comparison.left, comparison.right)
-            if not (_feasible([*rows, *below], self.whole) or _feasible([*rows, *above], self.whole)):
-                return False
-        return True
+        return _feasible(rows, self.whole) and all(
+            _feasible([*rows, _Row(side, True)], self.whole)
+            or _feasible([*rows, _Row(_negative(side), True)], self.whole)
+            for side in unequal
+        )
 
-    def is_zero(self, expression: Expression) -> bool:
-        weights, constant = self._linear(expression)
-        return not weights and constant == 0
-
-    def _rows(self, operator: str, left: Expression, right: Expression) -> list[_Inequality]:
-        if operator in (">", ">="):
-            left, right = right, left
-        # left - right < 0, =< 0 or, as two rows, = 0
-        weights, constant = self._sum(self._linear(left), self._linear(right), Fraction(-1))
-        # `<` and `>` are strict; neither `=<`, `>=` nor `=` is part of this text.
-        row = _Inequality(weights, constant, operator in "<>")
-        if operator != "=":
-            return [row]
-        return [row, _Inequality({name: -weight for name, weight in weights.items()}, -constant, False)]
-
-    def _linear(self, expression: Expression) -> tuple[dict[str, Fraction], Fraction]:
-        """The expression as weights of variables and a constant."""
+    def linear(self, expression: Expression) -> Linear:
+        """The expression as a sum. What is not linear becomes a new variable, which can have any value."""
         if isinstance(expression, Variable):
             if self.library.is_subtype(expression.data_type, "Year"):
                 self.whole.add(expression.name)
-            return {expression.name: Fraction(1)}, Fraction(0)
-        if isinstance(expression, Arithmetic):
-            return self._operation(expression)
-        if isinstance(expression.value, str):
+            return {expression.name: Fraction(1)}
+        if isinstance(expression, Constant):
             # Texts become numbers too large for a rule file, because only their equality counts.
-            return {}, self.texts.setdefault(expression.value, Fraction(10**400 + len(self.texts)))
-        return {}, Fraction(expression.value)
-
-    def _operation(self, expression: Arithmetic) -> tuple[dict[str, Fraction], Fraction]:
-        left, right = self._linear(expression.left), self._linear(expression.right)
+            unique = Fraction(10**400 + len(self.texts))
+            value = expression.value
+            number = self.texts.setdefault(value, unique) if isinstance(value, str) else Fraction(value)
+            return {"": number} if number else {}
+        left, right = self.linear(expression.left), self.linear(expression.right)
         if expression.operator in "+-":
-            return self._sum(left, right, Fraction(1 if expression.operator == "+" else -1))
-        if expression.operator == "*" and not left[0]:
+            return _sum(left, right, Fraction(1 if expression.operator == "+" else -1))
+        if expression.operator == "*" and left.keys() <= {""}:
             left, right = right, left  # a constant factor on the left
-        if right[0] or (expression.operator == "/" and not right[1]):
-            # Not linear: a new variable, which can have any value.
-            name = f"({expression})"
-            if expression.operator == "*" and left == right:
-                self.squares.add(name)
-            return {name: Fraction(1)}, Fraction(0)
-        factor = right[1] if expression.operator == "*" else 1 / right[1]
-        return {name: weight * factor for name, weight in left[0].items() if factor}, left[1] * factor
-
-    @staticmethod
-    def _sum(
-        left: tuple[dict[str, Fraction], Fraction], right: tuple[dict[str, Fraction], Fraction], sign: Fraction
-    ) -> tuple[dict[str, Fraction], Fraction]:
-        """left + sign * right, without the variables that cancel out."""
-        total = dict(left[0])
-        for name, weight in right[0].items():
-            total[name] = total.get(name, Fraction(0)) + sign * weight
-        return {name: weight for name, weight in total.items() if weight}, left[1] + sign * right[1]
+        if right.keys() <= {""} and (right or expression.operator == "*"):
+            factor = right.get("", Fraction(0))
+            return _sum({}, left, factor if expression.operator == "*" else 1 / factor)
+        name = f"({expression})"
+        if expression.operator == "*" and left == right:
+            self.squares.add(name)
+        return {name: Fraction(1)}
 
 
-def _feasible(rows: Iterable[_Inequality], whole: set[str]) -> bool:
+def _sum(left: Linear, right: Linear, factor: Fraction) -> Linear:
+    """left + factor * right, without the variables that cancel out."""
+    total = dict(left)
+    for name, weight in right.items():
+        total[name] = total.get(name, Fraction(0)) + factor * weight
+    return {name: weight for name, weight in total.items() if weight}
+
+
+def _negative(linear: Linear) -> Linear:
+    return _sum({}, linear, Fraction(-1))
+
+
+def _feasible(rows: Iterable[_Row], whole: set[str]) -> bool:
     """Fourier-Motzkin: variables are eliminated one by one until constants decide."""
     remaining = _sharpest(rows, whole)
-    while True:
-        if any(row.is_false for row in remaining):
-            return False
-        names = set[str]().union(*(row.weights for row in remaining))
+    while not any(row.is_false for row in remaining):
+        names = set[str]().union(*(row.sum for row in remaining)) - {""}
         if not names or len(remaining) > MAXIMUM_ROWS:
             return True
         growth = {}
         for name in names:
-            above = sum(row.weights.get(name, 0) > 0 for row in remaining)
-            below = sum(row.weights.get(name, 0) < 0 for row in remaining)
+            above = sum(row.sum.get(name, 0) > 0 for row in remaining)
+            below = sum(row.sum.get(name, 0) < 0 for row in remaining)
             # Elimination replaces the rows that bound the variable by one for each pair of them.
             growth[name] = above * below - above - below
         # The variable that adds the fewest rows; the name makes the choice deterministic.
         cheapest = min(names, key=lambda name: (growth[name], name))
         remaining = _sharpest(_eliminated(remaining, cheapest), whole)
+    return False
 
 
-def _eliminated(rows: Sequence[_Inequality], name: str) -> list[_Inequality]:
+def _eliminated(rows: Sequence[_Row], name: str) -> Iterator[_Row]:
     """The rows without the variable, and the sum of every pair of rows that bound it from above and from below."""
-    unbounded = [row for row in rows if name not in row.weights]
-    above = [row for row in rows if row.weights.get(name, 0) > 0]
-    below = [row for row in rows if row.weights.get(name, 0) < 0]
-    return unbounded + [_without(name, upper, lower) for upper, lower in product(above, below)]
+    yield from (row for row in rows if name not in row.sum)
+    above = [row for row in rows if row.sum.get(name, 0) > 0]
+    below = [row for row in rows if row.sum.get(name, 0) < 0]
+    for upper, lower in product(above, below):
+        # Scaled so that the variable cancels out.
+        scaled = _sum({}, upper.sum, -lower.sum[name])
+        yield _Row(_sum(scaled, lower.sum, upper.sum[name]), upper.strict or lower.strict)
 
 
-def _without(name: str, above: _Inequality, below: _Inequality) -> _Inequality:
-    """The two rows added, each scaled so that the variable cancels out."""
-    above_factor, below_factor = -below.weights[name], above.weights[name]
-    weights: dict[str, Fraction] = {}
-    for variable in above.weights.keys() | below.weights.keys():
-        weight = above_factor * above.weights.get(variable, 0) + below_factor * below.weights.get(variable, 0)
-        if weight and variable != name:
-            weights[variable] = weight
-    constant = above_factor * above.constant + below_factor * below.constant
-    return _Inequality(weights, constant, above.strict or below.strict)
-
-
-def _sharpest(rows: Iterable[_Inequality], whole: set[str]) -> list[_Inequality]:
+def _sharpest(rows: Iterable[_Row], whole: set[str]) -> list[_Row]:
     """The rows in lowest terms; of rows with the same weights the tightest."""
-    best: dict[tuple[tuple[str, Fraction], ...], _Inequality] = {}
+    best: dict[tuple[tuple[str, Fraction], ...], _Row] = {}
     for row in rows:
         scaled = _scaled(row, whole)
         # Sorted, because equal sums may have been built in different orders.
         key = tuple(sorted(scaled.weights.items()))
-        tightest = best.get(key)
-        if tightest is None or (scaled.constant, scaled.strict) > (tightest.constant, tightest.strict):
+        tightest = best.setdefault(key, scaled)
+        if (scaled.sum.get("", 0), scaled.strict) > (tightest.sum.get("", 0), tightest.strict):
             best[key] = scaled
     return list(best.values())
 
 
-def _scaled(row: _Inequality, whole: set[str]) -> _Inequality:
+def _scaled(row: _Row, whole: set[str]) -> _Row:
     """The row with integer weights without a common factor, tightened if all its variables are whole.
 
     Over whole values `sum < c` is then `sum =< ceiling(c) - 1`.
     """
-    if not row.weights:
-        return row
     weights = row.weights.values()
+    if not weights:
+        return row
     # First without denominators, then without the common factor.
     factor = Fraction(lcm(*(weight.denominator for weight in weights)), 1)
     factor /= gcd(*(int(weight * factor) for weight in weights))
-    scaled = {name: weight * factor for name, weight in row.weights.items()}
-    constant = row.constant * factor
-    if not row.weights.keys() <= whole:
-        return _Inequality(scaled, constant, row.strict)
+    scaled = _sum({}, row.sum, factor)
+    if not scaled.keys() <= whole:
+        return _Row(scaled, row.strict)
     # sum + c < 0 becomes sum + floor(c) + 1 =< 0, and sum + c =< 0 becomes sum + ceiling(c) =< 0.
-    sharpened = constant.__floor__() + 1 if row.strict else constant.__ceil__()
-    return _Inequality(scaled, Fraction(sharpened), False)
+    constant = scaled.get("", Fraction(0))
+    sharpened = floor(constant) + 1 if row.strict else ceil(constant)
+    return _Row({**scaled, "": Fraction(sharpened)}, False)

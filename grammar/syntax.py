@@ -1,79 +1,83 @@
 """Statements as they were written: the parser's output, in which `assemble.py` settles names, types and values.
 
-Nodes carry `at`, their range in the text, so that later diagnostics can point at them.
+`parser.py` makes a node of each rule of `rule.lark` that it is named after; its fields are the rule's parts in order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Spot: TypeAlias = tuple[int, int, int, int]
 """1-based line and column of the first character, and of the first one behind the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordSequence:
+@dataclass
+class RawNode:
+    """A part of a statement. `at`: its range in the text, for diagnostics."""
+
+    at: Spot = field(default=(1, 1, 1, 1), kw_only=True)
+
+
+@dataclass
+class RawWords(RawNode):
     """Words outside quotes: a data type, a data type with a variable's name, or only a name."""
 
     words: tuple[str, ...]
-    at: Spot
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class RawText:
+@dataclass
+class RawText(RawNode):
     """A text constant with its quotes and escapes."""
 
     source: str
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class RawNumber:
+@dataclass
+class RawNumber(RawNode):
     """A number with its sign."""
 
     source: str
-    at: Spot
 
 
-RawArgument: TypeAlias = WordSequence | RawText | RawNumber
+RawArgument: TypeAlias = RawWords | RawText | RawNumber
 
 
-@dataclass(frozen=True, slots=True)
-class RawOperation:
+@dataclass
+class RawOperation(RawNode):
     """Two expressions joined by `+`, `-`, `*` or `/`."""
 
-    operator: str
     left: RawExpression
+    operator: str
     right: RawExpression
-    at: Spot
 
 
-RawExpression: TypeAlias = WordSequence | RawText | RawNumber | RawOperation
+RawExpression: TypeAlias = RawArgument | RawOperation
 
 
-@dataclass(frozen=True, slots=True)
-class RawComparison:
+@dataclass
+class RawComparison(RawNode):
     """Two expressions and the operator between them. `defined`: the left side, if it is a variable with its type."""
 
-    operator: str
     left: RawExpression
+    operator: str
     right: RawExpression
-    at: Spot
-    defined: WordSequence | None = None
+    defined: RawWords | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawAtom:
+@dataclass
+class RawAtom(RawNode):
     """A predicate's name, in which blanks are possible, and its arguments."""
 
-    name: WordSequence
+    name: RawWords
     arguments: tuple[RawArgument, ...]
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class RawLiteral:
+@dataclass
+class RawLiteral(RawNode):
     """An atom or its negation."""
 
     atom: RawAtom
@@ -83,41 +87,45 @@ class RawLiteral:
 RawItem: TypeAlias = RawLiteral | RawComparison
 
 
-@dataclass(frozen=True, slots=True)
-class ImportLine:
+@dataclass
+class RawStatement(RawNode):
+    """A statement that begins with a keyword."""
+
+    keyword: str
+
+
+@dataclass
+class RawImport(RawStatement):
     """`import "file.rules"` and `import "file.rules" as name`."""
 
-    path: RawText
-    name: str
-    at: Spot
+    path: str
+    """With its quotes and escapes."""
+    name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SubtypeLine:
+@dataclass
+class RawSubtype(RawStatement):
     """`type lower < upper`."""
 
-    lower: WordSequence
-    upper: WordSequence
-    at: Spot
+    lower: RawWords
+    upper: RawWords
 
 
-@dataclass(frozen=True, slots=True)
-class DeclarationLine:
-    """`oracle atom: templates` and the like. `kind` is the keyword; only computed predicates have a `definition`.
+@dataclass
+class RawDeclaration(RawStatement):
+    """`oracle atom: templates` and the like. Only computed predicates have a `definition`.
 
-    `tolerance`: the text behind `within`, such as `2` or `5%`.
+    `tolerance`: such as `within 2` or `within 5%`.
     """
 
-    kind: str
     atom: RawAtom
-    templates: tuple[RawText, ...]
-    definition: RawComparison | None
-    at: Spot
     tolerance: str | None = None
+    templates: tuple[RawText, ...] | None = None
+    definition: RawComparison | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateLine:
+@dataclass
+class RawAggregate(RawStatement):
     """`aggregate atom := K = count(Dish D: premise)`. `counted`: the variables before the colon.
 
     `result` is the variable before the sign `operator`, `function` the word behind it.
@@ -127,98 +135,73 @@ class AggregateLine:
     result: str
     operator: str
     function: str
-    counted: tuple[WordSequence, ...]
+    counted: tuple[RawWords, ...]
     premise: tuple[RawItem, ...]
-    templates: tuple[RawText, ...]
-    at: Spot
+    templates: tuple[RawText, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class OppositeLine:
+@dataclass
+class RawOpposite(RawStatement):
     """`opposite first second`."""
 
-    names: tuple[str, str]
-    at: Spot
+    first: str
+    second: str
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyLine:
-    """`symmetric name/2` and the like; `keyword` is the property."""
-
-    keyword: str
-    name: str
-    arity: str
-    at: Spot
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedLine:
-    """`closed name/2` and, with a `position`, `closed name/2 by 1`."""
+@dataclass
+class RawProperty(RawStatement):
+    """`symmetric name/2`, `closed name/2` and the like; with a `position`, `closed name/2 by 1`."""
 
     name: str
     arity: str
-    position: str | None
-    at: Spot
+    position: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DisjointLine:
+@dataclass
+class RawDisjoint(RawStatement):
     """`disjoint Type, Type`. Without a comma, `first` contains both types and `second` is None."""
 
-    first: WordSequence
-    second: WordSequence | None
-    at: Spot
+    first: RawWords
+    second: RawWords | None
 
 
-@dataclass(frozen=True, slots=True)
-class NeverLine:
+@dataclass
+class RawNever(RawStatement):
     """`never premise & premise`."""
 
     premise: tuple[RawItem, ...]
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class FactLine:
-    """`fact atom`."""
-
-    atom: RawAtom
-    at: Spot
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleLine:
-    """`@example atom`."""
+@dataclass
+class RawFact(RawStatement):
+    """`fact atom` and `@example atom`."""
 
     atom: RawAtom
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeLine:
+@dataclass
+class RawAttribute(RawNode):
     """`@name value ...`; the values keep their quotes."""
 
     name: str
     values: tuple[str, ...]
-    at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLine:
+@dataclass
+class RawRule(RawNode):
     """`premise -> conclusion` or `conclusion :- premise`. `exceptions`: the premises behind `unless`."""
 
     premise: tuple[RawItem, ...]
     conclusion: RawAtom
-    at: Spot
-    exceptions: tuple[tuple[RawItem, ...], ...] = ()
+    exceptions: tuple[tuple[RawItem, ...], ...]
 
 
 MISSPELT = "misspelt"
 """Kind of a statement that begins with a misspelt keyword."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenLine:
+@dataclass
+class RawBroken(RawNode):
     """A statement or a whole file that cannot be read. Its kind tells `assemble.py` which diagnostics may only follow
     from it.
     """
@@ -227,21 +210,3 @@ class BrokenLine:
     """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file, or MISSPELT."""
     name: tuple[str, ...] = ()
     """The words of a declared predicate's name, if they can be read."""
-
-
-SourceLine: TypeAlias = (
-    ImportLine
-    | SubtypeLine
-    | DeclarationLine
-    | AggregateLine
-    | OppositeLine
-    | PropertyLine
-    | ClosedLine
-    | DisjointLine
-    | NeverLine
-    | FactLine
-    | ExampleLine
-    | AttributeLine
-    | RuleLine
-    | BrokenLine
-)

@@ -6,13 +6,15 @@ from LINK's JSON and from its own printed form are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from hapax.grammar.errors import Place
+
+Name = TypeVar("Name")
 
 Value: TypeAlias = str | int | Decimal
 """The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
@@ -129,12 +131,26 @@ class Atom:
     def is_ground(self) -> bool:
         return not self.variables
 
+    def place_at(self, position: int) -> Place | None:
+        """The range of an argument; of the whole atom, if it was not read from a text."""
+        return self.argument_places[position] if self.argument_places else self.place
+
     def place_of(self, variable: str) -> Place | None:
         """The range of the first argument that is the variable of this name."""
-        for term, place in zip(self.arguments, self.argument_places, strict=False):
+        for position, term in enumerate(self.arguments):
             if isinstance(term, Variable) and term.name == variable:
-                return place
+                return self.place_at(position)
         return self.place
+
+    @property
+    def untyped(self) -> str:
+        """The atom without data types: `is_one_type_of(Z, A)`."""
+        return f"{self.predicate}({', '.join(map(expression_text, self.arguments))})"
+
+    def replaced(self, terms: Mapping[str, Term]) -> Atom:
+        """The atom with terms in the place of the variables of these names, without its places."""
+        new = (terms.get(term.name, term) if isinstance(term, Variable) else term for term in self.arguments)
+        return Atom(self.predicate, tuple(new))
 
     def __str__(self) -> str:
         return f"{self.predicate}({', '.join(map(str, self.arguments))})"
@@ -150,6 +166,10 @@ class Literal:
     @property
     def variables(self) -> tuple[Variable, ...]:
         return self.atom.variables
+
+    def replaced(self, terms: Mapping[str, Term]) -> Literal:
+        """The literal with terms in the place of the variables of these names."""
+        return Literal(self.atom.replaced(terms), self.negated)
 
     def __str__(self) -> str:
         return f"not {self.atom}" if self.negated else str(self.atom)
@@ -186,6 +206,19 @@ class Comparison:
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(dict.fromkeys((*expression_variables(self.left), *expression_variables(self.right))))
+
+    @property
+    def equations(self) -> Iterator[tuple[Variable, Expression]]:
+        """Each variable that is equated with an expression without it, and this expression."""
+        if self.operator == "=":
+            for target, source in ((self.left, self.right), (self.right, self.left)):
+                # `A = A + 1` gives no value.
+                if isinstance(target, Variable) and target not in expression_variables(source):
+                    yield target, source
+
+    def replaced(self, terms: Mapping[str, Term]) -> Comparison:
+        """The comparison with terms in the place of the variables of these names, without its place."""
+        return Comparison(self.operator, replaced(self.left, terms), replaced(self.right, terms))
 
     def __str__(self) -> str:
         left = str(self.left) if self.typed else expression_text(self.left)
@@ -225,7 +258,7 @@ class Substitution(Mapping[str, Constant]):
 
     def apply(self, atom: Atom) -> Atom:
         """The atom with every bound variable replaced."""
-        return Atom(atom.predicate, tuple(self.term(term) for term in atom.arguments))
+        return atom.replaced(self._index)
 
 
 def expression_variables(expression: Expression) -> tuple[Variable, ...]:
@@ -237,9 +270,27 @@ def expression_variables(expression: Expression) -> tuple[Variable, ...]:
     return (*expression_variables(expression.left), *expression_variables(expression.right))
 
 
+def replaced(expression: Expression, terms: Mapping[str, Term]) -> Expression:
+    """The expression with terms in the place of the variables of these names."""
+    if isinstance(expression, Variable):
+        return terms.get(expression.name, expression)
+    if isinstance(expression, Constant):
+        return expression
+    return Arithmetic(expression.operator, replaced(expression.left, terms), replaced(expression.right, terms))
+
+
 def item_place(item: BodyLiteral) -> Place | None:
     """The range of an item of a premise, if it was read from a text."""
     return item.place if isinstance(item, Comparison) else item.atom.place
+
+
+def distinct_variables(items: Iterable[Atom | BodyLiteral]) -> tuple[Variable, ...]:
+    """The variables of all items in order of first occurrence, each name once."""
+    seen: dict[str, Variable] = {}
+    for item in items:
+        for variable in item.variables:
+            seen.setdefault(variable.name, variable)
+    return tuple(seen.values())
 
 
 def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:
@@ -248,6 +299,17 @@ def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:
     for item in items:
         names.update(variable.name for variable in item.variables)
     return names
+
+
+def reached(starts: Iterable[Name], following: Callable[[Name], Iterable[Name]]) -> list[Name]:
+    """The starts and all that can be reached from them, each once."""
+    found = dict.fromkeys(starts)
+    waiting = list(found)
+    while waiting:
+        new = [name for name in dict.fromkeys(following(waiting.pop())) if name not in found]
+        found.update(dict.fromkeys(new))
+        waiting += new
+    return list(found)
 
 
 def quoted(text: str) -> str:

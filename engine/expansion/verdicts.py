@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from hapax.grammar.chain_checks import IMPLIED
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import Diagnostic, Severity
-from hapax.grammar.pair_checks import DUPLICATE, SUBSUMED
-from hapax.grammar.rule_checks import DIVISION_BY_ZERO, NEVER, TAUTOLOGY
 from hapax.grammar.rules import OBJECT, Library, PredicateSignature
 
-_REDUNDANT = frozenset(fault.code for fault in (DUPLICATE, SUBSUMED, IMPLIED, TAUTOLOGY, NEVER, DIVISION_BY_ZERO))
+# tautology, premise that never holds, division by zero, duplicate, subsumed and implied rule
+_REDUNDANT = frozenset(("HPX104", "HPX108", "HPX125", "HPX205", "HPX206", "HPX222"))
 """Codes of the warnings about a rule that concludes nothing new."""
 
 

@@ -10,8 +10,7 @@ from fractions import Fraction
 from itertools import islice
 
 from hapax.grammar.arithmetic import holds
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import GENERATING, Property
+from hapax.grammar.declarations import GENERATING, Closedness, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Term, Value, Variable, number_of
 from hapax.kb.records import DENIALS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, fact_id

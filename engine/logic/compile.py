@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import assignment, compares_numbers, definition_of, evaluation_order
 from hapax.grammar.remedies import Operation, Remedy

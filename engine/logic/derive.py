@@ -28,7 +28,7 @@ from hapax.engine.logic.compile import CompiledPremise
 from hapax.engine.logic.evaluate import CompiledLibrary, constraints, left_out, open_variables, values_of
 from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
-from hapax.grammar.dependencies import strata
+from hapax.grammar.dependencies import refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
@@ -89,7 +89,7 @@ def derive_all(
     deadline = _Deadline(seconds)
     defined = [rule.conclusion.atom.indicator for rule in library.rules if library.is_definition(rule)]
     part = relevant_library(library, *rules, goals=[*defined, *sorted(library.standing)])
-    strata(part)  # raises for negation in a cycle
+    refuse_negative_cycles(part)
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.
     with kb.transaction(), relations.interruptible(deadline.check):

@@ -16,9 +16,8 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from hapax.engine.logic.evaluate import constraints, left_out, open_variables
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import AggregateDeclaration
-from hapax.grammar.dependencies import evaluation_layers, strata
+from hapax.grammar.declarations import AggregateDeclaration, Closedness
+from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
@@ -70,7 +69,7 @@ def sql_text(library: Library, rules: Sequence[Rule], dialect: str) -> str:
     `dialect`: `duckdb`, `postgres` or `spark`. Raises HapaxError, with every reason, for what the database cannot do.
     """
     library = library.with_closure()
-    strata(library)  # raises for negation in a cycle
+    refuse_negative_cycles(library)
     writer = _ScriptWriter(library, dialect)
     writer.write(rules)
     if writer.refused:

@@ -13,8 +13,7 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.known_facts import FactTable, KnownFacts, Row
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.grammar.arithmetic import assigned, holds
-from hapax.grammar.dependencies import comparison_of
-from hapax.grammar.rules import Library, Rule, literals_of
+from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,

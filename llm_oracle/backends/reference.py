@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import Closedness
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, type_key
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import Closedness
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.yaml_files import read_yaml
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from hapax.grammar.closedness import Closedness
+from hapax.grammar.declarations import Closedness
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, PredicateKind, Tolerance, type_key
 from hapax.grammar.terms import Value

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.grammar.attributes import default_polarity, default_principle
-from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.link_json import rule_text_of_link_json, to_link_json
+from hapax.grammar.errors import HapaxError, Place, RulesRejected
+from hapax.grammar.link_json import to_link_json
 from hapax.grammar.parser import parse_library, read_rules, read_texts
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Literal, Variable
@@ -29,7 +29,10 @@ ENTRY = {
 
 def from_link_json(text: str, file: str) -> Library:
     """The library of a LINK file."""
-    return parse_library([(file, rule_text_of_link_json(text, file).text)])
+    read = read_texts([(f"{file}.json", text)])
+    if read.diagnostics:
+        raise RulesRejected(read.diagnostics)
+    return read.library
 
 
 def test_a_file_of_link_comes_back() -> None:
@@ -66,7 +69,7 @@ def test_any_use_of_a_predicate_may_make_it_functional(order: str) -> None:
 )
 def test_other_json_is_refused(text: str) -> None:
     """JSON of another form than LINK's is an error that names the file."""
-    with pytest.raises(HapaxError, match=r"^f: "):
+    with pytest.raises(HapaxError, match=r"^f.json:1:"):
         from_link_json(text, "f")
 
 
@@ -129,10 +132,10 @@ def test_json_of_another_form_is_placed(text: str, line: int, words: str, tmp_pa
     st.sampled_from([None, 1, "\t"]),
     st.booleans(),
 )
-def test_every_name_is_placed_where_the_file_has_it(
+def test_every_atom_is_placed_at_its_key(
     atoms: list[tuple[str, list[str]]], indent: int | str | None, ascii_only: bool
 ) -> None:
-    """However the JSON is laid out, each atom and argument has its place; with escapes an atom has that of its key."""
+    """However the JSON is laid out, each atom and argument has the place of the atom's key."""
     keys = {f" {name}_{len(letters)} ( {' , '.join(letters)})": "so it is" for name, letters in atoms}
     variables = {letter: [letter, f"Type {letter}", False, None] for letter in "XAB"}
     conclusion = {f"q({atoms[0][1][0]})": None}
@@ -143,11 +146,9 @@ def test_every_name_is_placed_where_the_file_has_it(
 
     for atom in rule.atoms:
         assert atom.place is not None
-        escaped = ascii_only and not atom.predicate.isascii()
-        assert words_at(text, atom.place).startswith('"' if escaped else atom.predicate)
-        for term, place in zip(atom.arguments, atom.argument_places, strict=True):
-            assert isinstance(term, Variable)
-            assert words_at(text, place).startswith('"' if escaped else term.name)
+        for place in (atom.place, *atom.argument_places):
+            key = json.loads(words_at(text, place).partition(": ")[0])
+            assert key.replace(" ", "").startswith(f"{atom.predicate}(")
 
 
 def words_at(text: str, place: Place) -> str:

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.grammar.attributes import Polarity, Principle, default_generic, default_polarity, default_principle
-from hapax.grammar.closedness import Closedness
-from hapax.grammar.declarations import ClosedDeclaration, Constraint, DisjointTypes, Property, PropertyDeclaration
+from hapax.grammar.declarations import (
+    ClosedDeclaration,
+    Closedness,
+    Constraint,
+    DisjointTypes,
+    Property,
+    PropertyDeclaration,
+)
 from hapax.grammar.errors import RulesRejected
 from hapax.grammar.goals import called_indicators, goal_text
 from hapax.grammar.parser import (

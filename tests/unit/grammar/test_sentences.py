@@ -7,8 +7,7 @@ from decimal import Decimal
 import pytest
 
 from hapax.grammar.rules import Tolerance
-from hapax.grammar.template_text import text_errors
-from hapax.grammar.verbalize import negated_template, question_template
+from hapax.grammar.verbalize import negated_template, question_template, text_errors
 
 
 @pytest.mark.parametrize(
