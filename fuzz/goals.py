@@ -8,7 +8,7 @@ from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
     from hapax.engine.inference.limits import QueryLimits
-    from hapax.engine.inference.program import build_program
+    from hapax.engine.inference.program import answers_program
     from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession
     from hapax.grammar.errors import HapaxError
     from hapax.grammar.goals import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
@@ -54,7 +54,7 @@ def check(data: bytes) -> None:
 @cache
 def _session() -> PrologSession:
     session = PrologSession()
-    session.load(build_program(LIBRARY, []))
+    session.load(answers_program(LIBRARY, []))
     return session
 
 

@@ -66,11 +66,13 @@ _REMEDIES = (
 _UNRELEASED = ("m001_initial", "m023_changed_types")
 
 
-def open_database(path: Path | None, read_only: bool = False) -> tuple[sqlite3.Connection, bool]:
+def open_database(
+    path: Path | None, migrate: Callable[[sqlite3.Connection], None], read_only: bool = False
+) -> tuple[sqlite3.Connection, bool]:
     """Open the database at `path`; None opens a new one in memory. The flag: an earlier schema was migrated.
 
-    With `read_only` no file is created, and opening works beside a writer and in a folder without write permission.
-    Raises HapaxError for a file that is not a knowledge base.
+    `migrate` converts a file of an earlier schema. With `read_only` no file is created, and opening works beside a writer
+    and in a folder without write permission. Raises HapaxError for a file that is not a knowledge base.
     """
     if path is None:
         connection = _connected(_MEMORY)
@@ -86,12 +88,12 @@ def open_database(path: Path | None, read_only: bool = False) -> tuple[sqlite3.C
                 if read_only:
                     connection.close()
                     try:
-                        open_database(path)[0].close()
+                        open_database(path, migrate)[0].close()
                     except HapaxError as fault:
                         raise HapaxError(f"{fault} This file must be converted before it is read.") from fault
                     return _connected(reading_uri(path)), bool(applied)
                 is_migrated = bool(applied)
-                _bring_up_to_date(connection, path)
+                _bring_up_to_date(connection, path, migrate)
             _check_facts(connection, place)
             if not read_only:
                 for strange in objects.strange_objects(connection):
@@ -367,7 +369,9 @@ def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxE
     return HapaxError(f"{path}: nothing was written, because of {entry}: {reason}. {remedy}.")
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+def _bring_up_to_date(
+    connection: sqlite3.Connection, path: Path, migrate: Callable[[sqlite3.Connection], None]
+) -> None:
     """Create the tables of an empty file, or migrate one of an earlier schema."""
     _use_wal(connection)
     # When two processes open a new file, the second must wait here and then find nothing left to do.
@@ -380,12 +384,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
             # A migration writes, and would run them.
             if foreign := objects.foreign_triggers(connection):
                 raise _not_written(path, foreign[0], "Hapax did not make it, and it changes what is stored")
-            # Only here: sqlite-utils imports pandas, which takes longer than a command.
-            from sqlite_utils import Database
-
-            from hapax.kb.migrations import migrations
-
-            migrations.apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+            migrate(connection)
         connection.execute("COMMIT")
     except BaseException:
         connection.rollback()

@@ -13,17 +13,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from hapax.grammar.terms import Value
 from hapax.kb import rows, schema
 from hapax.kb.connection import translated
-from hapax.kb.record_store import OpenRecords
+from hapax.kb.open_records import OpenRecords
 from hapax.kb.records import FACTS, FactRecord, Source
 from hapax.kb.values import refusal
-
-if TYPE_CHECKING:
-    from hapax.kb.store import KnowledgeBase
 
 FEW_FACTS = 2_000
 """Facts of a predicate that are read at once, because this is faster than to look some of them up."""
@@ -375,7 +372,7 @@ def _is_better(new: Sequence[Any], old: Sequence[Any], relation: Relation) -> bo
 
 
 @contextmanager
-def one_state(kb: KnowledgeBase) -> Iterator[None]:
+def one_state(kb: OpenRecords) -> Iterator[None]:
     """Read one state of the knowledge base inside the block, whoever writes meanwhile."""
     # A transaction that writes reads one state as it is.
     if kb.connection.in_transaction:

@@ -13,7 +13,7 @@ from sqlite_utils import Database, Migrations
 
 from hapax.kb import objects, schema, system, values
 from hapax.kb.facts import FactRelations
-from hapax.kb.record_store import OpenRecords
+from hapax.kb.open_records import OpenRecords
 from hapax.kb.records import FACTS, TABLES, WITHDRAWALS, FactRecord, Withdrawal
 from hapax.kb.rows import OnConflict
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy
 from hapax.kb import values
-from hapax.kb.arithmetic import ExactArithmetic
 from hapax.kb.connection import begin, identity, open_database, rescued, sweep, translated
+from hapax.kb.open_records import OpenRecords, R
 from hapax.kb.rows import OnConflict, TableSchema
-from hapax.kb.symbols import Symbols
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-R = TypeVar("R")
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring a file of an earlier schema to the newest one."""
+    # Only here: sqlite-utils imports pandas, which takes longer than a command.
+    from sqlite_utils import Database
+
+    from hapax.kb.migrations import migrations
+
+    migrations.apply(Database(connection, recursive_triggers=False, execute_plugins=False))
 
 
 class FileMoved(HapaxError):  # noqa: N818  says what happened, not that something is faulty
@@ -31,51 +37,6 @@ class FileMoved(HapaxError):  # noqa: N818  says what happened, not that somethi
 _IDS_PER_QUERY = 500
 
 
-class OpenRecords:
-    """Reads and writes rows by the SQL of our own modules on an open connection. `place`: its name in messages."""
-
-    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
-        self.connection, self.place = connection, place
-        self.unreadable: dict[str, None] | None = None
-        """Faults of rows that were left out, each once; None: the first such row is an error."""
-
-    @cached_property
-    def symbols(self) -> Symbols:
-        """The constants and their tags."""
-        return Symbols(self.connection)
-
-    @cached_property
-    def arithmetic(self) -> ExactArithmetic:
-        """The functions with which SQL on this connection calculates."""
-        return ExactArithmetic(self.symbols)
-
-    def read_rows(self, table: TableSchema[R], rows: Iterable[tuple[Any, ...]]) -> Iterator[R]:
-        """The records of rows. Raises HapaxError for one that cannot be read, unless `unreadable` names it."""
-        for row in rows:
-            try:
-                record = table.read(row)
-            except HapaxError as fault:
-                self.leave_out(fault)
-            else:
-                yield record
-
-    def leave_out(self, fault: HapaxError, subject: str = "") -> None:
-        """Record the fault of a part that is left out in `unreadable`; raise the fault if that is None."""
-        if self.unreadable is None:
-            raise fault
-        self.unreadable[f"{subject}{fault}"] = None
-
-    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a SELECT of ours."""
-        with translated(self.place):
-            return self.connection.execute(sql, tuple(parameters)).fetchall()
-
-    def write(self, sql: str, parameters: Sequence[Sequence[object]]) -> int:
-        """Execute a statement of ours once for each set of parameters; returns the number of changed rows."""
-        with translated(self.place):
-            return self.connection.executemany(sql, parameters).rowcount
-
-
 class RecordStore(OpenRecords):
     """An open database file; `path` None keeps it in memory. Use it as a context manager, or `close` it.
 
@@ -84,7 +45,7 @@ class RecordStore(OpenRecords):
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path) if path is not None else None
-        connection, self.is_migrated = open_database(self.path, read_only)
+        connection, self.is_migrated = open_database(self.path, _migrate, read_only)
         super().__init__(connection, str(path) if path is not None else "the knowledge base in memory")
         self.is_read_only = read_only
         self._identity = identity(self.path) if self.path and not read_only else None

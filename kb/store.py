@@ -25,7 +25,8 @@ from hapax.kb import asking, connection, own_files, rows, spill, system, unfinis
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.fact_checks import check_fact
 from hapax.kb.facts import FactRelations
-from hapax.kb.record_store import FileMoved, R, RecordStore
+from hapax.kb.open_records import R
+from hapax.kb.record_store import FileMoved, RecordStore
 from hapax.kb.records import (
     ASSESSMENTS,
     ATTEMPTS,

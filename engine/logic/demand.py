@@ -27,7 +27,7 @@ from hapax.engine.logic.compile import (
 from hapax.engine.logic.evaluate import Clause, compile_clause
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.instances import InstanceFinder
-from hapax.engine.logic.rounds import Rounds, Step
+from hapax.engine.logic.rounds import Rounds, JoinStep
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.prolog_text import definition_of, evaluation_order
 from hapax.grammar.rules import Library, Rule
@@ -293,10 +293,10 @@ class Demand:
         context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
         if rule.aggregate is not None:
             found = compile_aggregate(rule.aggregate, items, context)
-            self._rounds.add(Step(layer, table, found.premise, found.cells, found.select))
+            self._rounds.add(JoinStep(layer, table, found.premise, found.cells, found.select))
         else:
             body = compile_premise(items, context)
-            self._rounds.add(Step(layer, table, body, conclusion_cells(head, body, context), begins_first=True))
+            self._rounds.add(JoinStep(layer, table, body, conclusion_cells(head, body, context), begins_first=True))
 
     def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral], layer: int = 0) -> None:
         """Add the step that asks for what a literal needs, given what comes before it in a premise of this layer."""
@@ -315,7 +315,7 @@ class Demand:
         head = self._called(calls, [atom.arguments[place] for place in sorted(pattern)])
         body = compile_premise(before, self._context())
         layer = self._layers.get(atom.indicator, 0)
-        self._rounds.add(Step(layer, calls, body, conclusion_cells(head, body, self._context()), begins_first=True))
+        self._rounds.add(JoinStep(layer, calls, body, conclusion_cells(head, body, self._context()), begins_first=True))
 
     def _keep_calls(self, atom: Atom, pattern: Pattern, before: Sequence[BodyLiteral], layer: int) -> None:
         """Add the step that keeps the calls of an atom. Its layer is the rule's: what negations read is whole then."""
@@ -326,7 +326,7 @@ class Demand:
         head = self._called(self._asked_calls[key], [atom.arguments[place] for place in sorted(pattern)])
         body = compile_premise(before, self._context())
         cells = conclusion_cells(head, body, self._context())
-        self._rounds.add(Step(layer, self._asked_calls[key], body, cells, begins_first=True))
+        self._rounds.add(JoinStep(layer, self._asked_calls[key], body, cells, begins_first=True))
 
     def _called(self, calls: str, terms: Sequence[Term]) -> Atom:
         """The atom of a call. A call that binds nothing has a constant in place of arguments."""

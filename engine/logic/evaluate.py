@@ -28,7 +28,7 @@ from hapax.engine.logic.maintenance import (
     Maintainer,
     NotMaintained,
 )
-from hapax.engine.logic.rounds import Rounds, Step
+from hapax.engine.logic.rounds import Rounds, JoinStep
 from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -231,7 +231,7 @@ class CompiledLibrary:
             self._index(clause.body.tables, members)
             if closing is None or clause not in recursive:
                 target = self.tables[clause.rule.conclusion.atom.indicator]
-                rounds.add(Step(int(clause in recursive), target, clause.body, clause.head, clause.grouped))
+                rounds.add(JoinStep(int(clause in recursive), target, clause.body, clause.head, clause.grouped))
         # An index on a growing table costs at each row; it pays where a clause joins the layer's tables to each other.
         if closing is None and any(sum(map(clause.body.tables.count, tables)) > 1 for clause in recursive):
             self._index(tables, ())
@@ -239,7 +239,7 @@ class CompiledLibrary:
         if closing is not None:
             self._close(recursive[0], closing)
 
-    def _close(self, clause: Clause, step: _JoinStep) -> None:
+    def _close(self, clause: Clause, step: _Transitive) -> None:
         """Fill a transitive closure from one start node after the other.
 
         In memory are the graph's edges and the nodes that one start reaches, never the whole closure.
@@ -309,11 +309,11 @@ def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
-_JoinStep: TypeAlias = tuple[str, str]
+_Transitive: TypeAlias = tuple[str, str]
 """The two predicates of a premise p(A, B) & q(B, C) that concludes r(A, C)."""
 
 
-def _transitive_step(clause: Clause) -> _JoinStep | None:
+def _transitive_step(clause: Clause) -> _Transitive | None:
     """The join of a clause r(A, B) & q(B, C) -> r(A, C), or q before r; None for a clause of another form."""
     premise, head = clause.rule.premise, clause.rule.conclusion.atom.arguments
     atoms = [item.atom for item in premise if isinstance(item, Literal) and not item.negated]

@@ -11,7 +11,7 @@ from hapax.kb.relations import Relations
 
 
 @dataclass
-class Step:
+class JoinStep:
     """A SELECT that adds rows to a table when a table that it reads has grown. A lower layer goes first."""
 
     layer: int
@@ -35,7 +35,7 @@ class Rounds:
 
     def __init__(self, relations: Relations) -> None:
         self._relations = relations
-        self._steps: list[Step] = []
+        self._steps: list[JoinStep] = []
         self._readers: dict[str, list[int]] = {}
         self._highest: dict[str, int] = {}
         """By table that may grow, the number of its last row."""
@@ -54,7 +54,7 @@ class Rounds:
         for number in self._readers.get(table, ()):
             self._wake(number)
 
-    def add(self, step: Step) -> None:
+    def add(self, step: JoinStep) -> None:
         """Add a step, which waits for `run`."""
         self._steps.append(step)
         number = len(self._steps) - 1
@@ -78,7 +78,7 @@ class Rounds:
                 for select in self._selects(step, before):
                     self.insert(step.target, select)
 
-    def _selects(self, step: Step, before: Mapping[str, int]) -> Iterator[str]:
+    def _selects(self, step: JoinStep, before: Mapping[str, int]) -> Iterator[str]:
         """The SELECTs of the rows that join something new."""
         body, head = step.body, step.head or ("0",)
         if step.grouped:

@@ -146,7 +146,7 @@ Row: TypeAlias = tuple[Value | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What need not be asked again: patterns that were asked, atoms found false or lost, and facts learnt since.
+    """All that need not be asked again: patterns that were asked, atoms found false or lost, and facts learnt since.
 
     `types`: of values that the answers brought.
     """
@@ -336,7 +336,7 @@ class _NeedFinder:
                 self._note(signature, (*row[:place], value, *row[place + 1 :]))
 
     def missing(self) -> Missing:
-        """What was found, in one order."""
+        """Everything that was found, in one order."""
         patterns = sorted(self.found, key=lambda pattern: (pattern.predicate, repr(pattern.arguments)))
         needs = tuple(_need(pattern, self.theory.library) for pattern in patterns if None in pattern.arguments)
         return Missing(needs, tuple(_atom(pattern) for pattern in patterns if None not in pattern.arguments))
