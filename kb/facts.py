@@ -33,7 +33,7 @@ Origin: TypeAlias = tuple[str | None, str | None, float | None, str | None, str 
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class StoredRelation:
     """The table of a predicate's facts. `types`: the data types, as JSON, of facts that have no others."""
 
     number: int
@@ -67,19 +67,19 @@ class FactRelations:
 
     # -- relations
 
-    def all(self) -> list[Relation]:
+    def all(self) -> list[StoredRelation]:
         """The relations in the order in which they were made."""
-        return [Relation(*row) for row in self._kb.query(f"{schema.RELATIONS} ORDER BY number")]
+        return [StoredRelation(*row) for row in self._kb.query(f"{schema.RELATIONS} ORDER BY number")]
 
-    def named(self, predicate: str) -> list[Relation]:
+    def named(self, predicate: str) -> list[StoredRelation]:
         """The relations of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
         name, _, arity = predicate.partition("/")
         if refusal(name):
             return []
         found = self._kb.query(f"{schema.RELATIONS} WHERE predicate = ? ORDER BY arity", (name,))
-        return [Relation(*row) for row in found if not arity or str(row[2]) == arity]
+        return [StoredRelation(*row) for row in found if not arity or str(row[2]) == arity]
 
-    def get(self, indicator: str) -> Relation | None:
+    def get(self, indicator: str) -> StoredRelation | None:
         """The relation of a predicate by indicator; None if it never had facts."""
         return next(iter(self.named(indicator)), None)
 
@@ -93,9 +93,9 @@ class FactRelations:
         self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({', '.join(cells)})")
         return f"temp.{name}"
 
-    def made(self, wanted: Mapping[str, str]) -> dict[str, Relation]:
+    def made(self, wanted: Mapping[str, str]) -> dict[str, StoredRelation]:
         """The relations of these predicates, new ones included. `wanted`: the data types, as JSON, by indicator."""
-        found: dict[str, Relation] = {}
+        found: dict[str, StoredRelation] = {}
         new = False
         for indicator, types in wanted.items():
             relation = self.get(indicator)
@@ -103,7 +103,7 @@ class FactRelations:
                 predicate, _, arity = indicator.rpartition("/")
                 sql = "INSERT INTO relations (predicate, arity, types) VALUES (?, ?, ?) RETURNING number"
                 ((number,),) = self._kb.query(sql, (predicate, int(arity), types))
-                relation, new = Relation(number, predicate, int(arity), types), True
+                relation, new = StoredRelation(number, predicate, int(arity), types), True
                 self._conn.execute(schema.relation_table(number, relation.columns))
             found[indicator] = relation
         if new:
@@ -126,7 +126,7 @@ class FactRelations:
         types = {name: str(rows.NAMES.encode(group[0][1].types)) for name, group in by_indicator.items()}
         return sum(self._add(relation, by_indicator[name]) for name, relation in self.made(types).items())
 
-    def _add(self, relation: Relation, facts: Sequence[tuple[int, FactRecord]]) -> int:
+    def _add(self, relation: StoredRelation, facts: Sequence[tuple[int, FactRecord]]) -> int:
         changes = 0
         for begin in range(0, len(facts), _ROWS):
             refs, batch = zip(*facts[begin : begin + _ROWS], strict=True)
@@ -147,7 +147,7 @@ class FactRelations:
 
     def insert(
         self,
-        relation: Relation,
+        relation: StoredRelation,
         refs: Sequence[int],
         tags: Sequence[int],
         ids: Sequence[bytes],
@@ -175,13 +175,13 @@ class FactRelations:
         present = {ref for (ref,) in self._conn.execute(sql, (refs[0], refs[-1]))}
         return [place for place, ref in enumerate(refs) if ref not in present]
 
-    def find(self, relation: Relation, tags: Sequence[int]) -> tuple[int, str | None]:
+    def find(self, relation: StoredRelation, tags: Sequence[int]) -> tuple[int, str | None]:
         """The number and the source, None for a given one, of the fact with these arguments."""
         sql = f"SELECT ref, source FROM {relation.table} WHERE {_equal(relation.columns)}"  # noqa: S608  ours
         ref, source = self._conn.execute(sql, tags).fetchone()
         return ref, source
 
-    def improve(self, relation: Relation, ref: int, origin: Origin) -> bool:
+    def improve(self, relation: StoredRelation, ref: int, origin: Origin) -> bool:
         """Give a fact another origin, if that is better; False otherwise."""
         sql = f"SELECT {', '.join(schema.ORIGIN)} FROM {relation.table} WHERE ref = ?"  # noqa: S608  ours
         stored = self._conn.execute(sql, (ref,)).fetchone()
@@ -215,7 +215,7 @@ class FactRelations:
     # -- reading
 
     def records(
-        self, relation: Relation, condition: str = "", parameters: Sequence[object] = ()
+        self, relation: StoredRelation, condition: str = "", parameters: Sequence[object] = ()
     ) -> Iterator[tuple[int, FactRecord]]:
         """Facts of a relation with their numbers, in the order of storage. `condition`: on the table `r`."""
         sql = f"{relation.select} {condition} ORDER BY r.ref"
@@ -300,7 +300,7 @@ class FactRelations:
                 found += self.records(relation, where, part)
         return [fact for _, fact in sorted(found, key=lambda pair: pair[0])]
 
-    def count(self, relation: Relation, at_most: int | None = None) -> int:
+    def count(self, relation: StoredRelation, at_most: int | None = None) -> int:
         """Number of a relation's facts, counted up to `at_most`."""
         source = f"(SELECT 1 FROM {relation.table} LIMIT {at_most})" if at_most is not None else relation.table  # noqa: S608
         return int(self._kb.query(f"SELECT count(*) FROM {source}")[0][0])  # noqa: S608  ours
@@ -346,7 +346,7 @@ def _equal(columns: Sequence[str]) -> str:
     return " AND ".join(f"{column} = ?" for column in columns)
 
 
-def _origin(fact: FactRecord, relation: Relation) -> Origin:
+def _origin(fact: FactRecord, relation: StoredRelation) -> Origin:
     """The cells of a fact's origin; None for a given fact, and for the types that the relation has."""
     row = dict(zip(FACTS.all_columns, FACTS.row(fact), strict=True))
     if row["source"] == Source.GIVEN:
@@ -357,7 +357,7 @@ def _origin(fact: FactRecord, relation: Relation) -> Origin:
     return types, source, probability, candidate, run, basis  # type: ignore[return-value]
 
 
-def _is_better(new: Sequence[Any], old: Sequence[Any], relation: Relation) -> bool:
+def _is_better(new: Sequence[Any], old: Sequence[Any], relation: StoredRelation) -> bool:
     """True if a new origin is greater in the table's order than the old one: a given fact's before a model's."""
     after, before = (dict(zip(schema.ORIGIN, cells, strict=True)) for cells in (new, old))
     for cells in (after, before):

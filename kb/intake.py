@@ -24,7 +24,7 @@ from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
 from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
-from hapax.kb.facts import Relation
+from hapax.kb.facts import StoredRelation
 from hapax.kb.records import PREDICATES, FactRecord, Source, canonical_text
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import canonical
@@ -516,7 +516,9 @@ class _ArrivingFacts:
         ):
             self._kb.query(sql)
 
-    def _insert(self, relation: Relation, kind: FactKind, facts: Sequence[_ArrivingFact], refs: list[int]) -> None:
+    def _insert(
+        self, relation: StoredRelation, kind: FactKind, facts: Sequence[_ArrivingFact], refs: list[int]
+    ) -> None:
         tags = self._kb.symbols.tags([value for fact in facts for value in fact.arguments])
         types = rows.NAMES.encode(kind.types)
         is_plain = types == relation.types and not any(fact.basis for fact in facts)
@@ -531,7 +533,7 @@ class _ArrivingFacts:
             lines = [(relation.number, ref, fact.line) for ref, fact in zip(refs, facts, strict=True)]
             self._kb.write("INSERT OR IGNORE INTO temp.arriving VALUES (?, ?, ?)", lines)
 
-    def _claim(self, relation: Relation, fact: _ArrivingFact, tags: Sequence[int], types: str) -> int:
+    def _claim(self, relation: StoredRelation, fact: _ArrivingFact, tags: Sequence[int], types: str) -> int:
         """Note a fact that is stored already, or that repeats an earlier one of the source; returns its number."""
         ref, source = self._kb.relations.find(relation, tags)
         sql = "INSERT OR IGNORE INTO temp.claims VALUES (?, ?, ?, ?, ?)"
@@ -550,7 +552,7 @@ class _ArrivingFacts:
             for _, fact in list(found):
                 yield FactRecord(fact.predicate, fact.arguments, fact.types, Source.GIVEN)
 
-    def _made(self, indicators: Iterable[str]) -> list[Relation]:
+    def _made(self, indicators: Iterable[str]) -> list[StoredRelation]:
         found = (self._kb.relations.get(indicator) for indicator in sorted(indicators))
         return [relation for relation in found if relation is not None and self._first]
 
