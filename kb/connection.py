@@ -71,8 +71,8 @@ def open_database(
 ) -> tuple[sqlite3.Connection, bool]:
     """Open the database at `path`; None opens a new one in memory. The flag: an earlier schema was migrated.
 
-    `migrate` converts a file of an earlier schema. With `read_only` no file is created, and opening works beside a writer
-    and in a folder without write permission. Raises HapaxError for a file that is not a knowledge base.
+    `migrate` converts a file of an earlier schema. With `read_only` no file is created, and opening works beside a
+    writer and in a folder without write permission. Raises HapaxError for a file that is not a knowledge base.
     """
     if path is None:
         connection = _connected(_MEMORY)
