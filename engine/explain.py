@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, product
 
 from hapax.engine.entailment.graph import entailment_scores
@@ -19,7 +20,7 @@ from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_jso
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.conflicts import fact_text
 from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
-from hapax.engine.logic.proofs import derive_statements, holding_prefixes, prove
+from hapax.engine.logic.proofs import derive_statements, holding_prefixes, holds, prove
 from hapax.engine.probability.answers import (
     Probability,
     ProofSupport,
@@ -35,7 +36,7 @@ from hapax.engine.search.certifying import certificates_of, certificates_of_stat
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
-from hapax.engine.stories import Story
+from hapax.engine.stories import Story, first_of
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness
 from hapax.grammar.dependencies import plan
@@ -272,7 +273,8 @@ class _Explainer:
             Story(f"certificate of {certificate.text}", "certificate")
             for certificate in certificates_of_statement(self.kb, statement)
         ]
-        return Story(title, "statement", (*promises, *self._likelihood(statement), *self._gates(statement), proof))
+        gates = first_of(list(self._gates(statement)), lambda gate: gate, "gate")
+        return Story(title, "statement", (*promises, *self._likelihood(statement), *gates, proof))
 
     def _likelihood(self, statement: StatementRecord) -> Iterator[Story]:
         if statement.log_likelihood is not None:
@@ -331,6 +333,9 @@ class _Explainer:
                 lines.extend(fact_lines(self.kb, self.library, part.goal.atom))
             elif part.by is By.GIVEN and isinstance(part.goal, Literal):
                 lines.extend(_given_lines(self.kb, part.goal.atom))
+            if part.left_out:
+                text = f"and {part.left_out:,} more rows of the group; {Operation('query')} lists them"
+                lines.append(Story(text, "goal", more=part.left_out))
             chain = "".join(f"  [{text}]" for text in self._chain(part))
             stories[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]{chain}", "goal", tuple(lines))
         return stories[id(proof)]
@@ -378,16 +383,14 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     for item in kb.withdrawals(fact_id, undone=True):
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
         yield Story(f"{item.text}{undone}", "withdrawal")
-    for candidate in story.candidates:
-        yield _candidate_story(kb, candidate)
-    yield from map(_decision_story, kb.decisions(subject=fact_id))
-    # Scores that were told with a candidate are not told again.
+    yield from first_of(story.candidates, partial(_candidate_story, kb), "candidate")
+    yield from first_of(kb.decisions(subject=fact_id), _decision_story, "gate")
+    # Skip scores already shown with a candidate.
     shown: set[str] = set()
     for candidate in story.candidates:
         shown.update(assessment.id for assessment in candidate.assessments)
-    for assessment in story.assessments:
-        if assessment.id not in shown:
-            yield _assessment_story(kb, assessment)
+    others = [assessment for assessment in story.assessments if assessment.id not in shown]
+    yield from first_of(others, partial(_assessment_story, kb), "assessment")
 
 
 def _given_lines(kb: KnowledgeBase, atom: Atom) -> Iterator[Story]:
@@ -433,8 +436,8 @@ def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
         parts.append(Story(f"call {story.call.request_id} to the {model}: {_quote(prompt)}", "call"))
     if candidate.rejected_by_parser is not None and not any(item.gate == PARSER.name for item in story.decisions):
         parts.append(Story(f"the parser rejected it: {candidate.rejected_by_parser}", "gate"))
-    parts.extend(map(_decision_story, story.decisions))
-    parts.extend(_assessment_story(kb, assessment) for assessment in story.assessments)
+    parts.extend(first_of(story.decisions, _decision_story, "gate"))
+    parts.extend(first_of(story.assessments, partial(_assessment_story, kb), "assessment"))
     return Story(
         f"proposed as {_quote(candidate.raw)}, line {candidate.position + 1} of the answer", "candidate", tuple(parts)
     )
@@ -496,7 +499,7 @@ def why_not(theory: Theory, text: str) -> Story:
     Raises HapaxError if the atom holds.
     """
     worded, atom = worded_atom(text, theory)
-    if prove(worded, atom) is not None:
+    if holds(worded, atom):
         raise HapaxError(f"{atom} holds.", Remedy("Run {} to see why.", Operation("why", text.strip())))
     reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom)]
     if not theory.library.knows(atom.indicator):
@@ -656,11 +659,11 @@ class _Replay:
         if not searched:
             return
         if constraints:
-            *_, whole = holding_prefixes(self.theory, self.rule, constraints, bound)
+            *_, whole = holding_prefixes(self.theory, self.rule, constraints, bound, EXAMPLES)
         else:
             whole = [bound]
         names = [variable.name for variable in searched]
-        for substitution in whole[:EXAMPLES]:
+        for substitution in whole:
             yield Story(
                 self._fate({name: found.value for name, found in substitution.bindings if name in names}), "search"
             )
@@ -734,10 +737,11 @@ class _Failure:
         # Items that only test values come last, when all values are known.
         ordered = sorted(self.rule.premise, key=lambda item: not self._generates(item))
         reached: list[Substitution] = [self.bound]
-        for item, found in zip(ordered, holding_prefixes(self.theory, self.rule, ordered, self.bound), strict=False):
+        prefixes = holding_prefixes(self.theory, self.rule, ordered, self.bound, EXAMPLES)
+        for item, found in zip(ordered, prefixes, strict=False):
             if not found:
                 return self._missing(item, reached)
-            reached = found[:EXAMPLES]
+            reached = found
         return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
 
     def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:

@@ -9,10 +9,12 @@ rule above it runs: so absence and numbers are those of all atoms. Tables are te
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
-from typing import TypeAlias
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
 
 from hapax.engine.inference.derive import RuleInstance, instances_by_conclusion
 from hapax.engine.inference.program import join_order
@@ -54,6 +56,9 @@ MOST_PATTERNS = 16
 
 MOST_LOOKED_UP = 500
 """Calls of a predicate whose facts are looked up one by one. After them all are read, which is faster."""
+
+SHOWN_ROWS = 10
+"""Rows of an aggregate's group in the proof of an atom."""
 
 _ROWS_PER_INSERT = 500
 
@@ -101,6 +106,26 @@ class _Lookup:
         return (self.calls,)
 
 
+class _Way(NamedTuple):
+    """A rule as a SELECT of its instances that conclude the atom in row ?1.
+
+    The columns are the rows of the derived atoms that it joins, whose predicates are `joined`, and the rule's values;
+    the further parameters are the last rows that these may have.
+    """
+
+    rule: Rule
+    select: str
+    joined: tuple[str, ...]
+
+
+class _Found(NamedTuple):
+    """An instance of a rule with the tags of its values. `left_out`: how many more rows an aggregate's group has."""
+
+    rule: Rule
+    tags: tuple[int, ...]
+    left_out: int
+
+
 class _Tables(dict[str, str]):
     """Tables by indicator, made when they are first named."""
 
@@ -143,28 +168,40 @@ class Demand:
         for number, layer in enumerate(evaluation_layers(self.library), 1):
             self._layers |= dict.fromkeys(layer, number)
         self._tables = _Tables(self)
+        self._atoms: dict[str, str] = {}
+        """By table of derived atoms, their predicate."""
         self._looked_up: set[str] = set()
         """Indicators of the predicates whose facts are read by call."""
         self._whole: set[str] = set()
         """Those of them of which all facts have been read since."""
         self._calls: dict[tuple[str, Pattern], str] = {}
+        self._patterns: dict[str, list[Pattern]] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
         self._steps: list[_Clause | _Lookup] = []
         self._readers: dict[str, list[int]] = {}
         self._highest: dict[str, int] = {}
         """By table of ours, the number of its last row."""
+        self._growth: dict[str, list[tuple[int, int]]] = {}
+        """By table of ours, each time that it grew: the number of its last row then, and the moment."""
+        self._moments = count(1)
         self._columns: dict[str, Sequence[str]] = {}
         self._pending: list[tuple[int, int]] = []
+        self._awake: set[int] = set()
         self._records: list[FactRecord] = []
         self._refs: set[int] = set()
         """Rowids of the facts that were looked up."""
 
     def rows(self, atom: Atom) -> Iterator[tuple[Value, ...]]:
         """The values of an atom's distinct variables, a row for each answer, in no order."""
-        names = list(dict.fromkeys(variable.name for variable in atom.variables))
-        self._ask(atom)
+        return self.answers([Literal(atom)], list(dict.fromkeys(variable.name for variable in atom.variables)))
+
+    def answers(self, premise: Sequence[BodyLiteral], names: Sequence[str]) -> Iterator[tuple[Value, ...]]:
+        """The values of these variables, a row for each way in which the premise holds, in no order."""
+        items = list(evaluation_order(join_order(rule_of(premise, Atom("answers", ()))).premise, self.library))
+        self._add_calls_of(items)
+        self._ask_all()
         self._run()
-        body = compile_premise([Literal(atom)], self._context())
+        body = compile_premise(items, self._context())
         cells = [body.values[name] for name in names] or ["1"]
         found = self.relations.rows(body.select(cells).replace("SELECT ", "SELECT DISTINCT ", 1))
         while batch := list(islice(found, BATCH)):
@@ -175,6 +212,79 @@ class Demand:
     def holds(self, atom: Atom) -> bool:
         """True if a ground atom holds."""
         return next(self.rows(atom), None) is not None
+
+    def proof(self, root: Atom) -> dict[Atom, list[RuleInstance]]:
+        """By conclusion, the rule instances of one proof of an atom; of an aggregate's group only the first rows.
+
+        Each joins atoms that were there before its conclusion, so that no proof rests on itself.
+        """
+        self._ask(root)
+        self._run()
+        waiting: list[tuple[str, int]] = []
+        if root.indicator in self._derived:
+            tests = [f"a{place} = {self.relations.symbols.tag(value)}" for place, value in enumerate(_values(root), 1)]
+            select = f"SELECT ref FROM {self._tables[root.indicator]} WHERE {conjunction(tests)}"  # noqa: S608  ours
+            waiting = [(root.indicator, ref) for (ref,) in self.relations.rows(select)]
+        seen = set(waiting)
+        ways: dict[str, list[_Way]] = {}
+        found: list[_Found] = []
+        while waiting:
+            indicator, ref = waiting.pop()
+            if indicator not in ways:
+                ways[indicator] = [self._way(rule) for rule in self.library.concluding.get(indicator, ())]
+            moment = self._moment(self._tables[indicator], ref)
+            for way in ways[indicator]:
+                last = [self._last_before(self._tables[name], moment) for name in way.joined]
+                rows = self.relations.rows(way.select, (ref, *last))
+                chosen = list(islice(rows, SHOWN_ROWS if way.rule.aggregate else 1))
+                left_out = sum(1 for _ in rows) if way.rule.aggregate else 0
+                for row in chosen:
+                    found.append(_Found(way.rule, row[len(way.joined) :], left_out))
+                    below = {pair for pair in zip(way.joined, row, strict=False) if pair not in seen}
+                    waiting += below
+                    seen |= below
+                if chosen:
+                    break
+        return self._by_atom(found)
+
+    def _way(self, rule: Rule) -> _Way:
+        context, atom = self._context(), rule.conclusion.atom
+        if rule.aggregate is not None:
+            grouped = compile_aggregate(rule.aggregate, join_order(rule).premise, context)
+            body, head = grouped.premise, grouped.cells
+        else:
+            body = compile_premise(join_order(rule).premise, context)
+            head = conclusion_cells(atom, body, context)
+        atoms = self._atoms
+        joined = {f"t{place}.ref": atoms[table] for place, table in enumerate(body.tables) if table in atoms}
+        conditions = ["h.ref = ?1", *(f"h.a{place} = {cell}" for place, cell in enumerate(head, 1))]
+        conditions += [f"{ref} <= ?{number}" for number, ref in enumerate(joined, 2)]
+        columns = [*joined, *(body.values[variable.name] for variable in rule.variables)]
+        select = body.select_from([f"{self._tables[atom.indicator]} AS h"], columns or ["1"], conditions)
+        return _Way(rule, select, tuple(joined.values()))
+
+    def _moment(self, table: str, ref: int) -> int:
+        """The moment at which a row was added to a table of ours."""
+        growth = self._growth[table]
+        return growth[bisect_left(growth, (ref, 0))][1]
+
+    def _last_before(self, table: str, moment: int) -> int:
+        """The number of the last row that a table of ours had before a moment; 0 if it had none."""
+        growth = self._growth.get(table, [])
+        place = bisect_left(growth, moment, key=itemgetter(1))
+        return growth[place - 1][0] if place else 0
+
+    def _by_atom(self, found: Sequence[_Found]) -> dict[Atom, list[RuleInstance]]:
+        values = self.relations.symbols.values(chain.from_iterable(item.tags for item in found))
+        instances: dict[Atom, list[RuleInstance]] = {}
+        for rule, tags, left_out in found:
+            pairs = zip(rule.variables, tags, strict=False)
+            substitution = Substitution(tuple((variable.name, Constant(values[tag])) for variable, tag in pairs))
+            head = substitution.apply(rule.conclusion.atom)
+            # A rule may write 2.0; in a table 2 and 2.0 are one number.
+            head = replace(head, arguments=tuple(Constant(canonical(value)) for value in _values(head)))
+            instances.setdefault(head, []).append(RuleInstance(rule, substitution, left_out=left_out))
+        return instances
 
     def records(self) -> list[FactRecord]:
         """The facts that were read."""
@@ -213,7 +323,6 @@ class Demand:
         """Add the instances that conclude the atoms with these numbers; yield the derived atoms that they join."""
         context, table = self._context(), self._tables[indicator]
         wanted = self.relations.wanted("wanted", refs)
-        by_table = {self._tables[name]: name for name in self._derived if name in self._tables}
         for number, rule in enumerate(self.library.rules):
             if rule.conclusion.atom.indicator != indicator:
                 continue
@@ -225,14 +334,14 @@ class Demand:
                 body = compile_premise(items, context)
                 head = conclusion_cells(rule.conclusion.atom, body, context)
             same = ["h.ref = w.ref", *(f"h.a{place} = {cell}" for place, cell in enumerate(head, 1))]
-            joined = [place for place, source in enumerate(body.tables) if source in by_table]
+            joined = [place for place, source in enumerate(body.tables) if source in self._atoms]
             columns = [f"t{place}.ref" for place in joined] + [body.values[item.name] for item in rule.variables]
             below: dict[str, set[int]] = {}
             select = body.select_from([f"{wanted} AS w", f"{table} AS h"], columns or ["1"], same)
             for row in self.relations.rows(select):
                 found.append((number, row[len(joined) :] if columns else ()))
                 for place, ref in zip(joined, row, strict=False):
-                    below.setdefault(by_table[body.tables[place]], set()).add(ref)
+                    below.setdefault(self._atoms[body.tables[place]], set()).add(ref)
             yield from below.items()
 
     def _by_conclusion(self, found: Sequence[tuple[int, tuple[int, ...]]]) -> dict[Atom, list[RuleInstance]]:
@@ -257,6 +366,7 @@ class Demand:
             return self._view(self._stored.source(indicator))
         if indicator in self._derived:
             table = self._new_table(columns_of(indicator))
+            self._atoms[table] = indicator
             self._add_rows(table, map(_values, self._given.get(indicator, ())))
             return table
         stored = indicator.removeprefix(_FACTS_OF)
@@ -296,6 +406,9 @@ class Demand:
         typed = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
         unique = f"UNIQUE ({', '.join(columns)})"
         self.relations.run(f"CREATE TEMP TABLE {name} (ref INTEGER PRIMARY KEY, {typed}, {unique})")
+        # A join starts where something is new, which may be at any column.
+        for place in range(1, len(columns)):
+            self.relations.run(f"CREATE INDEX temp.{name}_{place} ON {name} ({columns[place]})")
         table = f"temp.{name}"
         self._highest[table], self._columns[table] = 0, columns
         return table
@@ -312,20 +425,23 @@ class Demand:
         if not self.relations.run(f"INSERT OR IGNORE INTO {table} ({', '.join(self._columns[table])}) {select}"):
             return
         self._highest[table] = self.relations.highest(table)
+        self._growth.setdefault(table, []).append((self._highest[table], next(self._moments)))
         for number in self._readers.get(table, ()):
             self._wake(number)
 
     def _wake(self, number: int) -> None:
-        waiting = (self._steps[number].layer, number)
-        if waiting not in self._pending:
-            heapq.heappush(self._pending, waiting)
+        if number not in self._awake:
+            self._awake.add(number)
+            heapq.heappush(self._pending, (self._steps[number].layer, number))
 
     # -- calls
 
     def _ask(self, atom: Atom) -> None:
         """Ask for the atoms that have the constants of this one."""
-        if definition_of(Literal(atom), self.library) is None:
-            self._add_calls(Literal(atom), ())
+        self._add_calls_of([Literal(atom)])
+        self._ask_all()
+
+    def _ask_all(self) -> None:
         while self._unanswered:
             self._answer(*self._unanswered.pop())
 
@@ -336,7 +452,7 @@ class Demand:
                 # The value of a group comes last: a call cannot ask for the groups that have it.
                 group = set(rule.aggregate.group)
                 pattern &= {place for place, term in enumerate(rule.conclusion.atom.arguments) if term in group}
-        known = [found for name, found in self._calls if name == indicator]
+        known = self._patterns.setdefault(indicator, [])
         if frozenset() in known or (len(known) >= MOST_PATTERNS and pattern not in known):
             pattern = frozenset()
         if (indicator, pattern) not in self._calls:
@@ -344,6 +460,7 @@ class Demand:
             columns = [f"a{place}" for place in range(1, max(1, len(pattern)) + 1)]
             self._calls[indicator, pattern] = self._new_table(columns)
             self._unanswered.append((indicator, pattern))
+            known.append(pattern)
         return self._calls[indicator, pattern], pattern
 
     def _answer(self, indicator: str, pattern: Pattern) -> None:
@@ -365,9 +482,7 @@ class Demand:
         asked = self._called(self._calls[head.indicator, pattern], terms)
         known = {term.name for term in terms if isinstance(term, Variable)}
         items = list(evaluation_order([Literal(asked), *join_order(rule, known).premise], self.library))
-        for number, item in enumerate(items):
-            if isinstance(item, Literal) and item.atom is not asked and definition_of(item, self.library) is None:
-                self._add_calls(item, items[:number])
+        self._add_calls_of(items, asked)
         context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
         if rule.aggregate is not None:
             found = compile_aggregate(rule.aggregate, items, context)
@@ -375,6 +490,12 @@ class Demand:
         else:
             body = compile_premise(items, context)
             self._add_step(_Clause(layer, table, body, conclusion_cells(head, body, context)))
+
+    def _add_calls_of(self, items: Sequence[BodyLiteral], asked: Atom | None = None) -> None:
+        """Add the steps that ask for what each item needs, given those before it. `asked`: the calls themselves."""
+        for number, item in enumerate(items):
+            if isinstance(item, Literal) and item.atom is not asked and definition_of(item, self.library) is None:
+                self._add_calls(item, items[:number])
 
     def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral]) -> None:
         """Add the step that asks for what a literal needs, given what comes before it in a premise."""
@@ -423,7 +544,9 @@ class Demand:
     def _run(self) -> None:
         """Run the steps until none has anything new to read: lower layers first, whole before those above them."""
         while self._pending:
-            step = self._steps[heapq.heappop(self._pending)[1]]
+            _, number = heapq.heappop(self._pending)
+            self._awake.remove(number)
+            step = self._steps[number]
             self.relations.check_time()
             before, step.seen = (
                 step.seen,
