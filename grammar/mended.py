@@ -190,6 +190,10 @@ MENDED: Final[Mapping[str, str]] = {
         "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
         "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)"
     ),
+    "HPX223": (
+        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+        "@generic none\nborders(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)"
+    ),
     "HPX301": "oracle is_in(Ingredient, Dish)",
     "HPX302": (
         "@generic A\n"

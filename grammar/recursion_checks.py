@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, permutations
 from typing import Final
 
 from hapax.grammar.errors import Diagnostic, Place
@@ -16,6 +16,13 @@ COUNTS_FOR_EVER: Final = RuleFault.warning(
     "given starts_at(Place, Number)\n@generic none\n"
     "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
     "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
+)  # fmt: skip
+
+JOINS_ITSELF: Final = RuleFault.note(
+    "HPX223", "closure that joins itself",
+    "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+    "@generic none\n"
+    "is_linked_to(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
 )  # fmt: skip
 
 _UP, _DOWN = "<", ">"
@@ -146,4 +153,31 @@ def _direction(source: Arithmetic) -> str:
     return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
 
 
-RECURSION_CHECKS: tuple[Check, ...] = (recursion_that_counts_for_ever,)
+@check(JOINS_ITSELF)
+def closures_that_join_themselves(library: Library) -> Iterator[Diagnostic]:
+    """Transitive rules over two atoms of the predicate that they conclude."""
+    for rule, base in self_joins(library):
+        closed = rule.conclusion.atom.indicator
+        yield JOINS_ITSELF.at(
+            rule.place,
+            f"rule {rule.name} joins {closed} with itself: over a chain of n facts it has n^3/6 statements, and with "
+            "one recursive atom n^2/2",
+            f"Write {base or 'the predicate of its first step'} in place of the first {closed}",
+        )
+
+
+def self_joins(library: Library) -> Iterator[tuple[Rule, str]]:
+    """The transitive rules over two atoms of the predicate that they conclude, and the predicate of a first step."""
+    for rule in library.rules:
+        head = rule.conclusion.atom
+        if rule.by_declaration or len(rule.premise) != 2 or len(head.arguments) != 2 or rule.generic:
+            continue
+        own = [item.atom for item in rule.literals if not item.negated and item.atom.indicator == head.indicator]
+        for first, second in permutations(own, 2):
+            is_chain = first.arguments[1] == second.arguments[0]
+            if is_chain and (first.arguments[0], second.arguments[1]) == head.arguments:
+                steps = [item for item in library.concluding[head.indicator] if len(item.premise) == 1]
+                yield rule, next((item.atom.indicator for step in steps for item in step.literals), "")
+
+
+RECURSION_CHECKS: tuple[Check, ...] = (recursion_that_counts_for_ever, closures_that_join_themselves)

@@ -106,7 +106,7 @@ UNCONNECTED: Final = RuleFault.error(
 
 @check(UNCONNECTED, even_if_incomplete=True)
 def unconnected_premise(library: Library) -> Iterator[Diagnostic]:
-    """Parts of a premise that share no variable: a second, unrelated rule."""
+    """Parts of a premise that share no variable: a second, unrelated rule. A rule over facts may combine everything."""
     for rule in rules_of_right_arity(library):
         groups = _connected_variables(rule)
         # A variable without a value is most often a misprint of the link; `unreachable_variable` reports it.
@@ -122,7 +122,8 @@ def unconnected_premise(library: Library) -> Iterator[Diagnostic]:
 def _connected_variables(rule: Rule) -> list[set[str]]:
     """Names of the premise's variables, grouped so that literals join only variables of one group."""
     groups: list[set[str]] = []
-    for item in rule.premise:  # each item merges the groups that it touches
+    connecting = rule.premise if rule.generic else (*rule.premise, rule.conclusion)
+    for item in connecting:  # each item merges the groups that it touches
         joined = variable_names([item])
         if joined:
             touching = [group for group in groups if group & joined]

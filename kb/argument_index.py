@@ -339,4 +339,6 @@ def one_state(kb: KnowledgeBase) -> Iterator[None]:
         try:
             yield
         finally:
-            kb.connection.execute("ROLLBACK")
+            # SQLite has ended it already where a time limit interrupts an INSERT into a temporary table.
+            if kb.connection.in_transaction:
+                kb.connection.execute("ROLLBACK")

@@ -80,6 +80,8 @@ class _Clause:
     target: str
     body: CompiledPremise
     head: Sequence[str]
+    rule: Rule
+    """With the calls that it answers before its premise."""
     grouped: str = ""
     """The SELECT of an aggregate: of the groups that are asked for, once everything below them is derived."""
     seen: dict[str, int] = field(default_factory=dict)
@@ -148,11 +150,14 @@ class Demand:
         *,
         given: Iterable[Atom] = (),
         keeps_records: bool = False,
+        at_work: list[Rule] | None = None,
     ) -> None:
         """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
 
         `keeps_records`: the facts that were read are wanted as records, too, as proofs need them.
+        `at_work`: a list in which the rule stands whose rows are being joined.
         """
+        self._at_work: list[Rule] = [] if at_work is None else at_work
         self.source, self.library, self._stored = source, library.with_closure(), stored
         refuse_negative_cycles(self.library)
         self.relations = Relations(source.kb)
@@ -197,8 +202,9 @@ class Demand:
 
     def answers(self, premise: Sequence[BodyLiteral], names: Sequence[str]) -> Iterator[tuple[Value, ...]]:
         """The values of these variables, a row for each way in which the premise holds, in no order."""
-        items = list(evaluation_order(join_order(rule_of(premise, Atom("answers", ()))).premise, self.library))
-        self._add_calls_of(items)
+        rule = join_order(rule_of(premise, Atom("answers", ())))
+        items = tuple(evaluation_order(rule.premise, self.library))
+        self._add_calls_of(replace(rule, premise=items))
         self._ask_all()
         self._run()
         body = compile_premise(items, self._context())
@@ -438,7 +444,7 @@ class Demand:
 
     def _ask(self, atom: Atom) -> None:
         """Ask for the atoms that have the constants of this one."""
-        self._add_calls_of([Literal(atom)])
+        self._add_calls_of(rule_of([Literal(atom)], atom))
         self._ask_all()
 
     def _ask_all(self) -> None:
@@ -482,24 +488,28 @@ class Demand:
         asked = self._called(self._calls[head.indicator, pattern], terms)
         known = {term.name for term in terms if isinstance(term, Variable)}
         items = list(evaluation_order([Literal(asked), *join_order(rule, known).premise], self.library))
-        self._add_calls_of(items, asked)
+        asking = replace(rule, premise=tuple(items))
+        self._add_calls_of(asking, asked)
         context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
         if rule.aggregate is not None:
             found = compile_aggregate(rule.aggregate, items, context)
-            self._add_step(_Clause(layer, table, found.premise, found.cells, found.select))
+            self._add_step(_Clause(layer, table, found.premise, found.cells, asking, found.select))
         else:
             body = compile_premise(items, context)
-            self._add_step(_Clause(layer, table, body, conclusion_cells(head, body, context)))
+            self._add_step(_Clause(layer, table, body, conclusion_cells(head, body, context), asking))
 
-    def _add_calls_of(self, items: Sequence[BodyLiteral], asked: Atom | None = None) -> None:
-        """Add the steps that ask for what each item needs, given those before it. `asked`: the calls themselves."""
-        for number, item in enumerate(items):
+    def _add_calls_of(self, rule: Rule, asked: Atom | None = None) -> None:
+        """Add the steps that ask for what each item of a premise needs, given those before it.
+
+        `asked`: the calls that the rule answers.
+        """
+        for number, item in enumerate(rule.premise):
             if isinstance(item, Literal) and item.atom is not asked and definition_of(item, self.library) is None:
-                self._add_calls(item, items[:number])
+                self._add_calls(item, replace(rule, premise=rule.premise[:number]))
 
-    def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral]) -> None:
-        """Add the step that asks for what a literal needs, given what comes before it in a premise."""
-        atom = literal.atom
+    def _add_calls(self, literal: Literal, rule: Rule) -> None:
+        """Add the step that asks for what a literal needs, given what comes before it in the rule, which ends there."""
+        atom, before = literal.atom, rule.premise
         _ = self._tables[atom.indicator]  # which says how its facts are read
         if atom.indicator not in self._derived and atom.indicator not in self._looked_up:
             return
@@ -512,7 +522,7 @@ class Demand:
         head = self._called(calls, [atom.arguments[place] for place in sorted(pattern)])
         body = compile_premise(before, self._context())
         layer = self._layers.get(atom.indicator, 0)
-        self._add_step(_Clause(layer, calls, body, conclusion_cells(head, body, self._context())))
+        self._add_step(_Clause(layer, calls, body, conclusion_cells(head, body, self._context()), rule))
 
     def _called(self, calls: str, terms: Sequence[Term]) -> Atom:
         """The atom of a call. A call that binds nothing has a constant in place of arguments."""
@@ -555,6 +565,7 @@ class Demand:
             if isinstance(step, _Lookup):
                 self._look_up(step, before.get(step.calls, 0))
             elif all(step.seen.values()):
+                self._at_work[:] = [step.rule]
                 for select in self._selects(step, before):
                     self._insert(step.target, select)
 

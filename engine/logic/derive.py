@@ -29,6 +29,7 @@ from hapax.engine.inference.session import LimitExceeded, PrologTerm
 from hapax.engine.logic.compile import CompiledPremise
 from hapax.engine.logic.evaluate import Clause, CompiledLibrary, constraints, left_out, open_variables, values_of
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
+from hapax.engine.logic.products import naming_products
 from hapax.grammar.dependencies import strata
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -94,7 +95,11 @@ def derive_all(
     strata(part)  # raises for negation in a cycle
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.
-    with kb.transaction(), relations.interruptible(deadline.check):
+    with (
+        naming_products(deadline.at_work((*part.rules, *rules)), part, kb),
+        kb.transaction(),
+        relations.interruptible(deadline.check),
+    ):
         began = time.perf_counter()
         changes = relations.changes()
         read = relations.bring_up_to_date(changes)
@@ -138,6 +143,13 @@ class _Deadline:
         self.subject = subject
         if self.seconds is None:
             self.began = system.monotonic()
+
+    def at_work(self, rules: Iterable[Rule]) -> Iterator[Rule]:
+        """Those of some rules that are being derived when this is read."""
+        predicates = self.subject.split(" and ")
+        for rule in rules:
+            if self.subject == f"rule {rule.name}" or rule.conclusion.atom.indicator in predicates:
+                yield rule
 
     def check(self) -> None:
         """Raise LimitExceeded if the time is up."""
