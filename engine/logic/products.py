@@ -44,7 +44,7 @@ class Product:
         return f"{name} joins {joined} that share no variable: {self.size:,} combinations"
 
 
-class _Part(NamedTuple):
+class _Connected(NamedTuple):
     """Items of a premise that are connected: the names of their variables, and their predicates."""
 
     names: frozenset[str]
@@ -59,18 +59,18 @@ def row_counts(kb: KnowledgeBase, library: Library) -> Callable[[str], int]:
 
 def product_of(rule: Rule, library: Library, rows: Callable[[str], int]) -> Product | None:
     """The product that the rule evaluates; None without one."""
-    parts: list[_Part] = []
+    parts: list[_Connected] = []
     for item in constraints(rule):
         names = frozenset(variable_names([item]))
         if isinstance(item, Literal) and not item.negated and definition_of(item, library) is None:
-            part = _Part(names, (item.atom.indicator,))
+            part = _Connected(names, (item.atom.indicator,))
         elif isinstance(item, Comparison) and item.operator == "=":
-            part = _Part(names, ())
+            part = _Connected(names, ())
         else:
             continue  # it only tests combinations
         for other in [other for other in parts if other.names & names]:
             parts.remove(other)
-            part = _Part(part.names | other.names, part.indicators + other.indicators)
+            part = _Connected(part.names | other.names, part.indicators + other.indicators)
         parts.append(part)
     # Atoms without variables and equations with constants multiply nothing.
     parts = [part for part in parts if part.names and part.indicators]
