@@ -40,7 +40,7 @@ def first_promise(scores: Any, truths: Any, draws: Any, weights: Any) -> tuple[i
     first, broken = STEPS[-1] + 1, False
     for count in STEPS:
         reach = float((draws / weights)[order[count]])
-        judged = [JudgedScore(pool[place], bool(truths[place]), "", float(draws[place])) for place in order[:count]]
+        judged = [JudgedScore(pool[place], bool(truths[place]), float(draws[place])) for place in order[:count]]
         choice = choose_threshold(judged, pool, promise, draw=LabelDraw(reach, weights.tolist()))
         if choice.threshold is not None and first > STEPS[-1]:
             first, broken = count, bool(truths[scores >= choice.threshold].mean() < promise.precision)

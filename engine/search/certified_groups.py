@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hapax.engine.certificates import (
+    METHOD,
     JudgedScore,
     LabelDraw,
     Promise,
@@ -40,7 +40,6 @@ class ScoredValue:
     id: str
     score: float
     truth: bool | None
-    block: str = ""
     ends: tuple[str, ...] = ()
     draw: float | None = None
     weight: float = 1.0
@@ -57,11 +56,8 @@ def choose_for_groups(groups: Groups, promise: Promise, reach: float | None = No
     pools: dict[str, list[float]] = {}
     for group, values in sorted(groups.items()):
         pools[group] = [value.score for value in values]
-        sizes = Counter(value.block for value in values)
         judged[group] = [
-            JudgedScore(value.score, value.truth, value.block, value.draw, sizes[value.block] if value.block else None)
-            for value in values
-            if value.truth is not None
+            JudgedScore(value.score, value.truth, value.draw) for value in values if value.truth is not None
         ]
         if reach is not None:
             draws[group] = LabelDraw(reach, [value.weight for value in values])
@@ -86,7 +82,7 @@ def certificates_of_groups(
                 group,
                 promise.precision,
                 promise.confidence,
-                promise.method,
+                METHOD,
                 basis(group),
                 choice.threshold,
                 choice.labels,
