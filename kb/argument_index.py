@@ -20,7 +20,7 @@ from hapax.grammar.terms import Value
 from hapax.kb import rows
 from hapax.kb.connection import translated
 from hapax.kb.loading import cells_of, check_identity, is_sayable
-from hapax.kb.records import FACTS, FactRecord, Source
+from hapax.kb.records import FACTS, FactRecord
 from hapax.kb.store import KnowledgeBase
 
 FEW_FACTS = 2_000
@@ -300,21 +300,6 @@ def facts_at(kb: KnowledgeBase, refs: Iterable[int]) -> list[FactRecord]:
     found: list[FactRecord] = []
     for numbers in _lists(refs):
         found += kb.select(FACTS, f"WHERE facts.rowid IN ({numbers})")
-    return found
-
-
-def scores_at(kb: KnowledgeBase, refs: Iterable[int]) -> dict[int, FactRecord]:
-    """The facts with these rowids without their values: as many empty texts stand for these, and no types.
-
-    A score depends on everything else, and reading the values takes most of the time.
-    """
-    found: dict[int, FactRecord] = {}
-    for numbers in _lists(refs):
-        columns = "rowid, predicate, json_array_length(arguments), source, probability, candidate_id, run_id, basis"
-        for row in kb.connection.execute(f"SELECT {columns} FROM facts WHERE rowid IN ({numbers})"):  # noqa: S608  ours
-            ref, predicate, width, source, probability, candidate_id, run_id, basis = row
-            values = ("",) * width
-            found[ref] = FactRecord(predicate, values, (), Source(source), probability, candidate_id, run_id, basis)
     return found
 
 

@@ -183,6 +183,16 @@ def read_statements(kb: KnowledgeBase, library: Library, rule: Rule) -> Iterator
         yield from _records(relations, library, rule, relations.batches(derivation))
 
 
+def stored_values(kb: KnowledgeBase, library: Library, rule: Rule) -> Iterator[Substitution]:
+    """Yield the values of a rule's stored statements, in the order of `read_statements`. Raises as that does."""
+    relations, width = Relations(kb), len(rule.searched) + 1
+    with relations.snapshot():
+        for batch in relations.batches(_current(kb, relations, library, rule)):
+            tags = chain.from_iterable(row[1:width] for row in batch)
+            values = relations.symbols.values(tag for tag in tags if tag is not None)
+            yield from (_substitution(rule, row[1:width], values) for row in batch)
+
+
 def find_statement(
     kb: KnowledgeBase, library: Library, is_wanted: Callable[[str, str], bool]
 ) -> StatementRecord | None:
@@ -279,67 +289,6 @@ def fact_tables(
     # A negation may need derived predicates.
     compiled.materialise()
     return derivation, compiled.body(rule).tables
-
-
-RowKey: TypeAlias = tuple[str, int]
-"""A row of a relation or of derived atoms: the table's name and the row's number."""
-
-
-@dataclass(frozen=True)
-class JoinedRows:
-    """The rows that a rule's stored statements join, and those that the derived atoms below them join."""
-
-    statements: list[tuple[RowKey, ...]]
-    """The premises of each statement, in the order of `read_statements`."""
-    instances: list[tuple[Rule, RowKey, tuple[RowKey, ...]]]
-    """Rule instances: rule, conclusion and premises."""
-    facts: list[tuple[RowKey, int]]
-    """Derived atoms that are stored facts as well, with the row of the fact."""
-    stated: list[RowKey]
-    """Derived atoms that a rule file states."""
-    derived: dict[str, str]
-    """Indicators of the derived predicates by table. In other tables a row's number is that of its fact."""
-
-
-def joined_rows(kb: KnowledgeBase, library: Library, rule: Rule) -> JoinedRows:
-    """The rows behind a rule's stored statements. Raises as `read_statements`."""
-    relations = Relations(kb)
-    with relations.snapshot():
-        derivation = _current(kb, relations, library, rule)
-        compiled = CompiledLibrary(relations, relevant_library(library, rule))
-        compiled.materialise()
-        tables, width = compiled.body(rule).tables, len(rule.searched) + 1
-        statements: list[tuple[RowKey, ...]] = []
-        for batch in relations.batches(derivation):
-            statements.extend(tuple(zip(tables, row[width:], strict=True)) for row in batch)
-        derived = {compiled.tables[name]: name for name in sorted(compiled.derived & set(compiled.tables))}
-        joined = JoinedRows(statements, [], [], [], derived)
-        # Where statements join stored facts alone, nothing below them is needed.
-        for table, indicator in derived.items() if set(tables) & set(derived) else ():
-            _add_rows(joined, compiled, table, indicator)
-        return joined
-
-
-def _add_rows(joined: JoinedRows, compiled: CompiledLibrary, table: str, indicator: str) -> None:
-    """Add the instances of a derived predicate, and its atoms that are facts."""
-    relations = compiled.relations
-    for clause in compiled.clauses.get(indicator, ()):
-        same = [f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1)]
-        select = clause.body.select_from([f"{table} AS h"], [*clause.body.references, "h.ref"], same)
-        for row in relations.rows(select):
-            premises = tuple(zip(clause.body.tables, row[:-1], strict=True))
-            joined.instances.append((clause.rule, (table, row[-1]), premises))
-    columns = columns_of(indicator)
-    same_cells = " AND ".join(f"r.{column} = h.{column}" for column in columns)
-    facts = relations.relation(indicator)
-    select = f"SELECT h.ref, r.ref FROM {facts} AS r JOIN {table} AS h ON {same_cells}"  # noqa: S608  ours
-    joined.facts.extend(((table, ref), fact) for ref, fact in relations.rows(select))
-    for atom in compiled.library.facts:
-        if atom.indicator == indicator:
-            tags = [compiled.relations.symbols.tag(value) for value in values_of([atom])]
-            test = " AND ".join(f"{column} = {tag}" for column, tag in zip(columns, tags, strict=True))
-            stated = relations.rows(f"SELECT ref FROM {table} WHERE {test}")  # noqa: S608  ours
-            joined.stated.extend((table, row[0]) for row in stated)
 
 
 def _instances_of(rule: Rule, body: CompiledPremise) -> str:
