@@ -54,11 +54,12 @@ from hapax.grammar.terms import (
     Value,
     Variable,
 )
-from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.grammar.verbalize import StatementText, atom_text, literal_text
 from hapax.grammar.words import counted
 from hapax.kb.argument_index import ArgumentIndex, facts_at
 from hapax.kb.records import (
     RUNS,
+    STATEMENTS,
     Assessment,
     AtomPattern,
     Decision,
@@ -102,7 +103,7 @@ def why(
     if statement is None and not _ATOM.match(text):
         # An id is one word; a sentence is not.
         if " " in text.strip():
-            statement = find_statement(theory.kb, theory.library, _named(text))
+            statement = find_statement(theory.kb, theory.library, _named(text), text)
         else:
             statement = statement_by_id(theory.kb, theory.library, text.strip())
     if statement is not None:
@@ -228,10 +229,14 @@ def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
     if _ATOM.match(text):
         return None
     is_wanted = _named(text)
-    for statement in chain(kb.statements(), kb.fallen_statements()):
-        if is_wanted(statement.id, statement.text):
-            return statement
-    return None
+    # Before records are made, whose proofs take longest to read.
+    ids = set()
+    for identity, premise, conclusion in kb.query("SELECT id, premise, conclusion FROM statements"):
+        if is_wanted(identity, StatementText(premise, conclusion).sentence):
+            ids.add(identity)
+    named = kb.select_in(STATEMENTS, "id", ids)
+    standing = (statement for statement in named if not kb.fallen(statement) and not kb.lapsed_since(statement))
+    return next(chain(standing, named), None)
 
 
 def _named(text: str) -> Callable[[str, str], bool]:

@@ -23,6 +23,7 @@ from hapax.engine.inference.derive import (
     relevant_library,
     rule_words,
     sentence_pieces,
+    values_in_sentence,
 )
 from hapax.engine.inference.fingerprints import Fingerprints
 from hapax.engine.inference.session import LimitExceeded, PrologTerm
@@ -194,20 +195,26 @@ def stored_values(kb: KnowledgeBase, library: Library, rule: Rule) -> Iterator[S
 
 
 def find_statement(
-    kb: KnowledgeBase, library: Library, is_wanted: Callable[[str, str], bool]
+    kb: KnowledgeBase, library: Library, is_wanted: Callable[[str, str], bool], text: str = ""
 ) -> StatementRecord | None:
     """The first stored statement that is wanted by its id and sentence, with its proof; None if there is none.
 
-    Raises HapaxError if facts have changed since its rule was derived.
+    `text`: the sentence, if it is known: then its values are looked up. Raises HapaxError if facts have changed since
+    its rule was derived.
     """
     relations = Relations(kb)
-    with relations.snapshot():
+    with relations.snapshot(), relations.symbols.borrowing():
         stored, fingerprints = relations.derivations(), Fingerprints(kb, library)
         for rule in (rule for rule in library.rules if rule.name in stored):
             derivation = stored[rule.name]
             if derivation.fingerprint != fingerprints.statements(rule):
                 continue  # by other rules, whose variables need not be those of this one
-            row = _wanted_row(relations, library, rule, derivation, is_wanted)
+            readings = values_in_sentence(rule, library, text) if text else []
+            if text and not readings:
+                continue
+            row = _row_with(relations, rule, derivation, readings)
+            # Names may be written in another case, and one text may be read in several ways.
+            row = row or _wanted_row(relations, library, rule, derivation, is_wanted)
             if row is not None:
                 # Raises if the row is out of date: its proof may name facts that are gone.
                 _current(kb, relations, library, rule)
@@ -231,6 +238,22 @@ def statement_by_id(kb: KnowledgeBase, library: Library, identity: str) -> State
             _current(kb, relations, library, rules[name])
             rows = [relations.instance(derivation, instance)]
             return next(_records(relations, library, rules[name], rows), None)
+    return None
+
+
+def _row_with(
+    relations: Relations, rule: Rule, derivation: StoredDerivation, readings: Iterable[Substitution]
+) -> tuple[Any, ...] | None:
+    """The first row of a rule's instances that has the values of one of these readings."""
+    for values in readings:
+        tests = [
+            f"v{place} = {relations.symbols.tag(values[variable.name].value)}"
+            for place, variable in enumerate(rule.searched, 1)
+            if variable.name in values
+        ]
+        select = f"SELECT * FROM {derivation.table} WHERE {' AND '.join(tests) or '1'} LIMIT 1"  # noqa: S608  ours
+        for row in relations.rows(select):
+            return row
     return None
 
 
