@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -302,20 +302,6 @@ def _lacking(false: int, count: int, risk: float, error: float) -> float:
         return math.inf
     normal = NormalDist().inv_cdf(1.0 - error)
     return max(normal**2 * risk * (1.0 - risk) / (risk - share) ** 2 - count, 1.0)
-
-
-def choose_by_group(
-    judged: Mapping[str, Sequence[JudgedScore]],
-    pools: Mapping[str, Sequence[float]],
-    promise: Promise,
-    draws: Mapping[str, LabelDraw] | None = None,
-) -> dict[str, ThresholdChoice]:
-    """A threshold for each group with a pool; the promise holds for all groups at once."""
-    return {
-        group: choose_threshold(judged.get(group, ()), pool, promise, len(pools), (draws or {}).get(group))
-        for group, pool in pools.items()
-        if pool
-    }
 
 
 def score_shift(labelled: Sequence[float], others: Sequence[float]) -> float | None:

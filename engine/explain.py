@@ -15,10 +15,11 @@ from hapax.engine.inference.derive import (
     fact_key,
     values_in_sentence,
 )
+from hapax.engine.inference.known_facts import atom_values, matched
 from hapax.engine.inference.program import is_asked, join_order
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.theory import Theory
-from hapax.engine.logic.conflicts import fact_text
+from hapax.engine.logic.conflicts import fact_text, premises_among
 from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
 from hapax.engine.logic.proofs import derive_statements, holding_prefixes, holds, prove
 from hapax.engine.probability.answers import (
@@ -192,7 +193,7 @@ def refuse_withdrawn(theory: Theory, text: str) -> None:
     for rule in (rule for rule in theory.library.rules if rule.name in stored):
         kept = values_in_sentence(rule, theory.library, text)
         if not kept and _IDENTITY.fullmatch(text.strip()):
-            kept = [*_with_premises(rule, gone.values())]
+            kept = [*premises_among(rule, (item.fact for item in gone.values()))]
         if not kept:
             continue
         part = theory.relevant_to(rule)
@@ -204,17 +205,6 @@ def refuse_withdrawn(theory: Theory, text: str) -> None:
             rests_on = [gone[fact_id] for fact_id in proof_from_json(record.proof).fact_ids() if fact_id in gone]
             if rests_on and is_wanted(record.id, record.text):
                 raise HapaxError(_fallen_text(record, rests_on))
-
-
-def _with_premises(rule: Rule, withdrawals: Iterable[Withdrawal]) -> Iterator[Substitution]:
-    """The substitutions by which a withdrawn fact is a premise of the rule."""
-    for item in withdrawals:
-        atom = Atom(item.predicate, tuple(map(Constant, item.arguments)))
-        for literal in rule.literals:
-            if not literal.negated and literal.atom.indicator == atom.indicator and not rule.is_information(literal):
-                values = _unified(literal.atom, atom)
-                if values is not None:
-                    yield values
 
 
 _ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
@@ -624,10 +614,11 @@ def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
     for rule in theory.library.rules:
         if rule.conclusion.atom.indicator != atom.indicator:
             continue
-        bound = _unified(rule.conclusion.atom, atom)
-        if bound is None:
+        bindings = matched(rule.conclusion.atom.arguments, atom_values(atom))
+        if bindings is None:
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
             continue
+        bound = Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))
         story = _Failure(theory, join_order(rule), bound).story()
         yield replace(story, children=(*story.children, *_search_story(theory, rule, bound)))
 
@@ -714,19 +705,6 @@ class _Replay:
             return not cut.kept, words
         # Among equal scores chance decided.
         return (score < cut.limit if is_head else score > cut.limit), words
-
-
-def _unified(head: Atom, atom: Atom) -> Substitution | None:
-    """The substitution that makes a rule's conclusion equal to the ground atom; None if there is none."""
-    bound: dict[str, Constant] = {}
-    for term, constant in zip(head.arguments, atom.arguments, strict=True):
-        assert isinstance(constant, Constant)  # noqa: S101  the atom is ground
-        if isinstance(term, Constant):
-            if term != constant:
-                return None
-        elif bound.setdefault(term.name, constant) != constant:
-            return None
-    return Substitution(tuple(bound.items()))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from hapax.engine.certificates import (
     Promise,
     ThresholdChoice,
     binomial_tail,
-    choose_by_group,
     choose_threshold,
     least_labels,
     upper_bound,
@@ -78,7 +77,7 @@ def test_all_groups_hold_at_once_where_each_has_its_own_shift() -> None:
         ends = {"head": world(rng, 800, 0.9, 0.9), "long_tail": world(rng, 800, 0.7, 0.75)}
         judged = {end: labelled(rng, *values, 300) for end, values in ends.items()}
         pools = {end: scores.tolist() for end, (scores, _) in ends.items()}
-        choices = choose_by_group(judged, pools, promise)
+        choices = {end: choose_threshold(judged[end], pools[end], promise, groups=2) for end in ends}
         broken += any(is_broken(choices[end], *values, 0.9) for end, values in ends.items())
 
     assert broken <= BROKEN_AT_MOST
