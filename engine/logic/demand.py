@@ -474,12 +474,20 @@ class Demand:
         if indicator in self._looked_up:
             self._add_step(_Lookup(indicator, pattern, self._calls[indicator, pattern]))
             return
-        name, _, arity = indicator.rpartition("/")
-        variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
-        facts = Literal(Atom(_FACTS_OF + name, variables))
-        self._add_rule(rule_of([facts], Atom(name, variables)), pattern)
+        # A table for each predicate without facts would take most of the time of a library of many rules.
+        if self._has_facts(indicator):
+            name, _, arity = indicator.rpartition("/")
+            variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
+            facts = Literal(Atom(_FACTS_OF + name, variables))
+            self._add_rule(rule_of([facts], Atom(name, variables)), pattern)
         for rule in self.library.concluding.get(indicator, ()):
             self._add_rule(rule, pattern)
+
+    def _has_facts(self, indicator: str) -> bool:
+        source = self.source
+        if source.is_stored or source.looked_up(indicator):
+            return source.kb.fact_count(indicator, 1) > 0 or any(True for _ in source.beside(indicator))
+        return any(True for _ in source.facts(indicator))
 
     def _add_rule(self, rule: Rule, pattern: Pattern) -> None:
         """Add the step of a rule for a pattern of calls, and before it those that make the calls of its premise."""

@@ -13,6 +13,7 @@ from hapax.engine.inference.derive import (
     Prover,
     RuleInstance,
     StatementWriter,
+    fact_key,
     relevant_library,
 )
 from hapax.engine.inference.proof import By, Proof, instantiated
@@ -126,8 +127,11 @@ def _index(part: Theory, goals: Iterable[Atom]) -> None:
 
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
     """The stored facts that may be equal to a ground atom."""
-    # By the index, since the predicate may have a million facts.
+    fact = theory.kb.fact(*fact_key(atom))
     bound = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
+    if fact is not None or all(isinstance(value, str) for value in bound.values()):
+        return [] if fact is None else [fact]
+    # 2.0 and 2 are one number. By the index, since the predicate may have a million facts.
     return facts_at(theory.kb, (ref for ref, _ in ArgumentIndex(theory.kb).rows(atom.indicator, bound)))
 
 
