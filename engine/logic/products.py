@@ -87,16 +87,11 @@ def naming_products(rules: Iterable[Rule], library: Library, kb: KnowledgeBase) 
     try:
         yield
     except LimitExceeded as limit:
-        product = largest_product(rules, library, kb)
-        if product is None:
-            raise
-        text = str(product)
-        raise LimitExceeded(f"{limit.message} {text[0].upper()}{text[1:]}.", limit.limit, limit.remedy) from None
-
-
-def largest_product(rules: Iterable[Rule], library: Library, kb: KnowledgeBase) -> Product | None:
-    """The largest of the products that are worth a word."""
-    return max(large_products(rules, library, kb), key=lambda product: product.size, default=None)
+        product = max(large_products(rules, library, kb), key=lambda product: product.size, default=None)
+        if product is not None:
+            text = str(product)
+            limit.message += f" {text[0].upper()}{text[1:]}."
+        raise
 
 
 def large_products(rules: Iterable[Rule], library: Library, kb: KnowledgeBase) -> Iterator[Product]:
