@@ -9,7 +9,17 @@ from typing import Final
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Literal, Term, Variable, variable_names
+from hapax.grammar.terms import (
+    Arithmetic,
+    Atom,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Term,
+    Variable,
+    variable_names,
+)
 
 COUNTS_FOR_EVER: Final = RuleFault.warning(
     "HPX221", "recursion that counts for ever",
@@ -167,7 +177,10 @@ def closures_that_join_themselves(library: Library) -> Iterator[Diagnostic]:
 
 
 def self_joins(library: Library) -> Iterator[tuple[Rule, str]]:
-    """The transitive rules over two atoms of the predicate that they conclude, and the predicate of a first step."""
+    """The transitive rules over two atoms of the predicate that they conclude, and the predicate of a first step.
+
+    Those are left out whose first steps form no long chain by their types, as from landmark to city and to country.
+    """
     for rule in library.rules:
         head = rule.conclusion.atom
         if rule.by_declaration or len(rule.premise) != 2 or len(head.arguments) != 2 or rule.generic:
@@ -176,8 +189,16 @@ def self_joins(library: Library) -> Iterator[tuple[Rule, str]]:
         for first, second in permutations(own, 2):
             is_chain = first.arguments[1] == second.arguments[0]
             if is_chain and (first.arguments[0], second.arguments[1]) == head.arguments:
-                steps = [item for item in library.concluding[head.indicator] if len(item.premise) == 1]
-                yield rule, next((item.atom.indicator for step in steps for item in step.literals), "")
+                steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
+                chaining = [atom.indicator for atom in steps or [head] if _can_chain(atom, library)]
+                if chaining:
+                    yield rule, chaining[0] if steps else ""
+
+
+def _can_chain(atom: Atom, library: Library) -> bool:
+    """True if a value can be the last argument of one atom and the first of another."""
+    types = library.signature(atom.indicator).argument_types
+    return library.most_specific((types[0], types[-1])) is not None
 
 
 RECURSION_CHECKS: tuple[Check, ...] = (recursion_that_counts_for_ever, closures_that_join_themselves)
