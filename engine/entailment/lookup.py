@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from hapax.engine.entailment.graph import Edge, store_edges, stored_edge
+from hapax.engine.entailment.graph import Edge, store_edges, stored_edge, strongest_of
 from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Value, Variable
@@ -95,16 +95,6 @@ class StoredEdges:
             if max(float(arguments[-1] or 0) for arguments in same) >= at_least:
                 strong.extend(map(stored_edge, same))
         return strongest_of(strong)
-
-
-def strongest_of(found: Iterable[Edge]) -> list[Edge]:
-    """Of several entailments between the same atoms the strongest, in order of their texts."""
-    best: dict[tuple[Atom, Atom], Edge] = {}
-    for edge in found:
-        pair = (edge.premise, edge.hypothesis)
-        if pair not in best or best[pair].score < edge.score:
-            best[pair] = edge
-    return sorted(best.values(), key=lambda edge: (str(edge.premise), str(edge.hypothesis)))
 
 
 def strongest(kb: KnowledgeBase, indicator: str) -> float | None:
