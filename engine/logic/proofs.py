@@ -109,13 +109,9 @@ def derive_every_way(theory: Theory, goals: Sequence[Atom]) -> EveryDerivation:
     part = theory.relevant_to(goals=[goal.indicator for goal in goals])
     _index(part, goals)
     with reading(theory.kb):
-        return _every_way(part, goals)
-
-
-def _every_way(part: Theory, goals: Sequence[Atom]) -> EveryDerivation:
-    demand = Demand(part.source(), part.library, keeps_records=True)
-    instances = demand.instances(goals)
-    return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
+        demand = Demand(part.source(), part.library, keeps_records=True)
+        instances = demand.instances(goals)
+        return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
 
 
 def _index(part: Theory, goals: Iterable[Atom]) -> None:
