@@ -212,14 +212,15 @@ def many_combinations(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding
             yield _finding(faults.PRODUCT, kb, str(found), remedy)
     rows = row_counts(kb, library)
     for rule, base in self_joins(library):
-        count = rows(base)
-        if count**3 // 6 >= LARGE:
-            closed = rule.conclusion.atom.indicator
-            message = (
-                f"rule {rule.name} joins {closed} with itself: if the {count:,} rows of {base} are one chain, it has "
-                f"n^3/6 = {count**3 // 6:,} statements"
-            )
-            yield _finding(faults.MANY_COMBINATIONS, kb, message, f"Write {base} in place of the first {closed}")
+        if base is None or (count := rows(base)) ** 3 // 6 < LARGE:
+            continue
+        closed = rule.conclusion.atom.indicator
+        message = (
+            f"rule {rule.name} joins {closed} with itself: if the {count:,} rows of {base.indicator} are one chain, it "
+            f"has n^3/6 = {count**3 // 6:,} statements"
+        )
+        remedy = f"Write {base.indicator} in place of the first {closed}"
+        yield _finding(faults.MANY_COMBINATIONS, kb, message, remedy)
 
 
 # Facts and types

@@ -172,12 +172,12 @@ def closures_that_join_themselves(library: Library) -> Iterator[Diagnostic]:
             rule.place,
             f"rule {rule.name} joins {closed} with itself: over a chain of n facts it has n^3/6 statements, and with "
             "one recursive atom n^2/2",
-            f"Write {base or 'the predicate of its first step'} in place of the first {closed}",
+            f"Write {base.indicator if base else 'the predicate of its first step'} in place of the first {closed}",
         )
 
 
-def self_joins(library: Library) -> Iterator[tuple[Rule, str]]:
-    """The transitive rules over two atoms of the predicate that they conclude, and the predicate of a first step.
+def self_joins(library: Library) -> Iterator[tuple[Rule, Atom | None]]:
+    """The transitive rules over two atoms of the predicate that they conclude, and the atom of a first step.
 
     Those are left out whose first steps form no long chain by their types, as from landmark to city and to country.
     """
@@ -190,9 +190,9 @@ def self_joins(library: Library) -> Iterator[tuple[Rule, str]]:
             is_chain = first.arguments[1] == second.arguments[0]
             if is_chain and (first.arguments[0], second.arguments[1]) == head.arguments:
                 steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
-                chaining = [atom.indicator for atom in steps or [head] if _can_chain(atom, library)]
+                chaining = [atom for atom in steps or [head] if _can_chain(atom, library)]
                 if chaining:
-                    yield rule, chaining[0] if steps else ""
+                    yield rule, chaining[0] if steps else None
 
 
 def _can_chain(atom: Atom, library: Library) -> bool:

@@ -10,11 +10,14 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from hapax.engine.inference.session import LimitExceeded
+from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.evaluate import constraints
 from hapax.engine.logic.goals import GOAL
+from hapax.engine.logic.proofs import reading
 from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Comparison, Literal, variable_names
+from hapax.grammar.terms import Atom, Comparison, Constant, Literal, variable_names
 from hapax.kb.relations import Relations
 from hapax.kb.store import KnowledgeBase
 
@@ -45,36 +48,51 @@ class Product:
 
 
 class _Connected(NamedTuple):
-    """Items of a premise that are connected: the names of their variables, and their predicates."""
+    """Items of a premise that are connected: the names of their variables, and their atoms."""
 
     names: frozenset[str]
-    indicators: tuple[str, ...]
+    atoms: tuple[Atom, ...]
 
 
-def row_counts(kb: KnowledgeBase, library: Library) -> Callable[[str], int]:
-    """A function that says how many rows a predicate has: its facts, and its atoms as last derived."""
+def row_counts(kb: KnowledgeBase, library: Library) -> Callable[[Atom], int]:
+    """A function that says how many rows match an atom: facts, or atoms as last derived, 0 where that is not known."""
     facts, relations = kb.fact_counts(), Relations(kb)
-    return lambda name: max(facts.get(name, 0), relations.atom_count(name) if name in library.derived else 0)
+
+    def rows(atom: Atom) -> int:
+        is_derived = atom.indicator in library.derived
+        if not any(isinstance(term, Constant) for term in atom.arguments):
+            return max(facts.get(atom.indicator, 0), relations.atom_count(atom.indicator) if is_derived else 0)
+        if is_derived:
+            return 0
+        with reading(kb):
+            return sum(1 for _ in Demand(Theory(library, kb).source(), Library()).rows(atom))
+
+    return rows
 
 
-def product_of(rule: Rule, library: Library, rows: Callable[[str], int]) -> Product | None:
+def product_of(rule: Rule, library: Library, rows: Callable[[Atom], int]) -> Product | None:
     """The product that the rule evaluates; None without one."""
     parts: list[_Connected] = []
     for item in constraints(rule):
         names = frozenset(variable_names([item]))
         if isinstance(item, Literal) and not item.negated and definition_of(item, library) is None:
-            part = _Connected(names, (item.atom.indicator,))
+            part = _Connected(names, (item.atom,))
         elif isinstance(item, Comparison) and item.operator == "=":
             part = _Connected(names, ())
         else:
             continue  # it only tests combinations
         for other in [other for other in parts if other.names & names]:
             parts.remove(other)
-            part = _Connected(part.names | other.names, part.indicators + other.indicators)
+            part = _Connected(part.names | other.names, part.atoms + other.atoms)
         parts.append(part)
     # Atoms without variables and equations with constants multiply nothing.
-    parts = [part for part in parts if part.names and part.indicators]
-    sized = [max(((name, rows(name)) for name in part.indicators), key=itemgetter(1)) for part in parts]
+    parts = [part for part in parts if part.names and part.atoms]
+    sized = []
+    for part in parts:
+        largest = max(((atom.indicator, rows(atom)) for atom in part.atoms), key=itemgetter(1))
+        # Neither does a part with one row.
+        if largest[1] != 1:
+            sized.append(largest)
     if len(sized) < 2:
         return None
     concluded = {variable.name for variable in rule.conclusion.variables}

@@ -78,3 +78,11 @@ def test_a_time_limit_amidst_a_product_names_it(kb: hapax.KnowledgeBase) -> None
     assert all("joins 4,000 rows of is_made/2 with 5,000 rows of is_found/2" in error for error in errors)
     assert [error.count("Rule early joins") for error in errors] == [1, 1, 0]
     assert hapax.query("is_made('thing 7', 7)", LIBRARY, kb).holds
+
+
+def test_a_part_that_a_constant_makes_small_is_no_product(kb: hapax.KnowledgeBase) -> None:
+    """Of 4,000 facts one matches the constant, so that nothing is multiplied."""
+    rules = "@name one\n@generic none\nis_made(Thing A, 7) & is_found(Object C, Year D) & 5 < D -> is_early(Thing A)\n"
+    library = hapax.parse_rules(f"given is_made(Thing, Year)\ngiven is_found(Object, Year)\ntype Year < Number\n{rules}")
+
+    assert "HPX418" not in [item.code for item in hapax.check_rules(library, kb)]
