@@ -424,15 +424,6 @@ with_promise = together(
         help="Probability with which the promises of --precision and --statement-precision are kept.",
     ),
     search_setting(
-        "--promise",
-        "promise_method",
-        type=click.Choice(["learn-then-test", "anytime", "conformal"]),
-        default="learn-then-test",
-        show_default=True,
-        help="Method of the promise; anytime: it may be tested again after every label; conformal: on the expected "
-        "share of false values of a question.",
-    ),
-    search_setting(
         "--certify-by",
         type=click.Choice(["all", "predicate"]),
         default="all",
@@ -667,11 +658,11 @@ def search_settings(options: dict[str, Any]) -> Any:
     promises: dict[str, Any] = {}
     for option, setting in (("precision", "promise"), ("statement_precision", "statement_promise")):
         if options.get(option) is not None:
-            promises[setting] = Promise(options[option], options["confidence"], options["promise_method"])
+            promises[setting] = Promise(options[option], options["confidence"])
     if not promises:
         # A search without a promise would look as if it had the one that was asked for.
         context = click.get_current_context(silent=True)  # None where no command line asked
-        for name, flag in (("confidence", "confidence"), ("promise_method", "promise"), ("certify_by", "certify-by")):
+        for name, flag in (("confidence", "confidence"), ("certify_by", "certify-by")):
             if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{flag} needs --precision or --statement-precision.")
     return SearchSettings(

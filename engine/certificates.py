@@ -1,38 +1,27 @@
 """Thresholds with a promise on precision, from a labelled random sample. Pure arithmetic: no file, no model, no NumPy.
 
 A promise says: of what is accepted, at most a share `1 - precision` is false, with this confidence over the draw of the
-sample. Nothing is assumed about the scores. Three methods keep it:
-
-`learn-then-test` (Angelopoulos, Bates, Candes, Jordan, Lei 2021, arXiv 2110.01052): thresholds are tested from strict
-to lax, each by the exact binomial test that Clopper and Pearson's bound (1934) inverts, until one fails (their fixed
-sequence testing, algorithm 1). The thresholds come from the scores alone, never from the labels.
-
-`conformal` (conformal risk control, Angelopoulos, Bates, Fisch, Lei, Schuster 2022, arXiv 2208.02814, theorem 1): the
-expected share of false values among those that a question accepts is at most `1 - precision`. It is a promise on the
-average of many samples, so that it has no confidence. Its cases are questions, of which all values must be labelled:
-from some of them nobody knows how many false ones a question accepts.
-
-`anytime`: as learn-then-test, but with a test that may be repeated after every label. Its error is 1 over the mean of
-likelihood ratios against smaller shares of false values, a test martingale (Ville 1939; Robbins 1970, section 2;
-Waudby-Smith and Ramdas 2024), which exceeds 1/error at any time in at most that share of the samples.
+sample. Nothing is assumed about the scores. Thresholds are tested from strict to lax, each by the exact binomial test
+that Clopper and Pearson's bound (1934) inverts, until one fails (Learn then Test: Angelopoulos, Bates, Candes, Jordan,
+Lei 2021, arXiv 2110.01052, fixed sequence testing, algorithm 1). The thresholds come from the scores alone, never from
+the labels.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from statistics import NormalDist
-from typing import Literal
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.words import counted
 
-PromiseMethod = Literal["learn-then-test", "anytime", "conformal"]
+METHOD = "learn-then-test"
+"""The name of the test, which is stored with its result."""
 
 GRID = 50
 """Thresholds that are compared: each accepts a fiftieth of the pool more than the one before."""
@@ -42,12 +31,6 @@ STARTS = (1, 6)
 
 Starting among the best scores alone fails on the first chance fault; starting among many alone misses small sets.
 """
-
-ANYTIME_STARTS = (0.02, 0.1, 0.25, 0.5)
-"""Shares of the pool at which the tests that may be repeated begin: the same ones however many labels there are."""
-
-ALTERNATIVES = (0.0, 0.125, 0.25, 0.5)
-"""Shares of false values, as parts of the permitted one, against which the repeatable test compares."""
 
 BEGINNING = 0.75
 """Largest share of the labels that a test may need to begin; with the others it goes on to laxer thresholds."""
@@ -66,7 +49,6 @@ class Promise:
 
     precision: float = 0.95
     confidence: float = 0.9
-    method: PromiseMethod = "learn-then-test"
 
     def __post_init__(self) -> None:
         for name in ("precision", "confidence"):
@@ -85,24 +67,19 @@ class Promise:
         return 1.0 - self.confidence
 
     def __str__(self) -> str:
-        if self.method == "conformal":
-            return f"in an average question at most {self.risk:.3g} of the accepted values are false, in expectation"
         return f"at least {self.precision:.3g} of the accepted are true, with confidence {self.confidence:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedScore:
-    """A score with its label. `block`: what belongs together, such as the key of a question.
+    """A score with its label.
 
     `draw`: the random number by which a `LabelDraw` chose it; None: every value was as likely to be labelled.
-    `block_size`: values of the pool in this block, labelled or not; None: all of them are labelled.
     """
 
     score: float
     is_true: bool
-    block: str = ""
     draw: float | None = None
-    block_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,32 +132,14 @@ def binomial_tail(false: int, count: int, share: float) -> float:
     return min(1.0, math.exp(highest) * math.fsum(math.exp(term - highest) for term in terms))
 
 
-def anytime_tail(false: int, count: int, share: float) -> float:
-    """As `binomial_tail`, but for a test after each draw: the most probable of such errors is never above it."""
-    ratios = []
-    for part in ALTERNATIVES:
-        # Likelihood of the labels under the smaller share over that under `share`, as a logarithm.
-        log_ratio = (count - false) * (math.log1p(-part * share) - math.log1p(-share))
-        if false:
-            log_ratio += false * math.log(part) if part else -math.inf
-        ratios.append(log_ratio)
-    highest = max(ratios)
-    mean = math.fsum(math.exp(ratio - highest) for ratio in ratios) / len(ratios)
-    return min(1.0, math.exp(min(-highest - math.log(mean), 0.0)))
-
-
-Tail = Callable[[int, int, float], float]
-"""A test's error: of how many samples with this share of false values have so few."""
-
-
-def upper_bound(false: int, count: int, confidence: float, tail: Tail = binomial_tail) -> float:
-    """One-sided upper bound on a share, with `false` in `count` draws; Clopper and Pearson's by default."""
+def upper_bound(false: int, count: int, confidence: float) -> float:
+    """One-sided upper bound on a share, with `false` in `count` draws (Clopper and Pearson)."""
     if false >= count:
         return 1.0
     low, high = false / count, 1.0
     for _ in range(60):  # halves the interval to below the precision of floats
         middle = (low + high) / 2
-        if tail(false, count, middle) > 1.0 - confidence:
+        if binomial_tail(false, count, middle) > 1.0 - confidence:
             low = middle
         else:
             high = middle
@@ -188,15 +147,15 @@ def upper_bound(false: int, count: int, confidence: float, tail: Tail = binomial
 
 
 @lru_cache(maxsize=1024)
-def least_labels(false: int, risk: float, error: float, tail: Tail = binomial_tail) -> int:
+def least_labels(false: int, risk: float, error: float) -> int:
     """Smallest number of labels with which `false` false ones pass the test."""
     low, high = false, max(2 * false, 1)
     # Doubled until it is enough, then halved towards the least.
-    while tail(false, high, risk) > error:
+    while binomial_tail(false, high, risk) > error:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if tail(false, middle, risk) > error:
+        if binomial_tail(false, middle, risk) > error:
             low = middle
         else:
             high = middle
@@ -209,11 +168,8 @@ def least_labels(false: int, risk: float, error: float, tail: Tail = binomial_ta
 class _Sample:
     """The scores of a pool and of its labelled part, sorted once, so that each threshold is counted by bisection."""
 
-    def __init__(
-        self, judged: Sequence[JudgedScore], pool: Sequence[float], draw: LabelDraw | None, tail: Tail
-    ) -> None:
+    def __init__(self, judged: Sequence[JudgedScore], pool: Sequence[float], draw: LabelDraw | None) -> None:
         ordered = sorted((label for label in judged if label.draw is None), key=lambda label: label.score)
-        self.tail = tail
         self.even = len(ordered)
         """Labels of a fair draw from the whole pool."""
         self._scores = [label.score for label in ordered]
@@ -257,7 +213,7 @@ class _Sample:
     def choice(self, threshold: float, error: float) -> ThresholdChoice:
         """The threshold with its counts and its bound."""
         false, count = self.count(threshold)
-        bound = upper_bound(false, count, 1.0 - error, self.tail)
+        bound = upper_bound(false, count, 1.0 - error)
         return ThresholdChoice(threshold, count, false, bound, self.accepted(threshold), len(self._pool))
 
 
@@ -273,19 +229,11 @@ def choose_threshold(
     `groups`: number of groups that get thresholds under the same promise; each has an equal part of the error
     (Bonferroni). `draw`: by which those of the sample were drawn that have a random number.
     """
-    tail = anytime_tail if promise.method == "anytime" else binomial_tail
     if not judged or not pool:
-        starts = len(ANYTIME_STARTS if promise.method == "anytime" else STARTS)
-        least = least_labels(0, promise.risk, promise.error / (groups * starts), tail)
+        least = least_labels(0, promise.risk, promise.error / (groups * len(STARTS)))
         return ThresholdChoice(None, 0, 0, 1.0, 0, len(pool), "nothing is labelled", least)
-    sample = _Sample(judged, pool, draw, tail)
-    if promise.method == "conformal":
-        return _conformal(judged, sample, promise)
-    if promise.method == "anytime":
-        last = len(sample.thresholds) - 1
-        begins = list(dict.fromkeys(min(round(share * GRID) - 1, last) for share in ANYTIME_STARTS))
-    else:
-        begins = _beginnings(sample, promise.risk, promise.error / groups)
+    sample = _Sample(judged, pool, draw)
+    begins = _beginnings(sample, promise.risk, promise.error / groups)
     error = promise.error / (groups * len(begins))
     best: int | None = None
     for begin in begins:
@@ -293,7 +241,7 @@ def choose_threshold(
         # correction for their number is needed beside that for the beginnings.
         for place in range(begin, len(sample.thresholds)):
             false, count = sample.count(sample.thresholds[place])
-            if tail(false, count, promise.risk) > error:
+            if binomial_tail(false, count, promise.risk) > error:
                 break
             best = place if best is None else max(best, place)
     if best is not None:
@@ -327,7 +275,7 @@ def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
     for threshold in sample.thresholds:
         false, count = sample.count(threshold)
         # Only the share of the pool above the threshold brings labels there.
-        more = _lacking(false, count, risk, error, sample.tail) * pool / sample.accepted(threshold)
+        more = _lacking(false, count, risk, error) * pool / sample.accepted(threshold)
         options.append((more, (false + 0.5) / (count + 1), threshold))
     more, _, threshold = min(options)
     closest = sample.choice(threshold, error)
@@ -341,91 +289,19 @@ def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
     return replace(closest, threshold=None, reason=reason, more_labels=labels)
 
 
-def _lacking(false: int, count: int, risk: float, error: float, tail: Tail) -> float:
+def _lacking(false: int, count: int, risk: float, error: float) -> float:
     """Labels above a threshold that are lacking if the share of false ones stays as it is; infinite if it is too high.
 
     The share is estimated with half a false value more (Krichevsky and Trofimov), since few labels often hold none, and
     the binomial test by its normal approximation.
     """
     if not false:
-        return float(max(least_labels(0, risk, error, tail) - count, 1))
+        return float(max(least_labels(0, risk, error) - count, 1))
     share = (false + 0.5) / (count + 1)
     if share >= risk:
         return math.inf
     normal = NormalDist().inv_cdf(1.0 - error)
     return max(normal**2 * risk * (1.0 - risk) / (risk - share) ** 2 - count, 1.0)
-
-
-def _conformal(judged: Sequence[JudgedScore], sample: _Sample, promise: Promise) -> ThresholdChoice:
-    """The lowest threshold with n/(n+1) * mean loss + 1/(n+1) <= risk, over n labelled questions.
-
-    A question's loss is the largest share of false values among its accepted ones at this threshold or a stricter one:
-    monotone, as the theorem demands, and at least the share itself. A question that accepts nothing has none.
-    """
-    questions = _whole_questions(judged, sample)
-    losses = dict.fromkeys(questions, 0.0)
-    number = len(questions)
-    best: float | None = None
-    # Of the strictest threshold, by which the lacking questions are estimated.
-    first: float | None = None
-    for threshold in sample.thresholds:
-        for key, labels in questions.items():
-            reached = [label.is_true for label in labels if label.score >= threshold]
-            if reached:
-                losses[key] = max(losses[key], 1.0 - sum(reached) / len(reached))
-        total = math.fsum(losses.values())
-        first = total if first is None else first
-        # 1 is the largest loss that a further question can have.
-        if (total + 1.0) / (number + 1) > promise.risk:
-            break
-        best = threshold
-    if best is not None:
-        return replace(sample.choice(best, promise.error), bound=promise.risk)
-    strictest = sample.choice(sample.thresholds[0], promise.error)
-    reason = (
-        f"{counted(number, 'question')} with labels of all proposed values, and of {strictest.labels} labelled values "
-        f"with the best scores {strictest.false} false"
-    )
-    more = _lacking_questions(number, first or 0.0, promise.risk)
-    if more is not None and questions:
-        # A label is of one value, and a question needs as many as it has values.
-        more = math.ceil(more * sum(map(len, questions.values())) / number)
-    return replace(strictest, threshold=None, reason=reason, more_labels=more)
-
-
-def _whole_questions(judged: Sequence[JudgedScore], sample: _Sample) -> dict[str, list[JudgedScore]]:
-    """The labels by question, of those with labels of all values that an even draw would have brought."""
-    share = sample.drawn_share(sample.thresholds[-1])
-    questions: dict[str, list[JudgedScore]] = {}
-    for place, label in enumerate(judged):
-        if label.draw is None or label.draw < share:
-            # A label without a block is a question of its own.
-            questions.setdefault(label.block or str(place), []).append(label)
-    return {key: labels for key, labels in questions.items() if labels[0].block_size in (None, len(labels))}
-
-
-def _lacking_questions(number: int, losses: float, risk: float) -> int | None:
-    """Labelled questions that are lacking if the mean loss stays as it is; None if it is too high."""
-    share = losses / number if number else 0.0
-    if share >= risk:
-        return None
-    # The least n with (n * share + 1) / (n + 1) <= risk.
-    more = math.ceil((1.0 - risk) / (risk - share) - 1e-9) - number
-    return more if more <= MOST_LABELS else None
-
-
-def choose_by_group(
-    judged: Mapping[str, Sequence[JudgedScore]],
-    pools: Mapping[str, Sequence[float]],
-    promise: Promise,
-    draws: Mapping[str, LabelDraw] | None = None,
-) -> dict[str, ThresholdChoice]:
-    """A threshold for each group with a pool; the promise holds for all groups at once."""
-    return {
-        group: choose_threshold(judged.get(group, ()), pool, promise, len(pools), (draws or {}).get(group))
-        for group, pool in pools.items()
-        if pool
-    }
 
 
 def score_shift(labelled: Sequence[float], others: Sequence[float]) -> float | None:

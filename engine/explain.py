@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, product
 
 from hapax.engine.entailment.graph import entailment_scores
@@ -14,12 +15,13 @@ from hapax.engine.inference.derive import (
     fact_key,
     values_in_sentence,
 )
+from hapax.engine.inference.known_facts import atom_values, matched
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import join_order
-from hapax.engine.logic.conflicts import fact_text
+from hapax.engine.logic.conflicts import fact_text, premises_among
 from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
-from hapax.engine.logic.proofs import derive_statements, holding_prefixes, prove
+from hapax.engine.logic.proofs import derive_statements, holding_prefixes, holds, prove
 from hapax.engine.probability.answers import (
     Probability,
     ProofSupport,
@@ -36,7 +38,7 @@ from hapax.engine.search.demand import is_asked
 from hapax.engine.search.gates import PARSER
 from hapax.engine.search.oracle import short_model_name
 from hapax.engine.search.ranking import repetition_penalty
-from hapax.engine.stories import Story
+from hapax.engine.stories import Story, first_of
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.declarations import Closedness
 from hapax.grammar.dependencies import plan
@@ -54,10 +56,11 @@ from hapax.grammar.terms import (
     Value,
     Variable,
 )
-from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.grammar.verbalize import StatementText, atom_text, literal_text
 from hapax.grammar.words import counted
 from hapax.kb.records import (
     RUNS,
+    STATEMENTS,
     Assessment,
     AtomPattern,
     Decision,
@@ -101,7 +104,7 @@ def why(
     if statement is None and not _ATOM.match(text):
         # An id is one word; a sentence is not.
         if " " in text.strip():
-            statement = find_statement(theory.kb, theory.library, _named(text))
+            statement = find_statement(theory.kb, theory.library, _named(text), text)
         else:
             statement = statement_by_id(theory.kb, theory.library, text.strip())
     if statement is not None:
@@ -190,7 +193,7 @@ def refuse_withdrawn(theory: Theory, text: str) -> None:
     for rule in (rule for rule in theory.library.rules if rule.name in stored):
         kept = values_in_sentence(rule, theory.library, text)
         if not kept and _IDENTITY.fullmatch(text.strip()):
-            kept = [*_with_premises(rule, gone.values())]
+            kept = [*premises_among(rule, (item.fact for item in gone.values()))]
         if not kept:
             continue
         part = theory.relevant_to(rule)
@@ -202,17 +205,6 @@ def refuse_withdrawn(theory: Theory, text: str) -> None:
             rests_on = [gone[fact_id] for fact_id in proof_from_json(record.proof).fact_ids() if fact_id in gone]
             if rests_on and is_wanted(record.id, record.text):
                 raise HapaxError(_fallen_text(record, rests_on))
-
-
-def _with_premises(rule: Rule, withdrawals: Iterable[Withdrawal]) -> Iterator[Substitution]:
-    """The substitutions by which a withdrawn fact is a premise of the rule."""
-    for item in withdrawals:
-        atom = Atom(item.predicate, tuple(map(Constant, item.arguments)))
-        for literal in rule.literals:
-            if not literal.negated and literal.atom.indicator == atom.indicator and not rule.is_information(literal):
-                values = _unified(literal.atom, atom)
-                if values is not None:
-                    yield values
 
 
 _ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
@@ -227,10 +219,14 @@ def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
     if _ATOM.match(text):
         return None
     is_wanted = _named(text)
-    for statement in chain(kb.statements(), kb.fallen_statements()):
-        if is_wanted(statement.id, statement.text):
-            return statement
-    return None
+    # Before records are made, whose proofs take longest to read.
+    ids = set()
+    for identity, premise, conclusion in kb.query("SELECT id, premise, conclusion FROM statements"):
+        if is_wanted(identity, StatementText(premise, conclusion).sentence):
+            ids.add(identity)
+    named = kb.select_in(STATEMENTS, "id", ids)
+    standing = (statement for statement in named if not kb.fallen(statement) and not kb.lapsed_since(statement))
+    return next(chain(standing, named), None)
 
 
 def _named(text: str) -> Callable[[str, str], bool]:
@@ -272,7 +268,8 @@ class _Explainer:
             Story(f"certificate of {certificate.text}", "certificate")
             for certificate in certificates_of_statement(self.kb, statement)
         ]
-        return Story(title, "statement", (*promises, *self._likelihood(statement), *self._gates(statement), proof))
+        gates = first_of(list(self._gates(statement)), lambda gate: gate, "gate")
+        return Story(title, "statement", (*promises, *self._likelihood(statement), *gates, proof))
 
     def _likelihood(self, statement: StatementRecord) -> Iterator[Story]:
         if statement.log_likelihood is not None:
@@ -331,6 +328,9 @@ class _Explainer:
                 lines.extend(fact_lines(self.kb, self.library, part.goal.atom))
             elif part.by is By.GIVEN and isinstance(part.goal, Literal):
                 lines.extend(_given_lines(self.kb, part.goal.atom))
+            if part.left_out:
+                text = f"and {part.left_out:,} more rows of the group; {Operation('query')} lists them"
+                lines.append(Story(text, "goal", more=part.left_out))
             chain = "".join(f"  [{text}]" for text in self._chain(part))
             stories[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]{chain}", "goal", tuple(lines))
         return stories[id(proof)]
@@ -378,16 +378,14 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     for item in kb.withdrawals(fact_id, undone=True):
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
         yield Story(f"{item.text}{undone}", "withdrawal")
-    for candidate in story.candidates:
-        yield _candidate_story(kb, candidate)
-    yield from map(_decision_story, kb.decisions(subject=fact_id))
-    # Scores that were told with a candidate are not told again.
+    yield from first_of(story.candidates, partial(_candidate_story, kb), "candidate")
+    yield from first_of(kb.decisions(subject=fact_id), _decision_story, "gate")
+    # Skip scores already shown with a candidate.
     shown: set[str] = set()
     for candidate in story.candidates:
         shown.update(assessment.id for assessment in candidate.assessments)
-    for assessment in story.assessments:
-        if assessment.id not in shown:
-            yield _assessment_story(kb, assessment)
+    others = [assessment for assessment in story.assessments if assessment.id not in shown]
+    yield from first_of(others, partial(_assessment_story, kb), "assessment")
 
 
 def _given_lines(kb: KnowledgeBase, atom: Atom) -> Iterator[Story]:
@@ -433,8 +431,8 @@ def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
         parts.append(Story(f"call {story.call.request_id} to the {model}: {_quote(prompt)}", "call"))
     if candidate.rejected_by_parser is not None and not any(item.gate == PARSER.name for item in story.decisions):
         parts.append(Story(f"the parser rejected it: {candidate.rejected_by_parser}", "gate"))
-    parts.extend(map(_decision_story, story.decisions))
-    parts.extend(_assessment_story(kb, assessment) for assessment in story.assessments)
+    parts.extend(first_of(story.decisions, _decision_story, "gate"))
+    parts.extend(first_of(story.assessments, partial(_assessment_story, kb), "assessment"))
     return Story(
         f"proposed as {_quote(candidate.raw)}, line {candidate.position + 1} of the answer", "candidate", tuple(parts)
     )
@@ -496,7 +494,7 @@ def why_not(theory: Theory, text: str) -> Story:
     Raises HapaxError if the atom holds.
     """
     worded, atom = worded_atom(text, theory)
-    if prove(worded, atom) is not None:
+    if holds(worded, atom):
         raise HapaxError(f"{atom} holds.", Remedy("Run {} to see why.", Operation("why", text.strip())))
     reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom)]
     if not theory.library.knows(atom.indicator):
@@ -614,10 +612,11 @@ def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
     for rule in theory.library.rules:
         if rule.conclusion.atom.indicator != atom.indicator:
             continue
-        bound = _unified(rule.conclusion.atom, atom)
-        if bound is None:
+        bindings = matched(rule.conclusion.atom.arguments, atom_values(atom))
+        if bindings is None:
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
             continue
+        bound = Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))
         story = _Failure(theory, join_order(rule), bound).story()
         yield replace(story, children=(*story.children, *_search_story(theory, rule, bound)))
 
@@ -654,11 +653,11 @@ class _Replay:
         if not searched:
             return
         if constraints:
-            *_, whole = holding_prefixes(self.theory, self.rule, constraints, bound)
+            *_, whole = holding_prefixes(self.theory, self.rule, constraints, bound, EXAMPLES)
         else:
             whole = [bound]
         names = [variable.name for variable in searched]
-        for substitution in whole[:EXAMPLES]:
+        for substitution in whole:
             yield Story(
                 self._fate({name: found.value for name, found in substitution.bindings if name in names}), "search"
             )
@@ -706,19 +705,6 @@ class _Replay:
         return (score < cut.limit if is_head else score > cut.limit), words
 
 
-def _unified(head: Atom, atom: Atom) -> Substitution | None:
-    """The substitution that makes a rule's conclusion equal to the ground atom; None if there is none."""
-    bound: dict[str, Constant] = {}
-    for term, constant in zip(head.arguments, atom.arguments, strict=True):
-        assert isinstance(constant, Constant)  # noqa: S101  the atom is ground
-        if isinstance(term, Constant):
-            if term != constant:
-                return None
-        elif bound.setdefault(term.name, constant) != constant:
-            return None
-    return Substitution(tuple(bound.items()))
-
-
 @dataclass(frozen=True)
 class _Failure:
     """A rule whose premise fails for an atom. Finds the longest part of the premise that holds."""
@@ -732,10 +718,11 @@ class _Failure:
         # Items that only test values come last, when all values are known.
         ordered = sorted(self.rule.premise, key=lambda item: not self._generates(item))
         reached: list[Substitution] = [self.bound]
-        for item, found in zip(ordered, holding_prefixes(self.theory, self.rule, ordered, self.bound), strict=False):
+        prefixes = holding_prefixes(self.theory, self.rule, ordered, self.bound, EXAMPLES)
+        for item, found in zip(ordered, prefixes, strict=False):
             if not found:
                 return self._missing(item, reached)
-            reached = found[:EXAMPLES]
+            reached = found
         return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
 
     def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:

@@ -17,6 +17,7 @@ from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, p
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.conflicts import conflicts, constrained_predicates, fact_text
 from hapax.engine.logic.goals import rule_of
+from hapax.engine.logic.products import LARGE, large_products, row_counts
 from hapax.engine.logic.proofs import join_premise
 from hapax.engine.soundness import RULE_BAR, unsound_rules
 from hapax.grammar import faults
@@ -24,6 +25,7 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import RuleFault
 from hapax.grammar.pair_checks import can_meet
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rule_checks import self_joins
 from hapax.grammar.rules import OBJECT, PERSON, Library, PredicateKind, Rule, atoms_of, type_key
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import text_errors
@@ -61,6 +63,7 @@ def check_kb(library: Library, kb: KnowledgeBase, limits: EntailmentLimits | Non
         *map(KbFinding, entailment_faults(library, edges_out_of(kb, _predicates(library), limits.at_least), limits)),
         *rules_below_the_bar(kb),
         *ill_formed_statements(kb),
+        *many_combinations(library, kb),
     )
 
 
@@ -196,6 +199,28 @@ def ill_formed_statements(kb: KnowledgeBase) -> Iterator[KbFinding]:
             reported.add(statement.rule)
             message = f'"{statement.text}" ({statement.rule}) is ungrammatical: {error}'
             yield _finding(faults.ILL_FORMED, kb, message, "Reword the templates of the rule's predicates")
+
+
+def many_combinations(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
+    """Rules that join parts of a premise which share no variable, or a closure with itself, over many facts."""
+    for found in large_products(library.rules, library, kb):
+        if found.is_concluded:
+            remedy = "Leave it if every combination is meant"
+            yield _finding(faults.MANY_COMBINATIONS, kb, str(found), remedy)
+        else:
+            remedy = "Add a premise that connects them, or take one of them into a rule of its own"
+            yield _finding(faults.PRODUCT, kb, str(found), remedy)
+    rows = row_counts(kb, library)
+    for rule, base in self_joins(library):
+        if base is None or (count := rows(base)) ** 3 // 6 < LARGE:
+            continue
+        closed = rule.conclusion.atom.indicator
+        message = (
+            f"rule {rule.name} joins {closed} with itself: if the {count:,} rows of {base.indicator} are one chain, it "
+            f"has n^3/6 = {count**3 // 6:,} statements"
+        )
+        remedy = f"Write {base.indicator} in place of the first {closed}"
+        yield _finding(faults.MANY_COMBINATIONS, kb, message, remedy)
 
 
 # Facts and types

@@ -114,6 +114,10 @@ UNSOUND: Final = RuleFault.warning(
 ILL_FORMED: Final = RuleFault.warning(
     "HPX417", "ungrammatical statements", "is_in(Person X, City A) & has(City A, Sight B) -> sees(Person X, Sight B)"
 )
+PRODUCT: Final = RuleFault.warning(
+    "HPX418", "accidental product",
+    "@generic none\nis_born_in(Person P, Year A) & was_built_in(Tower T, Year B) & A < B -> is_old(Person P)",
+)  # fmt: skip
 UNRELATED_TYPES: Final = RuleFault.note(
     "HPX421", "constants of unrelated types",
     "oracle orbits(Moon, Planet)\noracle is_alloyed_in(Metal, Alloy)",
@@ -121,6 +125,10 @@ UNRELATED_TYPES: Final = RuleFault.note(
 OTHER_NAME: Final = RuleFault.warning(
     "HPX422", "name that a reference spells otherwise",
     'type Country < Location\ngiven lives_in(Person, Country)\nfact lives_in("Kofi", "Côte d\'Ivoire")',
+)  # fmt: skip
+MANY_COMBINATIONS: Final = RuleFault.note(
+    "HPX423", "rule with many combinations",
+    "@generic none\nis_guest(Person P) & is_dish(Dish D) -> may_order(Person P, Dish D)",
 )  # fmt: skip
 
 KB_FAULTS: tuple[RuleFault, ...] = (
@@ -135,8 +143,10 @@ KB_FAULTS: tuple[RuleFault, ...] = (
     CONTRADICTED,
     UNSOUND,
     ILL_FORMED,
+    PRODUCT,
     UNRELATED_TYPES,
     OTHER_NAME,
+    MANY_COMBINATIONS,
 )
 
 # By a model's judgement (`engine/expansion/predicate_lint.py`). The examples are rules that a model may object to.

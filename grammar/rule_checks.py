@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, permutations
 from typing import Final
 
 from hapax.grammar.attributes import GenericBy
@@ -131,7 +131,9 @@ def unconnected_premise(library: Library, fault: RuleFault) -> Iterator[Diagnost
 def _connected_variables(rule: Rule) -> list[set[str]]:
     """Names of the premise's variables, grouped so that literals join only variables of one group."""
     groups: list[set[str]] = []
-    for joined in filter(None, (variable_names([item]) for item in rule.premise)):  # each merges the groups it touches
+    # A rule over facts may combine everything that reaches its conclusion.
+    connecting = rule.premise if rule.generic else (*rule.premise, rule.conclusion)
+    for joined in filter(None, (variable_names([item]) for item in connecting)):  # each merges the groups it touches
         apart = [group for group in groups if group.isdisjoint(joined)]
         groups = [*apart, joined.union(*(group for group in groups if group not in apart))]
     return groups
@@ -571,6 +573,54 @@ def _direction(source: Arithmetic) -> str:
     return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
 
 
+@check(
+    RuleFault.note(
+        "HPX223", "closure that joins itself",
+        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+        "@generic none\n"
+        "is_linked_to(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
+        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+        "@generic none\n"
+        "borders(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
+    ),
+)  # fmt: skip
+def closures_that_join_themselves(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Transitive rules over two atoms of the predicate that they conclude."""
+    for rule, base in self_joins(library):
+        closed = rule.conclusion.atom.indicator
+        yield fault.at(
+            rule.place,
+            f"rule {rule.name} joins {closed} with itself: over a chain of n facts it has n^3/6 statements, and with "
+            "one recursive atom n^2/2",
+            f"Write {base.indicator if base else 'the predicate of its first step'} in place of the first {closed}",
+        )
+
+
+def self_joins(library: Library) -> Iterator[tuple[Rule, Atom | None]]:
+    """The transitive rules over two atoms of the predicate that they conclude, and the atom of a first step.
+
+    Those are left out whose first steps form no long chain by their types, as from landmark to city and to country.
+    """
+    for rule in library.rules:
+        head = rule.conclusion.atom
+        if rule.by_declaration or len(rule.premise) != 2 or len(head.arguments) != 2 or rule.generic:
+            continue
+        own = [item.atom for item in rule.literals if not item.negated and item.atom.indicator == head.indicator]
+        for first, second in permutations(own, 2):
+            is_chain = first.arguments[1] == second.arguments[0]
+            if is_chain and (first.arguments[0], second.arguments[1]) == head.arguments:
+                steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
+                chaining = [atom for atom in steps or [head] if _can_chain(atom, library)]
+                if chaining:
+                    yield rule, chaining[0] if steps else None
+
+
+def _can_chain(atom: Atom, library: Library) -> bool:
+    """True if a value can be the last argument of one atom and the first of another."""
+    types = library.signature(atom.indicator).argument_types
+    return library.most_specific((types[0], types[-1])) is not None
+
+
 RULE_CHECKS: tuple[Check, ...] = (
     unbound_conclusion_variable,
     variable_with_two_types,
@@ -587,4 +637,5 @@ RULE_CHECKS: tuple[Check, ...] = (
     constant_of_wrong_kind,
     computed_predicate_concluded,
     recursion_that_counts_for_ever,
+    closures_that_join_themselves,
 )

@@ -270,20 +270,6 @@ class FactRelations:
         wanted = json.dumps(sorted(set(refs)))
         return list(self.records(relation, "WHERE r.ref IN (SELECT value FROM json_each(?))", (wanted,)))
 
-    def scores(self, indicator: str, refs: Iterable[int]) -> dict[int, FactRecord]:
-        """Facts of a predicate by their numbers, without their values and types: empty texts stand for the values.
-
-        A score depends on everything else, and reading the values takes most of the time.
-        """
-        relation = self.get(indicator)
-        if relation is None:
-            return {}
-        values = ("",) * relation.arity
-        columns = "ref, coalesce(source, 'given'), probability, candidate_id, run_id, basis"
-        sql = f"SELECT {columns} FROM {relation.table} WHERE ref IN (SELECT value FROM json_each(?))"  # noqa: S608
-        found = self._kb.query(sql, (json.dumps(sorted(set(refs))),))
-        return {ref: FactRecord(relation.predicate, values, (), Source(source), *rest) for ref, source, *rest in found}
-
     def by_id(self, identities: Collection[str]) -> list[FactRecord]:
         """The stored facts among these identities, in the order of storage."""
         wanted = []

@@ -346,10 +346,10 @@ class Relations:
         while batch := cursor.fetchmany(_LINES):
             yield batch
 
-    def rows(self, select: str) -> Iterator[tuple[Any, ...]]:
+    def rows(self, select: str, parameters: Sequence[int] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of a SELECT of ours. Numbers that it calculates are stored once all rows are read."""
         with self.arithmetic.faults():
-            cursor = self._conn.execute(select)
+            cursor = self._conn.execute(select, parameters)
         while True:
             # Not around `yield`: meanwhile other code runs, whose exceptions are none of ours.
             with self.arithmetic.faults():

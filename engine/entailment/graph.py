@@ -117,11 +117,16 @@ class Edge:
 
 def edges(kb: KnowledgeBase, at_least: float = STRONG) -> list[Edge]:
     """The stored entailments with at least this score; of several between the same atoms the strongest."""
+    found = (stored_edge(fact.arguments) for fact in kb.facts(ENTAILS))
+    return strongest_of(edge for edge in found if edge.score >= at_least)
+
+
+def strongest_of(found: Iterable[Edge]) -> list[Edge]:
+    """Of several entailments between the same atoms the strongest, in order of their texts."""
     best: dict[tuple[Atom, Atom], Edge] = {}
-    for fact in kb.facts(ENTAILS):
-        edge = stored_edge(fact.arguments)
+    for edge in found:
         pair = (edge.premise, edge.hypothesis)
-        if edge.score >= at_least and (pair not in best or best[pair].score < edge.score):
+        if pair not in best or best[pair].score < edge.score:
             best[pair] = edge
     return sorted(best.values(), key=lambda edge: (str(edge.premise), str(edge.hypothesis)))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from hapax.engine.entailment.graph import INDICATOR, Edge, edges, store_edges, stored_edge
+from hapax.engine.entailment.graph import INDICATOR, Edge, edges, store_edges, stored_edge, strongest_of
 from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Value, Variable
@@ -96,16 +96,6 @@ class StoredEdges:
 def _name(symbol: str) -> str:
     """The name of the predicate of an atom, which is given as the text of its symbol."""
     return symbol[1:].partition("(")[0].strip().replace(" ", "_")
-
-
-def strongest_of(found: Iterable[Edge]) -> list[Edge]:
-    """Of several entailments between the same atoms the strongest, in order of their texts."""
-    best: dict[tuple[Atom, Atom], Edge] = {}
-    for edge in found:
-        pair = (edge.premise, edge.hypothesis)
-        if pair not in best or best[pair].score < edge.score:
-            best[pair] = edge
-    return sorted(best.values(), key=lambda edge: (str(edge.premise), str(edge.hypothesis)))
 
 
 def strongest(kb: KnowledgeBase, indicator: str) -> float | None:

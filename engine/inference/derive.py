@@ -134,12 +134,13 @@ def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
 class RuleInstance:
     """A rule with values for its variables under which its premise holds.
 
-    `others`: of an aggregate, the values of the other rows of the group.
+    `others`: of an aggregate, the values of the other rows of the group; `left_out`: how many further ones it has.
     """
 
     rule: Rule
     substitution: Substitution
     others: tuple[Substitution, ...] = ()
+    left_out: int = 0
 
 
 class Prover:
@@ -206,7 +207,7 @@ class Prover:
                 continue
             rule, children = instance.rule, self._premises(instance)
             by = By.DECLARATION if rule.by_declaration else By.RULE
-            self._proofs[conclusion] = Proof(Literal(conclusion), by, rule.name, children)
+            self._proofs[conclusion] = Proof(Literal(conclusion), by, rule.name, children, left_out=instance.left_out)
             for number, user in users.get(conclusion, ()):
                 open_premises[number] -= 1
                 if open_premises[number] == 0:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from hapax.engine.stories import indented
 from hapax.grammar.declarations import is_exception
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import (
@@ -58,6 +59,8 @@ class Proof:
     rule: str | None = None
     children: tuple[Proof, ...] = ()
     fact_id: str | None = None
+    left_out: int = 0
+    """Further rows of an aggregate's group, which a proof that is only shown does not list."""
 
     def to_json(self) -> dict[str, Any]:
         parts = self.parts()
@@ -135,7 +138,7 @@ def proof_text(proof: Proof, verbalise: Callable[[BodyLiteral], str] = str) -> s
     while waiting:
         part, depth = waiting.pop()
         again = id(part) in shown and bool(part.children)
-        lines.append("  " * depth + f"{verbalise(part.goal)}  [{'shown above' if again else reason(part)}]")
+        lines.append(indented(depth, f"{verbalise(part.goal)}  [{'shown above' if again else reason(part)}]"))
         if not again:
             shown.add(id(part))
             # Reversed, because the last one that is pushed is the first one that is shown.

@@ -183,20 +183,23 @@ def _standing(
     return [fact for fact in (*new, *known) if _indicator(fact) == indicator and fact.id not in lost]
 
 
-def _instances(rule: Rule, needed: Library, facts: Iterable[FactRecord]) -> list[Substitution]:
+def _instances(rule: Rule, needed: Library, facts: Sequence[FactRecord]) -> list[Substitution]:
     """The bindings by which the facts are premises of a constraint; none in one of them if a rule may be between."""
     below = {literal.atom.indicator for item in needed.rules for literal in item.literals}
-    found: dict[Substitution, None] = {}
+    if not below.isdisjoint(map(_indicator, facts)):
+        return [Substitution()]
+    return list(dict.fromkeys(premises_among(rule, facts)))
+
+
+def premises_among(rule: Rule, facts: Iterable[FactRecord]) -> Iterator[Substitution]:
+    """The substitutions by which one of these facts is a premise of the rule that must hold."""
+    literals = [item for item in rule.literals if not item.negated and not rule.is_information(item)]
     for fact in facts:
-        if _indicator(fact) in below:
-            return [Substitution()]
-        for literal in rule.literals:
-            # A further fact breaks nothing by a negated premise.
-            if not literal.negated and literal.atom.indicator == _indicator(fact):
+        for literal in literals:
+            if literal.atom.indicator == _indicator(fact):
                 bindings = matched(literal.atom.arguments, fact.arguments)
                 if bindings is not None:
-                    found[Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))] = None
-    return list(found)
+                    yield Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))
 
 
 def _of_equal_values(

@@ -9,8 +9,9 @@ rule above it runs: so absence and numbers are those of all atoms. Tables are te
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import count, islice
-from typing import TypeAlias
+from dataclasses import replace
+from itertools import chain, count, islice
+from typing import NamedTuple, TypeAlias
 
 from hapax.engine.inference.derive import RuleInstance
 from hapax.engine.inference.stored_atoms import StoredAtoms
@@ -27,7 +28,7 @@ from hapax.engine.logic.compile import (
 from hapax.engine.logic.evaluate import Clause, compile_clause
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.instances import InstanceFinder
-from hapax.engine.logic.rounds import Rounds, JoinStep
+from hapax.engine.logic.rounds import JoinStep, Rounds
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.prolog_text import definition_of, evaluation_order
 from hapax.grammar.rules import Library, Rule
@@ -36,6 +37,7 @@ from hapax.grammar.terms import (
     BodyLiteral,
     Constant,
     Literal,
+    Substitution,
     Term,
     Value,
     Variable,
@@ -44,9 +46,13 @@ from hapax.grammar.terms import (
 from hapax.kb.facts import columns_of
 from hapax.kb.records import FactRecord
 from hapax.kb.relations import BATCH, Relations
+from hapax.kb.symbols import canonical
 
 MOST_PATTERNS = 16
 """Patterns of a predicate; all further calls of it ask for everything."""
+
+SHOWN_ROWS = 10
+"""Rows of an aggregate's group in the proof of an atom."""
 
 _ROWS_PER_INSERT = 500
 
@@ -58,6 +64,26 @@ _FACTS_OF = "facts of "
 
 Pattern: TypeAlias = frozenset[int]
 """The places of a call's bound arguments, counted from 0."""
+
+
+class _Way(NamedTuple):
+    """A rule as a SELECT of its instances that conclude the atom in row ?1.
+
+    The columns are the rows of the derived atoms that it joins, whose predicates are `joined`, and the rule's values;
+    the further parameters are the last rows that these may have.
+    """
+
+    rule: Rule
+    select: str
+    joined: tuple[str, ...]
+
+
+class _Found(NamedTuple):
+    """An instance of a rule with the tags of its values. `left_out`: how many more rows an aggregate's group has."""
+
+    rule: Rule
+    tags: tuple[int, ...]
+    left_out: int
 
 
 class _Tables(dict[str, str]):
@@ -82,10 +108,12 @@ class Demand:
         *,
         given: Iterable[Atom] = (),
         asked: Collection[str] = (),
+        at_work: list[Rule] | None = None,
     ) -> None:
         """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
 
-        `asked`: indicators of the predicates whose calls are kept, for `calls`.
+        `asked`: indicators of the predicates whose calls are kept, for `calls`. `at_work`: a list in which the rule
+        stands whose rows are being joined.
         """
         self._asked = frozenset(asked)
         self._asked_calls: dict[tuple[str, Pattern], str] = {}
@@ -102,9 +130,12 @@ class Demand:
         for number, layer in enumerate(evaluation_layers(self.library), 1):
             self._layers |= dict.fromkeys(layer, number)
         self._tables = _Tables(self)
+        self._atoms: dict[str, str] = {}
+        """By table of derived atoms, their predicate."""
         self._calls: dict[tuple[str, Pattern], str] = {}
+        self._patterns: dict[str, list[Pattern]] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
-        self._rounds = Rounds(self.relations)
+        self._rounds = Rounds(self.relations, at_work)
         self._stored_in: dict[str, str] = {}
         """By table of stored facts, the predicate."""
         self._read: dict[str, list[FactRecord]] = {}
@@ -115,12 +146,23 @@ class Demand:
     def rows(self, atom: Atom, *, ordered: bool = False) -> Iterator[tuple[Value, ...]]:
         """The values of an atom's distinct variables, a row for each answer; `ordered`: as stored or derived."""
         names = list(dict.fromkeys(variable.name for variable in atom.variables))
-        self._ask(atom)
-        self._rounds.run()
-        body = compile_premise([Literal(atom)], self._context())
-        cells = [body.values[name] for name in names] or ["1"]
         is_numbered = self._stored is None or atom.indicator not in self._stored.predicates
-        order = " ORDER BY t0.ref" if ordered and is_numbered and body.tables else ""
+        order = (
+            " ORDER BY t0.ref" if ordered and is_numbered and definition_of(Literal(atom), self.library) is None else ""
+        )
+        return self.answers([Literal(atom)], names, order)
+
+    def answers(
+        self, premise: Sequence[BodyLiteral], names: Sequence[str], order: str = ""
+    ) -> Iterator[tuple[Value, ...]]:
+        """The values of these variables, a row for each way in which the premise holds."""
+        rule = join_order(rule_of(premise, Atom("answers", ())))
+        items = tuple(evaluation_order(rule.premise, self.library))
+        self._add_calls_of(replace(rule, premise=items))
+        self._ask_all()
+        self._rounds.run()
+        body = compile_premise(items, self._context())
+        cells = [body.values[name] for name in names] or ["1"]
         found = self.relations.rows(body.select(cells).replace("SELECT ", "SELECT DISTINCT ", 1) + order)
         while batch := list(islice(found, BATCH)):
             values = self.relations.symbols.values(tag for row in batch for tag in row)
@@ -130,6 +172,62 @@ class Demand:
     def holds(self, atom: Atom) -> bool:
         """True if a ground atom holds."""
         return next(self.rows(atom), None) is not None
+
+    def proof(self, root: Atom) -> dict[Atom, list[RuleInstance]]:
+        """By conclusion, the rule instances of one proof of an atom; of an aggregate's group only the first rows.
+
+        Each joins atoms that were there before its conclusion, so that no proof rests on itself.
+        """
+        self._ask(root)
+        self._rounds.run()
+        waiting: list[tuple[str, int]] = []
+        if root.indicator in self._derived:
+            tests = [f"a{place} = {self.relations.symbols.tag(value)}" for place, value in enumerate(_values(root), 1)]
+            select = f"SELECT ref FROM {self._tables[root.indicator]} WHERE {conjunction(tests)}"  # noqa: S608  ours
+            waiting = [(root.indicator, ref) for (ref,) in self.relations.rows(select)]
+        seen = set(waiting)
+        ways: dict[str, list[_Way]] = {}
+        found: list[_Found] = []
+        while waiting:
+            indicator, ref = waiting.pop()
+            if indicator not in ways:
+                ways[indicator] = [self._way(clause) for clause in self._clauses_of(indicator)]
+            moment = self._rounds.moment(self._tables[indicator], ref)
+            for way in ways[indicator]:
+                last = [self._rounds.last_before(self._tables[name], moment) for name in way.joined]
+                rows = self.relations.rows(way.select, (ref, *last))
+                chosen = list(islice(rows, SHOWN_ROWS if way.rule.aggregate else 1))
+                left_out = sum(1 for _ in rows) if way.rule.aggregate else 0
+                for row in chosen:
+                    found.append(_Found(way.rule, row[len(way.joined) :], left_out))
+                    below = {pair for pair in zip(way.joined, row, strict=False) if pair not in seen}
+                    waiting += below
+                    seen |= below
+                if chosen:
+                    break
+        return self._by_atom(found)
+
+    def _way(self, clause: Clause) -> _Way:
+        body, atoms = clause.body, self._atoms
+        joined = {f"t{place}.ref": atoms[table] for place, table in enumerate(body.tables) if table in atoms}
+        conditions = ["h.ref = ?1", *(f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1))]
+        conditions += [f"{ref} <= ?{number}" for number, ref in enumerate(joined, 2)]
+        columns = [*joined, *(body.values[variable.name] for variable in clause.rule.variables)]
+        table = self._tables[clause.rule.conclusion.atom.indicator]
+        select = body.select_from([f"{table} AS h"], columns or ["1"], conditions)
+        return _Way(clause.rule, select, tuple(joined.values()))
+
+    def _by_atom(self, found: Sequence[_Found]) -> dict[Atom, list[RuleInstance]]:
+        values = self.relations.symbols.values(chain.from_iterable(item.tags for item in found))
+        instances: dict[Atom, list[RuleInstance]] = {}
+        for rule, tags, left_out in found:
+            pairs = zip(rule.variables, tags, strict=False)
+            substitution = Substitution(tuple((variable.name, Constant(values[tag])) for variable, tag in pairs))
+            head = substitution.apply(rule.conclusion.atom)
+            # A rule may write 2.0; in a table 2 and 2.0 are one number.
+            head = replace(head, arguments=tuple(Constant(canonical(value)) for value in _values(head)))
+            instances.setdefault(head, []).append(RuleInstance(rule, substitution, left_out=left_out))
+        return instances
 
     def calls(self, roots: Iterable[Atom]) -> Iterator[tuple[str, tuple[Value | None, ...]]]:
         """The calls of the `asked` predicates below atoms: indicators and arguments, None at free ones."""
@@ -173,7 +271,7 @@ class Demand:
                 rows.setdefault(table, set()).update(ref for (ref,) in self.relations.rows(select))
         if self._finder is None:
             self._finder = InstanceFinder(self.relations, self.library, {}, self._clauses_of, self._facts_of)
-        self._finder.atoms = {self._tables[name]: name for name in self._derived if name in self._tables}
+        self._finder.atoms = self._atoms
         self._finder.follow(rows)
         return self._finder.instances()
 
@@ -201,6 +299,7 @@ class Demand:
             self._beside += beside
         if indicator in self._derived:
             table = self._new_table(columns_of(indicator))
+            self._atoms[table] = indicator
             self._add_rows(table, map(_values, self._given.get(indicator, ())))
             return table
         if condition is None:
@@ -234,6 +333,9 @@ class Demand:
         typed = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
         unique = f"UNIQUE ({', '.join(columns)})"
         self.relations.run(f"CREATE TEMP TABLE {name} (ref INTEGER PRIMARY KEY, {typed}, {unique})")
+        # A join starts where something is new, which may be at any column.
+        for place in range(1, len(columns)):
+            self.relations.run(f"CREATE INDEX temp.{name}_{place} ON {name} ({columns[place]})")
         table = f"temp.{name}"
         self._rounds.watch(table, columns)
         return table
@@ -249,8 +351,10 @@ class Demand:
 
     def _ask(self, atom: Atom) -> None:
         """Ask for the atoms that have the constants of this one."""
-        if definition_of(Literal(atom), self.library) is None:
-            self._add_calls(Literal(atom), ())
+        self._add_calls_of(rule_of([Literal(atom)], atom))
+        self._ask_all()
+
+    def _ask_all(self) -> None:
         while self._unanswered:
             self._answer(*self._unanswered.pop())
 
@@ -261,7 +365,7 @@ class Demand:
                 # The value of a group comes last: a call cannot ask for the groups that have it.
                 group = set(rule.aggregate.group)
                 pattern &= {place for place, term in enumerate(rule.conclusion.atom.arguments) if term in group}
-        known = [found for name, found in self._calls if name == indicator]
+        known = self._patterns.setdefault(indicator, [])
         if frozenset() in known or (len(known) >= MOST_PATTERNS and pattern not in known):
             pattern = frozenset()
         if (indicator, pattern) not in self._calls:
@@ -269,16 +373,24 @@ class Demand:
             columns = [f"a{place}" for place in range(1, max(1, len(pattern)) + 1)]
             self._calls[indicator, pattern] = self._new_table(columns)
             self._unanswered.append((indicator, pattern))
+            known.append(pattern)
         return self._calls[indicator, pattern], pattern
 
     def _answer(self, indicator: str, pattern: Pattern) -> None:
         """Add the steps that give a predicate the atoms that calls of a pattern ask for."""
-        name, _, arity = indicator.rpartition("/")
-        variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
-        facts = Literal(Atom(_FACTS_OF + name, variables))
-        self._add_rule(rule_of([facts], Atom(name, variables)), pattern)
+        # A table for each predicate without facts would take most of the time of a library of many rules.
+        if self._has_facts(indicator):
+            name, _, arity = indicator.rpartition("/")
+            variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
+            facts = Literal(Atom(_FACTS_OF + name, variables))
+            self._add_rule(rule_of([facts], Atom(name, variables)), pattern)
         for rule in self.library.concluding.get(indicator, ()):
             self._add_rule(rule, pattern)
+
+    def _has_facts(self, indicator: str) -> bool:
+        if self.source.stored(indicator) is not None:
+            return self.source.kb.fact_count(indicator, 1) > 0
+        return any(True for _ in self.source.facts(indicator))
 
     def _add_rule(self, rule: Rule, pattern: Pattern) -> None:
         """Add the step of a rule for a pattern of calls, and before it those that make the calls of its premise."""
@@ -287,24 +399,33 @@ class Demand:
         asked = self._called(self._calls[head.indicator, pattern], terms)
         known = {term.name for term in terms if isinstance(term, Variable)}
         items = list(evaluation_order([Literal(asked), *join_order(rule, known).premise], self.library))
-        for number, item in enumerate(items):
-            if isinstance(item, Literal) and item.atom is not asked and definition_of(item, self.library) is None:
-                self._add_calls(item, items[:number], self._layers.get(head.indicator, 1))
+        asking = replace(rule, premise=tuple(items))
+        self._add_calls_of(asking, asked)
         context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
         if rule.aggregate is not None:
             found = compile_aggregate(rule.aggregate, items, context)
-            self._rounds.add(JoinStep(layer, table, found.premise, found.cells, found.select))
+            step = JoinStep(layer, table, found.premise, found.cells, found.select, rule=asking)
         else:
             body = compile_premise(items, context)
-            self._rounds.add(JoinStep(layer, table, body, conclusion_cells(head, body, context), begins_first=True))
+            step = JoinStep(layer, table, body, conclusion_cells(head, body, context), begins_first=True, rule=asking)
+        self._rounds.add(step)
 
-    def _add_calls(self, literal: Literal, before: Sequence[BodyLiteral], layer: int = 0) -> None:
-        """Add the step that asks for what a literal needs, given what comes before it in a premise of this layer."""
-        atom = literal.atom
+    def _add_calls_of(self, rule: Rule, asked: Atom | None = None) -> None:
+        """Add the steps that ask for what each item of a premise needs, given those before it.
+
+        `asked`: the calls that the rule answers.
+        """
+        for number, item in enumerate(rule.premise):
+            if isinstance(item, Literal) and item.atom is not asked and definition_of(item, self.library) is None:
+                self._add_calls(item, replace(rule, premise=rule.premise[:number]))
+
+    def _add_calls(self, literal: Literal, rule: Rule) -> None:
+        """Add the step that asks for what a literal needs, given what comes before it in the rule, which ends there."""
+        atom, before = literal.atom, rule.premise
         bound = variable_names(before)
         places = [p for p, term in enumerate(atom.arguments) if isinstance(term, Constant) or term.name in bound]
         if atom.indicator in self._asked:
-            self._keep_calls(atom, frozenset(places), before, layer)
+            self._keep_calls(atom, frozenset(places), rule)
         _ = self._tables[atom.indicator]  # which says how its facts are read
         if atom.indicator not in self._derived:
             return
@@ -312,21 +433,23 @@ class Demand:
             # Another atom with the same first arguments can make this one false.
             places = places[:covered]
         calls, pattern = self._calls_of(atom.indicator, frozenset(places))
-        head = self._called(calls, [atom.arguments[place] for place in sorted(pattern)])
-        body = compile_premise(before, self._context())
-        layer = self._layers.get(atom.indicator, 0)
-        self._rounds.add(JoinStep(layer, calls, body, conclusion_cells(head, body, self._context()), begins_first=True))
+        terms = [atom.arguments[place] for place in sorted(pattern)]
+        self._add_asking(calls, terms, rule, self._layers.get(atom.indicator, 0))
 
-    def _keep_calls(self, atom: Atom, pattern: Pattern, before: Sequence[BodyLiteral], layer: int) -> None:
+    def _keep_calls(self, atom: Atom, pattern: Pattern, rule: Rule) -> None:
         """Add the step that keeps the calls of an atom. Its layer is the rule's: what negations read is whole then."""
         key = atom.indicator, pattern
         if key not in self._asked_calls:
             columns = [f"a{place}" for place in range(1, max(1, len(pattern)) + 1)]
             self._asked_calls[key] = self._new_table(columns)
-        head = self._called(self._asked_calls[key], [atom.arguments[place] for place in sorted(pattern)])
-        body = compile_premise(before, self._context())
-        cells = conclusion_cells(head, body, self._context())
-        self._rounds.add(JoinStep(layer, self._asked_calls[key], body, cells, begins_first=True))
+        layer = self._layers.get(rule.conclusion.atom.indicator, 0)
+        self._add_asking(self._asked_calls[key], [atom.arguments[place] for place in sorted(pattern)], rule, layer)
+
+    def _add_asking(self, calls: str, terms: Sequence[Term], rule: Rule, layer: int) -> None:
+        """Add the step that puts the values of terms into a table of calls."""
+        body = compile_premise(rule.premise, self._context())
+        cells = conclusion_cells(self._called(calls, terms), body, self._context())
+        self._rounds.add(JoinStep(layer, calls, body, cells, begins_first=True, rule=rule))
 
     def _called(self, calls: str, terms: Sequence[Term]) -> Atom:
         """The atom of a call. A call that binds nothing has a constant in place of arguments."""

@@ -21,13 +21,15 @@ from hapax.engine.inference.derive import (
     relevant_library,
     rule_words,
     sentence_pieces,
+    values_in_sentence,
 )
 from hapax.engine.inference.fingerprints import Fingerprints
 from hapax.engine.inference.session import LimitExceeded
 from hapax.engine.logic.compile import CompiledPremise
-from hapax.engine.logic.evaluate import CompiledLibrary, constraints, left_out, open_variables, values_of
+from hapax.engine.logic.evaluate import CompiledLibrary, constraints, left_out, open_variables
 from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
+from hapax.engine.logic.products import naming_products
 from hapax.grammar.dependencies import refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -37,7 +39,6 @@ from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.derived_statements import store_words
-from hapax.kb.facts import columns_of
 from hapax.kb.records import Distribution, FactRecord, StatementRecord, statement_id
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
@@ -92,7 +93,11 @@ def derive_all(
     refuse_negative_cycles(part)
     relations = Relations(kb)
     # In one transaction: a run that is killed leaves the results of the last one.
-    with kb.transaction(), relations.interruptible(deadline.check):
+    with (
+        naming_products(deadline.at_work((*part.rules, *rules)), part, kb),
+        kb.transaction(),
+        relations.interruptible(deadline.check),
+    ):
         began = time.perf_counter()
         changes = relations.changes()
         read = relations.bring_up_to_date(changes)
@@ -137,6 +142,13 @@ class _Deadline:
         if self.seconds is None:
             self.began = system.monotonic()
 
+    def at_work(self, rules: Iterable[Rule]) -> Iterator[Rule]:
+        """Those of some rules that are being derived when this is read."""
+        predicates = self.subject.split(" and ")
+        for rule in rules:
+            if self.subject == f"rule {rule.name}" or rule.conclusion.atom.indicator in predicates:
+                yield rule
+
     def check(self) -> None:
         """Raise LimitExceeded if the time is up."""
         seconds = BULK_LIMITS.seconds if self.seconds is None else self.seconds
@@ -169,21 +181,37 @@ def read_statements(kb: KnowledgeBase, library: Library, rule: Rule) -> Iterator
         yield from _records(relations, library, rule, relations.batches(derivation))
 
 
+def stored_values(kb: KnowledgeBase, library: Library, rule: Rule) -> Iterator[Substitution]:
+    """Yield the values of a rule's stored statements, in the order of `read_statements`. Raises as that does."""
+    relations, width = Relations(kb), len(rule.searched) + 1
+    with relations.snapshot():
+        for batch in relations.batches(_current(kb, relations, library, rule)):
+            tags = chain.from_iterable(row[1:width] for row in batch)
+            values = relations.symbols.values(tag for tag in tags if tag is not None)
+            yield from (_substitution(rule, row[1:width], values) for row in batch)
+
+
 def find_statement(
-    kb: KnowledgeBase, library: Library, is_wanted: Callable[[str, str], bool]
+    kb: KnowledgeBase, library: Library, is_wanted: Callable[[str, str], bool], text: str = ""
 ) -> StatementRecord | None:
     """The first stored statement that is wanted by its id and sentence, with its proof; None if there is none.
 
-    Raises HapaxError if facts have changed since its rule was derived.
+    `text`: the sentence, if it is known: then its values are looked up. Raises HapaxError if facts have changed since
+    its rule was derived.
     """
     relations = Relations(kb)
-    with relations.snapshot():
+    with relations.snapshot(), relations.symbols.borrowing():
         stored, fingerprints = relations.derivations(), Fingerprints(kb, library)
         for rule in (rule for rule in library.rules if rule.name in stored):
             derivation = stored[rule.name]
             if derivation.fingerprint != fingerprints.statements(rule):
                 continue  # by other rules, whose variables need not be those of this one
-            row = _wanted_row(relations, library, rule, derivation, is_wanted)
+            readings = values_in_sentence(rule, library, text) if text else []
+            if text and not readings:
+                continue
+            row = _row_with(relations, rule, derivation, readings)
+            # Names may be written in another case, and one text may be read in several ways.
+            row = row or _wanted_row(relations, library, rule, derivation, is_wanted)
             if row is not None:
                 # Raises if the row is out of date: its proof may name facts that are gone.
                 _current(kb, relations, library, rule)
@@ -207,6 +235,22 @@ def statement_by_id(kb: KnowledgeBase, library: Library, identity: str) -> State
             _current(kb, relations, library, rules[name])
             rows = [relations.instance(derivation, instance)]
             return next(_records(relations, library, rules[name], rows), None)
+    return None
+
+
+def _row_with(
+    relations: Relations, rule: Rule, derivation: StoredDerivation, readings: Iterable[Substitution]
+) -> tuple[Any, ...] | None:
+    """The first row of a rule's instances that has the values of one of these readings."""
+    for values in readings:
+        tests = [
+            f"v{place} = {relations.symbols.tag(values[variable.name].value)}"
+            for place, variable in enumerate(rule.searched, 1)
+            if variable.name in values
+        ]
+        select = f"SELECT * FROM {derivation.table} WHERE {' AND '.join(tests) or '1'} LIMIT 1"  # noqa: S608  ours
+        for row in relations.rows(select):
+            return row
     return None
 
 
@@ -265,70 +309,6 @@ def fact_tables(
     # A negation may need derived predicates.
     compiled.materialise()
     return derivation, compiled.body(rule).tables
-
-
-RowKey: TypeAlias = tuple[str, int]
-"""A row of a relation or of derived atoms: the table's name and the row's number."""
-
-
-@dataclass(frozen=True)
-class JoinedRows:
-    """The rows that a rule's stored statements join, and those that the derived atoms below them join."""
-
-    statements: list[tuple[RowKey, ...]]
-    """The premises of each statement, in the order of `read_statements`."""
-    instances: list[tuple[Rule, RowKey, tuple[RowKey, ...]]]
-    """Rule instances: rule, conclusion and premises."""
-    facts: list[tuple[RowKey, int]]
-    """Derived atoms that are stored facts as well, with the row of the fact."""
-    stated: list[RowKey]
-    """Derived atoms that a rule file states."""
-    derived: dict[str, str]
-    """Indicators of the derived predicates by table. In other tables a row's number is that of its fact."""
-    relations: dict[str, str]
-    """Indicators of the predicates of facts by table."""
-
-
-def joined_rows(kb: KnowledgeBase, library: Library, rule: Rule) -> JoinedRows:
-    """The rows behind a rule's stored statements. Raises as `read_statements`."""
-    relations = Relations(kb)
-    with relations.snapshot():
-        derivation = _current(kb, relations, library, rule)
-        compiled = CompiledLibrary(relations, relevant_library(library, rule))
-        compiled.materialise()
-        tables, width = compiled.body(rule).tables, len(rule.searched) + 1
-        statements: list[tuple[RowKey, ...]] = []
-        for batch in relations.batches(derivation):
-            statements.extend(tuple(zip(tables, row[width:], strict=True)) for row in batch)
-        derived = {compiled.tables[name]: name for name in sorted(compiled.derived & set(compiled.tables))}
-        stored = {table: name for name, table in compiled.tables.items() if name not in compiled.derived}
-        joined = JoinedRows(statements, [], [], [], derived, stored)
-        # Where statements join stored facts alone, nothing below them is needed.
-        for table, indicator in derived.items() if set(tables) & set(derived) else ():
-            _add_rows(joined, compiled, table, indicator)
-        return joined
-
-
-def _add_rows(joined: JoinedRows, compiled: CompiledLibrary, table: str, indicator: str) -> None:
-    """Add the instances of a derived predicate, and its atoms that are facts."""
-    relations = compiled.relations
-    for clause in compiled.clauses.get(indicator, ()):
-        same = [f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1)]
-        select = clause.body.select_from([f"{table} AS h"], [*clause.body.references, "h.ref"], same)
-        for row in relations.rows(select):
-            premises = tuple(zip(clause.body.tables, row[:-1], strict=True))
-            joined.instances.append((clause.rule, (table, row[-1]), premises))
-    columns = columns_of(indicator)
-    same_cells = " AND ".join(f"r.{column} = h.{column}" for column in columns)
-    facts = relations.relation(indicator)
-    select = f"SELECT h.ref, r.ref FROM {facts} AS r JOIN {table} AS h ON {same_cells}"  # noqa: S608  ours
-    joined.facts.extend(((table, ref), fact) for ref, fact in relations.rows(select))
-    for atom in compiled.library.facts:
-        if atom.indicator == indicator:
-            tags = [compiled.relations.symbols.tag(value) for value in values_of([atom])]
-            test = " AND ".join(f"{column} = {tag}" for column, tag in zip(columns, tags, strict=True))
-            stated = relations.rows(f"SELECT ref FROM {table} WHERE {test}")  # noqa: S608  ours
-            joined.stated.extend((table, row[0]) for row in stated)
 
 
 def _instances_of(rule: Rule, body: CompiledPremise) -> str:

@@ -28,7 +28,7 @@ from hapax.engine.logic.maintenance import (
     Maintainer,
     NotMaintained,
 )
-from hapax.engine.logic.rounds import Rounds, JoinStep
+from hapax.engine.logic.rounds import JoinStep, Rounds
 from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of

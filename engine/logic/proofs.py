@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from hapax.engine.inference.derive import (
     FactIndex,
@@ -14,7 +15,7 @@ from hapax.engine.inference.derive import (
     StatementWriter,
     relevant_library,
 )
-from hapax.engine.inference.proof import Proof, instantiated
+from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.theory import FactSource, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goals import rule_of, with_rules
@@ -55,14 +56,34 @@ def prove(theory: Theory, atom: Atom) -> Proof | None:
     """Prove a ground atom from the theory's facts, rules and assumptions. None if it does not hold."""
     part = theory.relevant_to(goals=[atom.indicator])
     part.index()
-    leaf = FactIndex(part.library, _facts_of(theory, atom), part.assumed).leaf(atom)
-    if leaf is not None:
-        return leaf
     with reading(theory.kb):
+        leaf = FactIndex(part.library, _facts_of(theory, atom), part.assumed).leaf(atom)
+        if leaf is not None:
+            return leaf
+        demand = Demand(part.source(), part.library)
         if definition_of(Literal(atom), part.library) is not None:
-            holds = Demand(part.source(), part.library).holds(atom)
-            return Prover(part.library, FactIndex(part.library, ()), {}).item(Literal(atom)) if holds else None
-        return _every_way(part, [atom]).proof(atom)
+            return Proof(Literal(atom), By.COMPUTED) if demand.holds(atom) else None
+        instances = demand.proof(atom)
+        facts = chain.from_iterable(_facts_of(theory, premise) for premise in _premises(instances))
+        return Prover(demand.library, FactIndex(demand.library, facts, part.assumed), instances).atom(atom)
+
+
+def holds(theory: Theory, atom: Atom) -> bool:
+    """True if a ground atom follows from the theory's facts, rules and assumptions."""
+    part = theory.relevant_to(goals=[atom.indicator])
+    part.index()
+    with reading(theory.kb):
+        return Demand(part.source(), part.library).holds(atom)
+
+
+def _premises(instances: Mapping[Atom, Sequence[RuleInstance]]) -> Iterable[Atom]:
+    """The atoms that the premises of some instances need, each once."""
+    found: dict[Atom, None] = {}
+    for instance in chain.from_iterable(instances.values()):
+        for literal in instance.rule.literals:
+            if not literal.negated:
+                found[instance.substitution.apply(literal.atom)] = None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +108,9 @@ def derive_every_way(theory: Theory, goals: Sequence[Atom]) -> EveryDerivation:
     part = theory.relevant_to(goals=[goal.indicator for goal in goals])
     part.index()
     with reading(theory.kb):
-        return _every_way(part, goals)
-
-
-def _every_way(part: Theory, goals: Sequence[Atom]) -> EveryDerivation:
-    demand = Demand(part.source(), part.library)
-    instances = demand.instances(goals)
-    return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
+        demand = Demand(part.source(), part.library)
+        instances = demand.instances(goals)
+        return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
 
 
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
@@ -107,27 +124,23 @@ def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
 
 
 def holding_prefixes(
-    theory: Theory, rule: Rule, premise: Sequence[BodyLiteral], bound: Substitution
+    theory: Theory, rule: Rule, premise: Sequence[BodyLiteral], bound: Substitution, most: int
 ) -> Iterator[list[Substitution]]:
-    """The substitutions under which the first item of a premise holds, then the first two, and so on.
+    """Substitutions under which the first item of a premise holds, then the first two, and so on: at most so many each.
 
     They extend `bound`, and are sorted by their values.
     """
     part = theory.relevant_to(rule)
     items = [instantiated(item, bound) for item in premise]
     part.index()
-    rules: list[Rule] = []
-    for length in range(1, len(items) + 1):
-        named = variable_names(items[:length])
-        shown = tuple(variable for variable in rule.variables if variable.name in named)
-        rules.append(rule_of(items[:length], Atom(f"first {length}", shown)))
     with reading(theory.kb):
-        demand = Demand(part.source(), with_rules(part.library, rules))
-        for head in [item.conclusion.atom for item in rules]:
-            names = [variable.name for variable in head.variables]
+        demand = Demand(part.source(), part.library)
+        for length in range(1, len(items) + 1):
+            named = variable_names(items[:length])
+            names = [variable.name for variable in rule.variables if variable.name in named]
             yield [
                 Substitution((*bound.bindings, *zip(names, map(Constant, row), strict=True)))
-                for row in sorted(demand.rows(head), key=sort_key)
+                for row in sorted(islice(demand.answers(items[:length], names), most), key=sort_key)
             ]
 
 

@@ -15,8 +15,10 @@ from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules
 from hapax.engine.logic.limits import time_limit
+from hapax.engine.logic.products import naming_products
 from hapax.engine.logic.proofs import reading
 from hapax.grammar.goals import Goal, called_indicators, calls, has_constants
+from hapax.grammar.rules import Rule
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
 
 
@@ -35,14 +37,16 @@ def answer(
     whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
     if has_constants(goal):
         whole.index()
-    with reading(theory.kb), time_limit(theory.kb, limits.seconds):
+    at_work: list[Rule] = []
+    with naming_products(at_work, theory.library, theory.kb), reading(theory.kb), time_limit(theory.kb, limits.seconds):
         part, stored = whole.without_stored(goal)
         try:
             rules = goal_rules(goal, theory.library, by_failure=True)
         except NotRules:
-            return _by_prolog(Demand(part.source(), part.library, stored), goal, limits, session)
+            return _by_prolog(Demand(part.source(), part.library, stored, at_work=at_work), goal, limits, session)
         head = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
-        found: Iterator[AnswerRow] = Demand(part.source(), with_rules(part.library, rules), stored).rows(head)
+        demand = Demand(part.source(), with_rules(part.library, rules), stored, at_work=at_work)
+        found: Iterator[AnswerRow] = demand.rows(head)
         rows = sorted(found, key=sort_key)
     return QueryResult(goal.variables, rows[: limits.answers], len(rows) > limits.answers)
 

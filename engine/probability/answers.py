@@ -15,7 +15,7 @@ from hapax.engine.probability.exact import TooLarge, exact
 from hapax.engine.probability.ground import GroundProgram
 from hapax.engine.probability.grounding import Chances, ground
 from hapax.engine.probability.options import ProbabilityOptions, Together
-from hapax.engine.probability.proofs import best_proof, best_proofs, bounds, supports
+from hapax.engine.probability.proofs import bounds, supports
 from hapax.engine.search.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Rule
@@ -88,13 +88,13 @@ class Evaluator:
 
     def __init__(self, program: GroundProgram, options: ProbabilityOptions) -> None:
         self.program, self.options = program, options
-        self._best = best_proofs(program) if options.method == "best" else {}
 
     def probability(self, node: int) -> Probability:
         """The probability of a node. Raises HapaxError where `exact` is asked for and too large."""
         options = self.options
         if options.method == "best":
-            return Probability(best_proof(self.program, node, self._best, options.proofs), 1.0, "best proof")
+            best = max((value for _, value in supports(self.program, node, options.proofs)), default=0.0)
+            return Probability(best, 1.0, "best proof")
         if options.method != "bounds":
             try:
                 value = exact(self.program, node, options.nodes)

@@ -6,10 +6,8 @@ proofs, which only lowers their number.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import TypeAlias
 
 from hapax.engine.probability.exact import TooLarge, exact
@@ -20,52 +18,6 @@ Support: TypeAlias = frozenset[tuple[int, bool]]
 
 MOST_ROUNDS = 100
 """Rounds in which upper bounds of atoms that rest on each other are raised; those that still move become 1."""
-
-
-def best_proofs(program: GroundProgram) -> dict[int, float]:
-    """The probability of the best proof of every node that has one without uncertain negations: the largest product
-    over its tree.
-
-    Knuth, "A generalization of Dijkstra's algorithm", Information Processing Letters 6(1), 1977, section 2. A fact that
-    a proof uses twice counts twice, so that the product is a lower bound of the node's probability.
-    """
-    best: dict[int, float] = {}
-    # Negated weights, because the heap gives the smallest first.
-    heap = [(-weight, node) for node, weight in program.weights.items() if weight > 0]
-    missing: dict[int, int] = {}
-    users: dict[int, list[GroundInstance]] = {}
-    for group in program.instances.values():
-        for instance in group:
-            # A negated fact could be one that the proof needs: then the product would be too high.
-            if absent(program, instance) == 1.0:
-                missing[id(instance)] = len(instance.positive)
-                for premise in instance.positive:
-                    users.setdefault(premise, []).append(instance)
-                if not instance.positive:
-                    heap.append((-1.0, instance.head))
-    heapq.heapify(heap)
-    while heap:
-        value, node = heapq.heappop(heap)
-        if node in best:
-            continue
-        best[node] = -value
-        for instance in users.get(node, ()):
-            missing[id(instance)] -= 1
-            if missing[id(instance)] == 0 and instance.head not in best:
-                product = math.prod(best[premise] for premise in instance.positive)
-                heapq.heappush(heap, (-product, instance.head))
-    return best
-
-
-def best_proof(program: GroundProgram, root: int, best: Mapping[int, float], most: int) -> float:
-    """The probability of the best proof of a node: that of `best_proofs`, or a better one that needs a fact's absence.
-
-    `most`: the proofs of each node among which that one is looked for.
-    """
-    instances = chain.from_iterable(program.instances.get(node, ()) for node in program.below(root))
-    if not any(instance.negative for instance in instances):
-        return best.get(root, 0.0)
-    return max([best.get(root, 0.0), *(value for _, value in supports(program, root, most)[:1])])
 
 
 def absent(program: GroundProgram, instance: GroundInstance) -> float:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hapax.engine.certificates import (
+    METHOD,
     JudgedScore,
     LabelDraw,
     Promise,
     ThresholdChoice,
-    choose_by_group,
+    choose_threshold,
     score_shift,
     upper_bound,
 )
@@ -40,7 +40,6 @@ class ScoredValue:
     id: str
     score: float
     truth: bool | None
-    block: str = ""
     ends: tuple[str, ...] = ()
     draw: float | None = None
     weight: float = 1.0
@@ -52,20 +51,12 @@ Groups = Mapping[str, Sequence[ScoredValue]]
 
 def choose_for_groups(groups: Groups, promise: Promise, reach: float | None = None) -> dict[str, ThresholdChoice]:
     """A threshold for each group; the promise holds for all at once. `reach`: of the draw by `hapax votes next`."""
-    judged: dict[str, list[JudgedScore]] = {}
-    draws: dict[str, LabelDraw] = {}
-    pools: dict[str, list[float]] = {}
+    choices: dict[str, ThresholdChoice] = {}
     for group, values in sorted(groups.items()):
-        pools[group] = [value.score for value in values]
-        sizes = Counter(value.block for value in values)
-        judged[group] = [
-            JudgedScore(value.score, value.truth, value.block, value.draw, sizes[value.block] if value.block else None)
-            for value in values
-            if value.truth is not None
-        ]
-        if reach is not None:
-            draws[group] = LabelDraw(reach, [value.weight for value in values])
-    return choose_by_group(judged, pools, promise, draws)
+        judged = [JudgedScore(value.score, value.truth, value.draw) for value in values if value.truth is not None]
+        draw = None if reach is None else LabelDraw(reach, [value.weight for value in values])
+        choices[group] = choose_threshold(judged, [value.score for value in values], promise, len(groups), draw)
+    return choices
 
 
 def certificates_of_groups(
@@ -86,7 +77,7 @@ def certificates_of_groups(
                 group,
                 promise.precision,
                 promise.confidence,
-                promise.method,
+                METHOD,
                 basis(group),
                 choice.threshold,
                 choice.labels,

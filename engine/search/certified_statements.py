@@ -220,7 +220,7 @@ class StatementCertifier:
         draw, weight = self._drawn.of(identity)
         ends = tuple(sorted(self._ends[identity]))
         truth = self._truths.get(identity)
-        return ScoredValue(identity, self._values[identity], truth, identity, ends, draw, weight)
+        return ScoredValue(identity, self._values[identity], truth, ends, draw, weight)
 
     def _basis(self, group: str, by: Grouping) -> dict[str, Any]:
         names = {record.rule for record in self._records.values() if statement_group(record.rule, by) == group}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from hapax.engine.certificates import Promise, PromiseMethod
+from hapax.engine.certificates import Promise
 from hapax.engine.judging_draw import DrawnLabels
 from hapax.engine.search.certified_groups import (
     MUCH_SHIFT,
@@ -47,8 +47,6 @@ DENIALS = "denials"
 
 STATEMENTS = "statements"
 """First word of the groups of promises on statements."""
-
-METHODS: tuple[PromiseMethod, ...] = ("learn-then-test", "anytime", "conformal")
 
 BELOW_CERTAIN = 1.0 - 1e-9
 """Largest score of a model, so that a threshold of 1 lets only what a source states pass."""
@@ -171,10 +169,10 @@ class Certifier:
         return Certificates(tuple(certificates_of_groups(groups, choices, promise, self._basis)))
 
     def _value(self, fact: str) -> ScoredValue:
-        atom, truth = self._atoms[fact], self._truths.get(fact)
+        truth = self._truths.get(fact)
         draw, weight = self._drawn.of(fact)
         ends = self._ends.get(fact, ())
-        return ScoredValue(fact, self._scores[fact], truth, f"{atom.indicator}|{atom.key}", ends, draw, weight)
+        return ScoredValue(fact, self._scores[fact], truth, ends, draw, weight)
 
     def _denial(self, fact: str) -> ScoredValue:
         value = self._value(fact)
@@ -316,8 +314,7 @@ def certificate_lines(records: Sequence[CertificateRecord]) -> list[str]:
     """The certificates of a run in words."""
     lines = []
     for record in records:
-        method = next((name for name in METHODS if name == record.method), METHODS[0])
-        promise = Promise(record.precision, record.confidence, method)
+        promise = Promise(record.precision, record.confidence)
         if record.threshold is None:
             lines.append(f"{record.fact_group}: nothing is promised, and {_accepted_instead(record)}: {record.reason}")
             continue

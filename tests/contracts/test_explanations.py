@@ -48,6 +48,7 @@ weighs(Thing T, Number X) & Number Y = X / 3 -> share(Thing T, Number Y)
 @name nothing
 @generic none
 weighs(Thing A, Number M) & Number N = M / 0 & Number K = N + 1 -> tends_to(Thing A, Number K)
+aggregate is_weighed(Number X, Number N) := N = count(Thing T: weighs(Thing T, Number X))
 fact has_height("Ararat", 5137)
 """)
 FACTS: dict[str, list[tuple[Any, ...]]] = {
@@ -164,3 +165,17 @@ def test_a_statement_is_told_down_to_its_calls(world: Path) -> None:
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
+
+
+def test_many_rows_and_deep_proofs_are_short() -> None:
+    """Of a group of 1,000 rows ten are shown and the others counted, and a deep line begins with its depth."""
+    with hapax.KnowledgeBase() as own:
+        hapax.add_facts(own, "weighs", [(f"stone {number}", 3) for number in range(1000)], LIBRARY)
+        hapax.add_facts(own, "borders", [(f"p{number}", f"p{number + 1}") for number in range(300)], LIBRARY)
+        group = hapax.why("is_weighed(3, 1000)", LIBRARY, own)
+        deep = str(hapax.why("reaches(p0, p300)", LIBRARY, own)).splitlines()
+
+    assert [line["more"] for line in group.to_json() if "more" in line] == [990]
+    assert (len(group.to_json()), "and 990 more rows of the group" in str(group)) == (12, True)
+    assert (len(deep), max(map(len, deep)) < 150) == (600, True)
+    assert deep[-1].lstrip().startswith("[depth 300]")

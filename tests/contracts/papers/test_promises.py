@@ -176,7 +176,7 @@ def test_nothing_is_promised_without_labels_a_map_or_a_promise(gems: Path) -> No
     assert "nothing is labelled" in unlabelled
     assert "more labels would do" in unlabelled
     assert "hapax calibrate" in refused("--calibrated")
-    for option in (("--confidence", "0.9"), ("--promise", "anytime"), ("--certify-by", "predicate")):
+    for option in (("--confidence", "0.9"), ("--certify-by", "predicate")):
         assert "--precision" in refused(*option, code=2)
     with pytest.raises(hapax.HapaxError, match="between 0 and 1"):
         hapax.Promise(precision=95)
@@ -190,11 +190,9 @@ visits(Person X, Country A) & is_cut_in(Gem B, Country A) -> can_see(Person X, G
 """
 
 
-@pytest.mark.parametrize(("method", "few", "enough"), [("learn-then-test", 16, 22), ("anytime", 19, 27)])
-def test_promises_of_two_predicates_share_their_confidence(
-    method: str, few: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_promises_of_two_predicates_share_their_confidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """True labels that just suffice for one predicate do not for two, which need those of one at half the error."""
+    few, enough = 16, 22
     monkeypatch.chdir(tmp_path)
     write(0.5, 0.5)
     content = json.loads(Path("gems.json").read_text("utf-8"))
@@ -206,7 +204,7 @@ def test_promises_of_two_predicates_share_their_confidence(
         lines = [f"true\tis_{verb}_in\t{gem}\tPeru\n" for verb in verbs for gem in GEMS[:labels]]
         Path("labels.tsv").write_text("".join(lines), "utf-8")
         calibrate()
-        wanted = ("--precision", "0.9", "--confidence", confidence, "--certify-by", "predicate", "--promise", method)
+        wanted = ("--precision", "0.9", "--confidence", confidence, "--certify-by", "predicate")
         return search(*wanted).exit_code == 0
 
     numbers = (few - 1, few, enough - 1, enough)

@@ -15,7 +15,7 @@ def test_engines_agree_on_random_programs(prolog: PrologSession, programs: int) 
     """Aggregates, exceptions, closed predicates and recursion, while facts come and go: statements, proofs and answers."""
     found = ComparedPrograms()
     for number in range(programs):
-        compare_program(f"test-{number}", prolog, found)
+        compare_program(f"draw-{number}", prolog, found)
 
     assert not found.differences, found.differences[0]
     assert found.programs == programs
@@ -27,8 +27,8 @@ def test_a_difference_is_told_with_its_program(prolog: PrologSession, monkeypatc
     """An engine that loses statements is found, and the report has the seed, the rules and the facts."""
     monkeypatch.setattr("tools.differential.read_statements", lambda *_: iter(()))
     found = ComparedPrograms()
-    compare_program("test-0", prolog, found)
+    compare_program("draw-0", prolog, found)
 
-    assert "seed test-" in found.differences[0]
+    assert "seed draw-" in found.differences[0]
     assert "derive, rule_" in found.differences[0]
     assert "given edge(Thing, Thing)." in found.differences[0]
