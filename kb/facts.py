@@ -130,9 +130,10 @@ class FactRelations:
         changes = 0
         for begin in range(0, len(facts), _ROWS):
             refs, batch = zip(*facts[begin : begin + _ROWS], strict=True)
-            origins = [_origin(fact, relation) for fact in batch]
+            stored = [dict(zip(FACTS.all_columns, FACTS.row(fact), strict=True)) for fact in batch]
+            origins = [_origin(row, relation) for row in stored]
             tags = self._symbols.tags([value for fact in batch for value in fact.arguments])
-            known = self.insert(relation, refs, tags, [bytes.fromhex(fact.id) for fact in batch], origins)
+            known = self.insert(relation, refs, tags, [bytes.fromhex(str(row["id"])) for row in stored], origins)
             changes += len(batch) - len(known)
             for place in known:
                 ref, _ = self.find(relation, tags[place * relation.arity : (place + 1) * relation.arity])
@@ -332,15 +333,11 @@ def _equal(columns: Sequence[str]) -> str:
     return " AND ".join(f"{column} = ?" for column in columns)
 
 
-def _origin(fact: FactRecord, relation: StoredRelation) -> Origin:
+def _origin(row: dict[str, Any], relation: StoredRelation) -> Origin:
     """The cells of a fact's origin; None for a given fact, and for the types that the relation has."""
-    row = dict(zip(FACTS.all_columns, FACTS.row(fact), strict=True))
-    if row["source"] == Source.GIVEN:
-        row["source"] = None
-    if row["types"] == relation.types:
-        row["types"] = None
-    types, source, probability, candidate, run, basis = (row[name] for name in schema.ORIGIN)
-    return types, source, probability, candidate, run, basis  # type: ignore[return-value]
+    source = None if row["source"] == Source.GIVEN else row["source"]
+    types = None if row["types"] == relation.types else row["types"]
+    return types, source, row["probability"], row["candidate_id"], row["run_id"], row["basis"]
 
 
 def _is_better(new: Sequence[Any], old: Sequence[Any], relation: StoredRelation) -> bool:
