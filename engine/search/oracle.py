@@ -650,7 +650,7 @@ class Oracle:
                 for gate, texts in by_gate.items():
                     reason = next((self._unanswered[text] for text in texts if text in self._unanswered), None)
                     if reason is not None:
-                        asked.gates.unanswered.setdefault(candidate, {})[gate] = reason
+                        asked.gates.objections[gate, candidate] = f"the critic gave no answer: {reason}"
                         del known[gate]
                 scores[candidate] = known
             asked.judge(scores)
@@ -823,7 +823,8 @@ class Oracle:
                 # What the user withdrew comes back by the user alone.
                 withdrawn = next(filter(None, map(self.known.withdrawn, facts)), None)
                 if withdrawn is not None:
-                    question.gates.inconsistent[candidate] = f"the user withdrew this fact: {withdrawn}"
+                    reason = f"the user withdrew this fact: {withdrawn}"
+                    question.gates.objections[CONSISTENCY.name, candidate] = reason
                     continue
                 proposals += [ProposedFact(question, candidate, fact) for fact in facts]
         self.consistency.settle(proposals)
