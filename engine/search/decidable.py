@@ -37,12 +37,19 @@ Bindings = dict[str, Value]
 class DecidableFacts:
     """Given facts, and the atoms that follow from them alone, by the values at some of their positions.
 
-    `derive` gives all rows of a predicate that rules derive from given facts; None: they are too many.
+    `derive` gives all rows of a predicate that rules derive from given facts; None: they are too many. `derived`: its
+    tables so far, by indicator, which others with the same facts may share.
     """
 
-    def __init__(self, known: KnownFacts, library: Library, derive: Callable[[str], Sequence[Row] | None]) -> None:
+    def __init__(
+        self,
+        known: KnownFacts,
+        library: Library,
+        derive: Callable[[str], Sequence[Row] | None],
+        derived: dict[str, FactTable | None] | None = None,
+    ) -> None:
         self._known, self._library, self._derive = known, library, derive
-        self._derived: dict[str, FactTable | None] = {}
+        self._derived = {} if derived is None else derived
         self._needs_no_model: dict[str, bool] = {}
 
     def needs_no_model(self, literal: Literal) -> bool:

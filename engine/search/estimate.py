@@ -13,9 +13,9 @@ from dataclasses import astuple, dataclass, field, replace
 from math import ceil
 from typing import Any
 
+from hapax.engine.inference.known_facts import FactTable
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.search.beams import Beam, RuleSearch, ranked_literals
-from hapax.engine.search.decidable import DecidableFacts
+from hapax.engine.search.beams import POOL, Beam, RuleSearch, ranked_literals
 from hapax.engine.search.demand import DemandBudget, Missing
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
@@ -25,6 +25,7 @@ from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import (
     DEMAND,
     ROWS_PER_GOAL,
+    TABLE_LIMITS,
     Answers,
     SearchRun,
     rows_of,
@@ -72,6 +73,10 @@ from hapax.llm_oracle.protocols import (
 
 LIMITED = Yields(open=Yield(4, 35, 34), keyed=Yield(3, 2.6, 2.3))
 """Measured on the shipped rules with the embedded model, which knows the facts of its atlas alone."""
+Tables = dict[str, FactTable | None]
+"""Rows of predicates that follow from given facts alone, by indicator; None: they are too many."""
+QUICK = replace(TABLE_LIMITS, seconds=2.0)
+"""Limits of deriving the rows of a predicate before a search."""
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
 """Tokens of an item of a list: number, value, full stop and line end."""
@@ -184,7 +189,7 @@ def estimate_run(
     job = replace(job, settings=settled_measure(job.settings, models))
     reasons = {rule.name: unanswerable(rule, library, models, job.settings.order) for rule in rules}
     plans = [plan(rule, library, job.settings.order) for rule in rules if reasons[rule.name] is None]
-    searched, prompts = _estimates(job, plans, retry_unusable)
+    searched, prompts = _estimates(job, plans, {}, retry_unusable)
     found = {estimate.rule: estimate for estimate in searched}
     estimates: list[RuleEstimate] = []
     for rule in rules:
@@ -208,9 +213,10 @@ def estimate_orders(
     """By rule its orders of variables, cheapest first, each with its estimate as if the rule were searched alone."""
     job = SearchJob(library, rules, kb, models, settled_measure(settings or SearchSettings(), models))
     found: dict[str, list[tuple[SearchPlan, RuleEstimate]]] = {rule.name: [] for rule in rules}
+    tables: Tables = {}
     for rule in rules:
         for order in search_plans(rule, library):
-            found[rule.name].append((order, _estimates(job, [order])[0][0]))
+            found[rule.name].append((order, _estimates(job, [order], tables)[0][0]))
     return found
 
 
@@ -266,13 +272,13 @@ class _Prompts:
 
 
 def _estimates(
-    job: SearchJob, plans: Sequence[SearchPlan], retry_unusable: bool = False
+    job: SearchJob, plans: Sequence[SearchPlan], tables: Tables, retry_unusable: bool = False
 ) -> tuple[list[RuleEstimate], _Prompts]:
     """The estimate of each plan, by one search as expected and one of the most that can be needed."""
-    with _walk(job, retry_unusable, upper=False) as walk:
+    with _walk(job, tables, retry_unusable, upper=False) as walk:
         expected = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
         prompts = walk.prompts()
-    with _walk(job, retry_unusable, upper=True) as walk:
+    with _walk(job, tables, retry_unusable, upper=True) as walk:
         most = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
     estimates = []
     for rule_plan, (few, low), (many, high) in zip(plans, expected, most, strict=True):
@@ -290,7 +296,7 @@ _COUNTED = ("questions", "calls", "claims", "texts", "values")
 
 
 @contextmanager
-def _walk(job: SearchJob, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
+def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
     """A search that sends nothing. Its oracle stores facts as it goes, in a scratch file in memory."""
     with KnowledgeBase(None) as scratch, PrologSession() as session:
         journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
@@ -299,7 +305,8 @@ def _walk(job: SearchJob, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
         worthy = worthy_settings(job.kb, job.library, job.models.critic, job.settings)
         oracle = Oracle(scratch, job.library, journaled(job.models, journal), worthy, journal=journal)
         oracle.finished, oracle.takes_parts = job.kb, True
-        yield _Walk(replace(job, kb=scratch), oracle, session, journal=journal, upper=upper)
+        job = replace(job, kb=scratch)
+        yield _Walk(job, oracle, session, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
 
 
 @dataclass
@@ -317,10 +324,6 @@ class _Walk(SearchRun):
     shared: dict[Hashable, float] = field(default_factory=dict)
     claims: dict[str, None] = field(default_factory=dict)
     proposed: float = 0.0
-
-    def __post_init__(self) -> None:
-        # What follows by rules is estimated: deriving it here would take as long as the search.
-        self.facts = DecidableFacts(self.oracle.known, self.job.library, lambda _: None)
 
     def phase(self, take: Callable[[Sequence[RuleSearch]], None], search: RuleSearch) -> tuple[Counter[str], Rows]:
         """Take a phase of a step; returns the new missing requests by role, and the beams that lack an answer."""
@@ -408,20 +411,20 @@ class _Limits(PlanCosts):
         values = max(room, walk.oracle.finished.most_candidates())
         full = Yield(settings.calls_per_question, values, values)
         super().__init__(rule, walk.job.library, Yields(full, full, Yield(samples, samples, 1)))
-        self.known = walk.oracle.known
+        self.facts = walk.facts
 
     def ask(self, step: SearchStep, rows: Rows) -> tuple[PlanCost, Rows]:
         # Each beam may need a question of its own once its values are unknown.
         cost, extended = super().ask(step, Rows(rows.count, dict.fromkeys(rows.distinct, rows.count)))
         if step.assignment:
             return cost, extended
-        literal, values = step.generators[0], 0
+        literal = step.generators[0]
         origin = Origin.MODEL if self.rule.is_information(literal) else origin_of(literal, self.library)
-        if origin is Origin.GIVEN:
-            values = len(self.known.of_run(literal.atom.indicator))
-        elif origin is Origin.DERIVED:
-            values = DEMAND.questions * ceil(self.yields.keyed.accepted)
-        if values:
+        if origin is not Origin.MODEL:
+            # The rows of a table that a search has the time for, or all that a goal may ask for.
+            values = max(TABLE_LIMITS.answers, DEMAND.questions * ceil(self.yields.keyed.accepted))
+            if self.facts.is_tabled(literal):
+                values = self.facts.size(literal)
             extended = rows.extended(step.variable.name, rows.count, values)
         return PlanCost(*(self.repeats * count for count in astuple(cost))), extended
 
@@ -447,6 +450,8 @@ class _RuleWalk:
         self.search = RuleSearch(rule_plan, self.library, self.settings, "", facts=facts)
         self.costs: PlanCosts = (_Limits if walk.upper else _Sized)(walk, rule_plan.rule)
         self.rest, self.was_ranked = Rows(0), False
+        self.waited = False
+        """True if the step before may have left more beams than the beam is wide, for a step of few rows."""
 
     def numbers(self) -> tuple[list[dict[str, Any]], float]:
         """The counts of each step by name, and the number of statements."""
@@ -474,10 +479,12 @@ class _RuleWalk:
 
     def _ask(self, step: SearchStep) -> dict[str, Any]:
         search, name = self.search, step.variable.name
-        if search.origin is Origin.DERIVED:
+        if search.origin is Origin.DERIVED and (search.facts is None or not search.facts.is_tabled(search.generator)):
             self._leave(search.names[:-1])
         key = ("asked", *(self._shape(literal, step) for literal in step.generators[:1]))
         cost, self.rest = self.costs.ask(step, self.rest)
+        if self.waited:
+            self.rest = self.rest.kept(POOL)
         share = self.walk.more(key, cost.questions) / cost.questions if cost.questions else 0.0
         cost = PlanCost(*(share * count for count in astuple(cost)))
         new, waiting = self.walk.phase(self.walk.extend, search)
@@ -550,7 +557,8 @@ class _RuleWalk:
             later.assignment is not None or not asked_predicates(later.generators[0], self.library)
             for later in following
         )
-        if not (waits and self.walk.upper):
+        self.waited = waits and self.walk.upper
+        if not self.waited:
             self.rest = self.rest.kept(max(0, settings.pool - len(search.beams)))
         return texts + new[LIKELIHOOD]
 

@@ -14,7 +14,8 @@ from functools import cached_property
 from itertools import chain
 
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
-from hapax.engine.inference.known_facts import Row
+from hapax.engine.inference.known_facts import FactTable, Row
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.proofs import derive_statements
@@ -272,20 +273,23 @@ def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Varia
 class SearchRun:
     """One run of a job. Its rules are searched in groups, each group step by step.
 
-    `_sent`: inquiries of all rules so far, whose calls are counted. `_counts`: of the rules in the current group.
+    `table_limits`: of deriving all rows of a predicate. `tables`: those rows by indicator. `_sent`: inquiries of all
+    rules so far, whose calls are counted. `_counts`: of the rules in the current group.
     """
 
     job: SearchJob
     oracle: Oracle
     session: PrologSession
     progress: SearchProgress = field(default_factory=ProgressCounter)
+    table_limits: QueryLimits = TABLE_LIMITS
+    tables: dict[str, FactTable | None] = field(default_factory=dict)
     _sent: set[Inquiry] = field(default_factory=set)
     _counts: dict[RuleSearch, _Counts] = field(default_factory=dict)
 
     @cached_property
     def facts(self) -> DecidableFacts:
         """The facts that decide premises without a model."""
-        return DecidableFacts(self.oracle.known, self.job.library, self._derived_rows)
+        return DecidableFacts(self.oracle.known, self.job.library, self._derived_rows, self.tables)
 
     def _derived_rows(self, indicator: str) -> list[Row] | None:
         """All rows of a predicate that rules derive from given facts; None if they are too many or take too long."""
@@ -293,7 +297,7 @@ class SearchRun:
         names = [f"V{place}" for place in range(int(arity))]
         theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
         try:
-            answers = run_query(theory, f"{name}({', '.join(names)})", TABLE_LIMITS, session=self.session)
+            answers = run_query(theory, f"{name}({', '.join(names)})", self.table_limits, session=self.session)
         except LimitExceeded:
             return None
         if answers.truncated:
