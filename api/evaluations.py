@@ -308,10 +308,9 @@ def evaluate_ablation(
 @extras_named()
 def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder: Path) -> None:
     """Write LINK's figure 6 as PNG, SVG and CSV files."""
-    from hapax.engine.search.oracle import model_name
     from hapax.evaluation.link.likelihood.figures import ablation_plot, write
 
-    write(ablation_plot(evaluation.value.reports, model_name(models.evaluator)), folder)
+    write(ablation_plot(evaluation.value.reports, models.evaluator.identity.title), folder)
 
 
 @checked

@@ -114,7 +114,7 @@ def write_kb(database: Path, count: int, seed: int = 1) -> float:
     rules = hapax.parse_rules(DECLARATIONS + "".join(RULE.format(name=name) for name in SHARES))
     with hapax.KnowledgeBase(database) as kb:
         model = ScriptedModel(SCRIPT)
-        hapax.search(rules, kb, Models(model, model, model, model), SearchSettings(ends="overlapping"))
+        hapax.search(rules, kb, Models(model, model, model, model), SearchSettings())
         sample = kb.statements()[0]
         used = 0.0
         for statements, facts in _batches(sample, count, random.Random(seed)):  # noqa: S311  no secrets

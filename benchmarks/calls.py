@@ -137,7 +137,7 @@ class ReleasedPattern:
         """A new oracle, which does not know the answers of other beams."""
         model = SequentialModel(self.models, self.asked)
         models = Models(model, model, model, model)
-        return Oracle(kb, self.library, models, self.settings.oracle, journal=Journal(EmptyCallStore()))
+        return Oracle(kb, self.library, models, self.settings, journal=Journal(EmptyCallStore()))
 
     def _answer(self, kb: KnowledgeBase, inquiry: Inquiry) -> QuestionAnswer:
         with suppress(_RollBack), kb.transaction():
@@ -147,7 +147,7 @@ class ReleasedPattern:
 
     def _close(self, search: RuleSearch, kb: KnowledgeBase) -> None:
         search.compare()
-        start = self.settings.oracle.truth_threshold
+        start = self.settings.rules[CRITIC].start
         for literal in search.checked():
             passed = []
             for atom in search.ground(literal):

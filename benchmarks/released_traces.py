@@ -76,7 +76,7 @@ def recorded_outcome(trace: Mapping[str, Any]) -> QuestionOutcome:
 
 def replayed_outcome(trace: Mapping[str, Any]) -> QuestionOutcome:
     """The outcome under `--compat released`, with the values and scores of the trace."""
-    settings = SearchSettings(compat="released", calls_per_question=len(trace["calls"])).oracle
+    settings = SearchSettings(compat="released", calls_per_question=len(trace["calls"]))
     prior = ((CRITIC.name, tuple(trace["prior_p_fact"])), (TYPE.name, tuple(trace["prior_p_type"])))
     question = Question((AtomPattern("is_a_value_of", (None, "key")),), "Entity")
     asked = asked_question(Inquiry(question, question.patterns, prior), settings)

@@ -31,10 +31,10 @@ from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
-from hapax.engine.search.certifying import certificates_of, certificates_of_statement
 from hapax.engine.search.gates import PARSER
-from hapax.engine.search.oracle import short_model_name
+from hapax.engine.search.promises import certificates_of, certificates_of_statement
 from hapax.engine.search.ranking import repetition_penalty
+from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.stories import Story
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness

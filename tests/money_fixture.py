@@ -14,13 +14,15 @@ lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Cou
 """
 
 VALUES = {
-    "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
+    "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul", "Kyoto"],
     "'Oslo is a city in [B]'": ["Norway"],
     "'Lyon is a city in [B]'": ["France"],
     "'Banjul is a city in [B]'": ["The Gambia"],
+    "'Kyoto is a city in [B]'": ["Japan"],
     "'Norway uses the [B]'": ["Norwegian krone", "euro"],
     "'France uses the [B]'": ["euro"],
     "'The Gambia uses the [B]'": ["dalasi"],
+    "'Japan uses the [B]'": ["yen"],
 }
 """Values that the model gives, by a part of the prompt."""
 

@@ -20,7 +20,6 @@ from hapax.engine.cluster.owner import Opening, OwnerReply, identities
 from hapax.engine.cluster.routing import budgeted, routed
 from hapax.engine.cluster.walking import Ahead, Walkers, Walking, Watched
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import model_name
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter
 from hapax.engine.search.report import SearchReport
@@ -90,7 +89,7 @@ def search_spread(job: SearchJob, spread: Spread) -> tuple[SearchReport, Cluster
     journal, models = job.journal or Journal(job.kb), job.models
     # Here, because walks need the words of the questions before the search begins.
     job = settled_job(job, journal)
-    names = {model_name(model) for model in (models.knowledge, models.critic, models.likelihood, models.evaluator)}
+    names = {model.identity.title for model in (models.knowledge, models.critic, models.likelihood, models.evaluator)}
     with locked(spread.folder), job.kb.asking(), spread.cluster.workers(spread.opening, spread.folder) as owners:
         gathering = Gathering(owners, spread.folder, path, names)
         # Walks get the routed models as they are; the search's own keep the budget (`budgeted`).

@@ -22,10 +22,8 @@ from hapax.engine.search.ranking import (
     PERSON,
     equal_texts,
     kept,
-    kept_at_ends,
     random_score,
     released_penalty,
-    repetition_penalty,
 )
 from hapax.engine.search.released import FIRST_VALUES, first_calls, released_literals, released_text
 from hapax.engine.search.settings import SearchSettings
@@ -393,7 +391,7 @@ class RuleSearch:
         """True if the likelihood gate would rank this number of beams after this step."""
         if self.settings.compat or self.is_last:
             return True
-        if self.settings.has_disjoint_ends and count <= self.settings.pool:
+        if count <= self.settings.pool:
             return False  # all of them stay, so the last step alone ranks them
         if self._next_is_free():
             return False
@@ -410,7 +408,7 @@ class RuleSearch:
     @property
     def divides(self) -> bool:
         """True if the ranking of this step gives the disjoint ends."""
-        return self.is_last and self.settings.has_disjoint_ends
+        return self.is_last and self.settings.compat is None
 
     def _next_is_free(self) -> bool:
         """True if the next step asks no model, and leaves few enough beams to rank them after it.
@@ -498,27 +496,33 @@ class RuleSearch:
             values = {texts[beam]: frozenset(beam.values) for beam in pool}
             distinct = {values[text]: score for text, score in ranked.items()} if measures else ranked
             account.equal += equal_texts(distinct)
-        if self.settings.has_disjoint_ends:
-            self.beams = pool
-            ranked_beams = {beam: self._common_score(beam, scores[texts[beam]]) for beam in pool}
-            by_beam = {beam: measures[texts[beam]] for beam in pool} if measures else {}
-            self._advance(self._divided(ranked_beams, by_beam) if self.divides else self._narrowed(ranked_beams))
-            return
-        pools: dict[Distribution, dict[Beam, float]] = {}
-        for distribution in self.settings.distributions:
-            own = [beam for beam in pool if distribution in beam.distributions]
-            pools[distribution] = {beam: self._score(beam, scores[texts[beam]], distribution) for beam in own}
         self.beams = pool
+        if self.settings.compat is not None:
+            self._advance(self._linked({beam: scores[texts[beam]] for beam in pool}))
+            return
+        ranked_beams = {beam: self._common_score(beam, scores[texts[beam]]) for beam in pool}
+        by_beam = {beam: measures[texts[beam]] for beam in pool} if measures else {}
+        self._advance(self._divided(ranked_beams, by_beam) if self.divides else self._narrowed(ranked_beams))
+
+    def _linked(self, likelihoods: Mapping[Beam, float]) -> _Kept:
+        """LINK's ends, which each step cuts from the beams of a distribution, so that both may keep the same beam."""
+        share, width = self.settings.share, self.settings.width
+        if self.settings.is_released and self.step_number == 0:
+            share = 1.0  # the two ends of one list, each as wide as the beam
         left: _Kept = {}
-        for distribution, chosen in self._chosen(pools).items():
-            self._judge_ranked(distribution, pools[distribution], chosen)
+        for distribution in self.settings.distributions:
+            own = [beam for beam in likelihoods if distribution in beam.distributions]
+            scores = {beam: self._score(beam, likelihoods[beam], distribution) for beam in own}
+            places = kept(list(scores.values()), [beam.values for beam in own], distribution, share, width)
+            chosen = [own[place] for place in places]
+            self._judge_ranked(distribution, scores, chosen)
             for beam in chosen:
                 left.setdefault(beam.values, []).append(distribution)
             order = [beam.values for beam in chosen]
             # LINK's released code takes head and long tail from one list of the first variable's values.
             is_reversed = self.step_number == 0 and distribution is Distribution.LONG_TAIL
             self._orders[distribution] = order[::-1] if is_reversed else order
-        self._advance(left)
+        return left
 
     def _common_score(self, beam: Beam, score: float) -> float:
         """The beam's score for both ends."""
@@ -528,8 +532,10 @@ class RuleSearch:
 
     def _narrowed(self, scores: Mapping[Beam, float]) -> _Kept:
         """The beams of a wide pool from which both ends can still be cut: its likeliest and its least likely."""
-        # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`.
-        sides = kept_at_ends(dict.fromkeys(Distribution, scores), self._chance, 1.0, self.settings.width)
+        # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`. It is wider than both.
+        order = sorted(scores, key=lambda beam: (-scores[beam], -self._chance(beam)))
+        width = self.settings.width
+        sides = {Distribution.HEAD: order[:width], Distribution.LONG_TAIL: order[: -width - 1 : -1]}
         by_side: dict[Beam, Distribution] = {}
         for side, chosen in sides.items():
             by_side |= dict.fromkeys(chosen, side)
@@ -581,7 +587,7 @@ class RuleSearch:
         for distribution in self.settings.distributions:
             own = [beam for beam in self.beams if distribution in beam.distributions]
             # Disjoint ends come from a common pool.
-            room = self.settings.pool if self.settings.has_disjoint_ends else self.settings.width
+            room = self.settings.width if self.settings.compat else self.settings.pool
             kept_beams = own if waits else own[:room]
             if len(kept_beams) < len(own):
                 self.account_now.cuts[distribution.value] = DistributionCut(len(own), len(kept_beams))
@@ -593,25 +599,8 @@ class RuleSearch:
         if self.settings.likelihood == "random":
             return random_score(self.settings.seed, self.plan.rule.name, distribution.value, beam.values)
         # The paper has no penalty; the released code ranks the first variable's values once for both distributions.
-        if distribution is not Distribution.HEAD or self.settings.compat == "paper":
-            return score
-        if self.settings.is_released:
-            return score - released_penalty(beam.values[-1], beam.values[:-1]) if self.step_number else score
-        return score - repetition_penalty(beam.values[-1], beam.values[:-1])
-
-    def _chosen(self, pools: Mapping[Distribution, Mapping[Beam, float]]) -> dict[Distribution, list[Beam]]:
-        """The beams that the likelihood gate keeps in each distribution, best first."""
-        share, width = self.settings.share, self.settings.width
-        if self.settings.is_released and self.step_number == 0:
-            share = 1.0  # the two ends of one list, each as wide as the beam
-        if self.settings.compat is None:
-            return kept_at_ends(pools, self._chance, share, width)
-        chosen: dict[Distribution, list[Beam]] = {}
-        for distribution, scores in pools.items():
-            beams = list(scores)
-            places = kept(list(scores.values()), [beam.values for beam in beams], distribution, share, width)
-            chosen[distribution] = [beams[place] for place in places]
-        return chosen
+        is_penalised = self.settings.is_released and distribution is Distribution.HEAD and self.step_number
+        return score - released_penalty(beam.values[-1], beam.values[:-1]) if is_penalised else score
 
     def _chance(self, beam: Beam) -> float:
         """The beam's number for breaking ties, from 0 to 1: by its values, not by its place or its run."""

@@ -1,6 +1,6 @@
 """The two ends of a ranking: disjoint, with nothing of the middle, and not filled by one value.
 
-Pure functions of scores and values. LINK's overlapping ends, 75 % of each step (section 2.3), are in `ranking.py`.
+Pure functions of scores and values. LINK's ends, 75 % of each step (section 2.3), are in `ranking.py`.
 """
 
 from __future__ import annotations

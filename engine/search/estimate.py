@@ -19,8 +19,9 @@ from hapax.engine.search.beams import POOL, Beam, RuleSearch, ranked_literals
 from hapax.engine.search.demand import DemandBudget, Missing
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import Oracle, journaled, model_name
+from hapax.engine.search.oracle import Oracle, critic_names, journaled
 from hapax.engine.search.origin import Origin, origin_of
+from hapax.engine.search.promises import Promises
 from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import (
     DEMAND,
@@ -31,7 +32,6 @@ from hapax.engine.search.search import (
     rows_of,
     settled_measure,
     unanswerable,
-    worthy_settings,
 )
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import (
@@ -197,7 +197,7 @@ def estimate_run(
             estimates.append(RuleEstimate(rule.name, rule.generic_text, skipped=reasons[rule.name]))
             continue
         texts = {statement.text for statement in kb.statements(rule=rule.name)}
-        scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
+        scored = len(kb.assessments(texts, "log_likelihood", models.evaluator.identity.title))
         estimates.append(replace(found[rule.name], scored=scored))
     roles = _Roles(kb, models, job.settings, prices or {}, prompts).estimates(estimates, probes)
     return RunEstimate(tuple(estimates), roles)
@@ -302,8 +302,9 @@ def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> 
         journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
         # Facts of models come from the stored answers, as they do in a search.
         scratch.add_facts(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
-        worthy = worthy_settings(job.kb, job.library, job.models.critic, job.settings)
-        oracle = Oracle(scratch, job.library, journaled(job.models, journal), worthy, journal=journal)
+        promises = Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
+        models = journaled(job.models, journal)
+        oracle = Oracle(scratch, job.library, models, job.settings, promises=promises, journal=journal)
         oracle.finished, oracle.takes_parts = job.kb, True
         job = replace(job, kb=scratch)
         yield _Walk(job, oracle, session, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
@@ -457,7 +458,7 @@ class _RuleWalk:
         """The counts of each step by name, and the number of statements."""
         steps = [self._step(number, step) for number, step in enumerate(self.plan.steps)]
         statements = min(self.settings.pool, self._beams)
-        promise = self.walk.oracle.settings.statements
+        promise = self.walk.oracle.promises.statements
         if promise is not None:
             share = promise.expected_share(self.plan.rule.name)
             # Without a promise none is kept.
@@ -545,7 +546,7 @@ class _RuleWalk:
         texts = self._texts(step) if ranks and settings.likelihood == "model" else 0.0
         names, divides, following = search.names, search.divides, self.plan.steps[search.step_number + 1 :][:1]
         new, waiting = self.walk.phase(self.walk.rank, search)
-        if ranks and (divides or not settings.has_disjoint_ends):
+        if ranks and (divides or settings.compat):
             # The distributions keep different ends of the first ranking, and then each its share of its own.
             ends = 1 if self.was_ranked and not self.walk.upper else len(settings.distributions)
             self.rest = self.rest.kept(ends * ceil(self.rest.count * settings.share))
@@ -682,7 +683,7 @@ class _Roles:
         least = None if pace is None else pace.seconds(calls.expected, Usage(prompt, completions[0]), rounds)
         longest = None if pace is None else pace.seconds(calls.most, full, rounds)
         seconds = None if least is None or longest is None else (least, longest)
-        pause = self.kb.seconds_per_answer(role, model_name(model)) if seconds is None else None
+        pause = self.kb.seconds_per_answer(role, model.identity.title) if seconds is None else None
         if pause is not None:
             seconds = calls.expected * pause, calls.most * pause
         assumed = getattr(model, "is_assumed", False)

@@ -6,9 +6,9 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from hapax.grammar.terms import Value
 from hapax.kb.records import Distribution
@@ -23,8 +23,6 @@ PERSON = "PersonX"
 
 CACHED_COMPARISONS = 50_000
 """Size of the caches of split values and compared pairs: enough for a few rules, not for a whole run."""
-
-K = TypeVar("K", bound=Hashable)
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -46,52 +44,6 @@ def kept(
     sign = -1.0 if distribution is Distribution.HEAD else 1.0
     order = sorted(range(len(scores)), key=lambda position: (sign * scores[position], repr(ties[position])))
     return order[: keep_count(len(scores), share, beam)]
-
-
-def kept_at_ends(
-    pools: Mapping[Distribution, Mapping[K, float]], chance: Callable[[K], float], share: float, beam: int
-) -> dict[Distribution, list[K]]:
-    """The kept beams of each distribution by their scores, best first.
-
-    Where more beams have the last score than can stay, an end takes first those that the other end does not want, and
-    among them chance decides, in opposite order at the two ends: no beam that is tied at both goes to both as long as
-    there are others. `chance` gives a beam's number in [0, 1), the same at both ends and whatever the beams' order.
-    """
-    ends = {distribution: _RankedEnd(pool, distribution, share, beam) for distribution, pool in pools.items()}
-    chosen: dict[Distribution, list[K]] = {}
-    for distribution, end in ends.items():
-        # Rank among tied beams: 0 if the other end does not want it, 1 if it is tied or chosen there, 2 if it is sure.
-        avoided: dict[K, int] = {}
-        for rival, rival_end in ends.items():
-            if rival is distribution:
-                continue
-            if rival in chosen:  # its choice is made
-                avoided |= dict.fromkeys(chosen[rival], 1)
-            else:
-                avoided |= dict.fromkeys(rival_end.tied, 1)
-                avoided |= dict.fromkeys(rival_end.sure, 2)
-        chosen[distribution] = end.chosen(avoided, chance)
-    return chosen
-
-
-class _RankedEnd(Generic[K]):
-    """One end of a ranking: the beams that surely stay, and those tied for the remaining places."""
-
-    def __init__(self, pool: Mapping[K, float], distribution: Distribution, share: float, beam: int) -> None:
-        count = keep_count(len(pool), share, beam)
-        self._sign = -1.0 if distribution is Distribution.HEAD else 1.0
-        ordered = sorted(pool, key=lambda item: self._sign * pool[item])
-        self.sure, self.tied, self._places = ordered[:count], list[K](), 0
-        if 0 < count < len(ordered) and pool[ordered[count - 1]] == pool[ordered[count]]:
-            limit = pool[ordered[count]]
-            self.sure = [item for item in ordered[:count] if pool[item] != limit]
-            self.tied = [item for item in ordered if pool[item] == limit]
-            self._places = count - len(self.sure)
-
-    def chosen(self, avoided: Mapping[K, int], chance: Callable[[K], float]) -> list[K]:
-        """The beams that stay; those to be avoided least come first among the tied ones."""
-        tied = sorted(self.tied, key=lambda item: (avoided.get(item, 0), self._sign * chance(item)))
-        return [*self.sure, *tied[: self._places]]
 
 
 def equal_texts(scores: Mapping[Any, float]) -> int:

@@ -86,17 +86,12 @@ class ReleasedGates(QuestionGates):
         return super()._threshold(gate, candidate)
 
 
-def released_claim(atom: Atom, library: Library) -> str:
-    """The words by which the critic judges a ground atom: without capital letter and full stop."""
-    return atom_text(atom, library)
-
-
 def _type_questions(value: Value, data_type: str, _: Sequence[Atom], __: Library) -> Sequence[str]:
     return (released_type_question(str(value), data_type),)  # numbers are asked about, too
 
 
 def _fact_claims(_: Value, __: str, atoms: Sequence[Atom], library: Library) -> Sequence[str]:
-    return [released_claim(atom, library) for atom in atoms]
+    return [atom_text(atom, library) for atom in atoms]
 
 
 RELEASED_CLAIMS: Mapping[str, Callable[[Value, str, Sequence[Atom], Library], Sequence[str]]] = {

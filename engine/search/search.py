@@ -21,33 +21,22 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.logic.query import run_query
 from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
-from hapax.engine.search.certified_statements import StatementCertifier, StatementScores
-from hapax.engine.search.certifying import Certifier, certificate_lines
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import (
-    AtomVerdict,
-    Oracle,
-    OracleSettings,
-    RoundResult,
-    critic_names,
-    journaled,
-    model_name,
-    short_model_name,
-)
+from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, critic_names, journaled
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import ProgressCounter, SearchProgress
+from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.running import WatchedSearch
-from hapax.engine.search.score_maps import ScoreMaps
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.remedies import Operation, Remedy, Setting
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
 from hapax.kb import system
@@ -72,7 +61,7 @@ from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
 from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, chosen_measure, counts_names, kept_measures
-from hapax.llm_oracle.protocols import KNOWLEDGE, Critic, Models
+from hapax.llm_oracle.protocols import KNOWLEDGE, Models
 from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
@@ -103,15 +92,15 @@ def search(job: SearchJob) -> SearchReport:
     """
     journal = job.journal or Journal(job.kb)
     job = with_measure(settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal))
-    kb, settings = job.kb, worthy_settings(job.kb, job.library, job.models.critic, job.settings)
-    run = run_record(job, settings)
+    kb, promises = job.kb, Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
+    run = run_record(job, promises)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.add(RUNS, [run])
     kb.add(RULES, map(RuleRecord.of, job.rules))
-    for certificates in settings.all_certificates:
+    for certificates in promises.certificates:
         kb.add(CERTIFICATES, certificates.of_run(kb, run.id))
     kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in job.library.completed().signatures))
-    oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
+    oracle = Oracle(kb, job.library, job.models, job.settings, run.id, promises=promises, journal=journal)
     try:
         with _watched(job, journal, run) as watched, PrologSession() as session, _rare_garbage_collection():
             report = SearchRun(watched, oracle, session).report()
@@ -167,39 +156,11 @@ def settled_measure(settings: SearchSettings, models: Models) -> SearchSettings:
     return replace(settings, measure=measure.value)
 
 
-def worthy_settings(kb: KnowledgeBase, library: Library, critic: Critic, wanted: SearchSettings) -> OracleSettings:
-    """The oracle's settings with the calibration and the certificates of the knowledge base, if the search wants them.
-
-    Raises HapaxError if its critic is not calibrated, or if nothing can be promised.
-    """
-    critics = critic_names(critic)
-    maps = ScoreMaps.stored(kb) if wanted.calibrated else None
-    # The last critic of a chain gives the scores; those before it decide by their sources.
-    if maps is not None and critics[-1] not in maps.maps:
-        raise HapaxError(
-            f"{kb.place}: {short_model_name(critics[-1])} is not calibrated.",
-            Remedy("Run {} first, or leave out {}.", Operation("calibrate"), Setting("settings.calibrated")),
-        )
-    certificates = statements = None
-    if wanted.promise is not None:
-        certificates = Certifier(kb, library, critics, maps).certify(wanted.promise, wanted.certify_by)
-    if wanted.statement_promise is not None:
-        certifier = StatementCertifier(StatementScores(kb, library, critics, maps), certificates)
-        statements = certifier.certify(wanted.statement_promise, wanted.certify_by)
-    return replace(wanted.oracle, maps=maps, certificates=certificates, statements=statements)
-
-
-def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
+def run_record(job: SearchJob, promises: Promises) -> RunRecord:
     """The run's identity: the same rules, predicates, settings, models, calibration and promise are the same run."""
-    models, library, settings = job.models, job.library, job.settings.to_json()
-    if oracle.maps is not None:
-        settings["calibrated"] = oracle.maps.checksum
-    if oracle.certificates is not None:
-        settings["certificates"] = oracle.certificates.checksum
-    if oracle.statements is not None:
-        settings["statement_certificates"] = oracle.statements.certificates.checksum
+    models, library, settings = job.models, job.library, job.settings.to_json() | promises.checksums
     roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
-    names = [model_name(model) for model in roles]
+    names = [model.identity.title for model in roles]
     # The place is where the rule file lies: moving a file does not make another run.
     signatures = library.completed().signatures
     predicates = sorted(repr(replace(signature, place=Place())) for signature in signatures)
@@ -358,13 +319,13 @@ class SearchRun:
         return ranks and is_circular(models.evaluator.identity, models.likelihood.identity)
 
     def _certificate_lines(self) -> list[str]:
-        all_certificates = self.oracle.settings.all_certificates
+        all_certificates = self.oracle.promises.certificates
         return certificate_lines(list(chain.from_iterable(certificates.records for certificates in all_certificates)))
 
     def _conflicts(self) -> tuple[int | None, int]:
         """Numbers of conflicts and of facts that came to the consistency gate."""
         consistency = self.oracle.consistency
-        is_on = consistency.is_needed and CONSISTENCY in self.oracle.settings.gates
+        is_on = consistency.is_needed and CONSISTENCY in self.oracle.gates
         return (consistency.conflicts if is_on else None), len(consistency.facts)
 
     def _free(self, uses: _Uses, number: int) -> None:
@@ -398,7 +359,15 @@ class SearchRun:
         with KnowledgeBase() as scratch:
             scratch.add_facts(fact for fact in self.job.kb.facts() if fact.source is Source.GIVEN)
             known = self.oracle
-            oracle = Oracle(scratch, known.library, known.models, known.settings, known.run_id, journal=known.journal)
+            oracle = Oracle(
+                scratch,
+                known.library,
+                known.models,
+                known.settings,
+                known.run_id,
+                promises=known.promises,
+                journal=known.journal,
+            )
             oracle.finished, oracle.takes_parts = known.finished, True
             SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
 
@@ -508,8 +477,8 @@ class SearchRun:
         probabilities = self.oracle.probabilities(batch)
         has_critic = self.job.settings.critic
         for rule_search, literal in checked:
-            threshold = self.oracle.settings.threshold_of(literal.atom.indicator)
-            denial_limit = self.oracle.settings.denial_limit(literal.atom.indicator)
+            threshold = self.oracle.threshold_of(literal.atom.indicator)
+            denial_limit = self.oracle.denial_limit(literal.atom.indicator)
             passed: list[bool] = []
             failing: list[float] = []
             verdicts: dict[Atom, AtomVerdict] = {}
@@ -547,7 +516,7 @@ class SearchRun:
         texts = {
             rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked and ranker != "none"
         }
-        measures = self._measures(texts) if ranker == "model" and not self.job.settings.is_ranked_by_mean else {}
+        measures = self._measures(texts) if ranker == "model" and self.job.settings.compat is None else {}
         batch: dict[str, None] = {}
         for rule_search, by_beam in texts.items():
             if rule_search not in measures:
@@ -673,7 +642,7 @@ class SearchRun:
     def _report(self, rule_search: RuleSearch) -> RuleReport:
         """Derive and store the statements of a rule, and report them."""
         rule, counts, settings = rule_search.plan.rule, self._counts[rule_search], self.job.settings
-        for gate, count in counts.verdicts.by_gate(self.oracle.settings.gates).items():
+        for gate, count in counts.verdicts.by_gate(self.oracle.gates).items():
             rule_search.count(gate, count)
         # A search that ran out of beams stopped at an earlier step.
         is_complete = rule_search.step_number == len(rule_search.plan.steps)
@@ -714,9 +683,9 @@ class SearchRun:
         kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
         denied = chain.from_iterable(map(self.oracle.known.denials, sorted(self.job.library.open_negations)))
         statements = derive_statements(self.oracle.kb, self.job.library, facts, kept, denied)
-        if self.oracle.settings.statements is not None:
+        if self.oracle.promises.statements is not None:
             derived = list(statements)
-            statements = self.oracle.settings.statements.kept(derived)
+            statements = self.oracle.promises.statements.kept(derived)
             self._counts[rule_search].uncertain = len(derived) - len(statements)
         scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]

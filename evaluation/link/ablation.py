@@ -14,7 +14,6 @@ from itertools import chain
 
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import model_name
 from hapax.engine.search.progress import SearchProgress
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
@@ -137,12 +136,11 @@ def search_variant(
 ) -> SearchReport:
     """Search with the variant's settings; facts go to a temporary store that begins with the given facts of `kb`."""
     # "random" keeps as many beams as the likelihood gate would, so that the variants' statements can be compared.
-    # The tables compare LINK's ends by LINK's measure, unless others are asked for.
+    # The tables compare ends by LINK's measure, unless another is asked for.
     settings = replace(
         experiment.settings,
         critic=variant.critic,
         likelihood="model" if variant.likelihood else "random",
-        ends=experiment.settings.ends or "overlapping",
         measure=experiment.settings.measure or Measure.PAPER.value,
     )
     # In memory, and gone with the block.
@@ -152,7 +150,7 @@ def search_variant(
         report = search(job)
         # Statements only: facts that no critic has judged stay in the temporary store.
         if experiment.keep:
-            _keep(temporary, report, kb, model_name(experiment.models.evaluator))
+            _keep(temporary, report, kb, experiment.models.evaluator.identity.title)
     return report
 
 

@@ -315,7 +315,7 @@ def _critic_rule(run: RunRecord) -> CriticRule:
             name: run.settings[name] for name in ("compat", "threshold_cap") if name in run.settings
         }
         stored |= {name: CriticRule.parse(str(run.settings[name])) for name in THRESHOLDS if name in run.settings}
-        return SearchSettings(**stored).oracle.rules[CRITIC.name]
+        return SearchSettings(**stored).rules[CRITIC.name]
     except (HapaxError, TypeError):
         return DEFAULT_RULE
 

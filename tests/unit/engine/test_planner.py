@@ -49,7 +49,6 @@ def prepared(*texts):
         SearchSettings,
         beam=st.integers(1, 6),
         keep_share=st.sampled_from([None, 0.3, 0.5]),
-        ends=st.sampled_from([None, "overlapping"]),
         calls_per_question=st.integers(1, 3),
         values_per_call=st.integers(1, 8),
         compat=st.sampled_from([None, "paper", "released"]),
