@@ -16,8 +16,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
-    from hapax.api.operations import Progress
-    from hapax.engine.search.progress import SearchProgress
+    from hapax.engine.search.progress import Progress
     from hapax.engine.search.settings import SearchSettings
     from hapax.evaluation.dataset.frozen import FrozenDataset
     from hapax.evaluation.leaderboard.board import Leaderboard, LeaderboardOptions
@@ -284,24 +283,22 @@ def evaluate_ablation(
     settings: SearchSettings | None = None,
     *,
     only: str | Sequence[str] = (),
-    progress: SearchProgress | Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Evaluation[AblationReport]:
     """Search without critic, without likelihood gate and without both: LINK's tables 8 and 9 and figure 6.
 
     Facts are judged by the embedded model's atlas. `progress`: as for `search`. The budget of the models holds for all
     variants together; `value.reports` says which of them it ended.
     """
-    from hapax.api.operations import Progress, chosen_rules, journal_of
+    from hapax.api.operations import chosen_rules, journal_of
     from hapax.engine.search.settings import SearchSettings
     from hapax.evaluation.link.ablation import Experiment, ablation
     from hapax.evaluation.link.judging import GroundTruth
     from hapax.llm_oracle.embedded.atlas import load_atlas
 
     atlas = load_atlas()
-    # A function is called at each event; a display has a method for each kind of event.
-    display = Progress(progress) if callable(progress) else progress
     experiment = Experiment(rules, chosen_rules(rules, only), models, settings or SearchSettings())
-    measured = ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), display, journal_of(kb, models))
+    measured = ablation(experiment, kb, GroundTruth(atlas.truth, atlas.type_truth), progress, journal_of(kb, models))
     return Evaluation(measured, measured.to_result())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hapax.api.rule_paths import rule_paths
-from hapax.engine.search.progress import ProgressCounter
+from hapax.engine.search.progress import Progress
 from hapax.grammar.arguments import checked, is_table, texts
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
 from hapax.grammar.extras import extras_named
@@ -425,36 +425,6 @@ def journal_of(kb: KnowledgeBase, models: Models) -> Journal:
 
 
 @checked
-class Progress(ProgressCounter):
-    """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ..."""
-
-    def __init__(self, callback: Callable[[Progress], None]) -> None:
-        super().__init__()
-        self._callback = callback
-
-    def started(self, rules: int, calls: int) -> None:
-        # The counter first, so that the callback sees the event counted.
-        super().started(rules, calls)
-        self._callback(self)
-
-    def searching(self, rules: Sequence[str], calls: int) -> None:
-        super().searching(rules, calls)
-        self._callback(self)
-
-    def expecting(self, calls: int) -> None:
-        super().expecting(calls)
-        self._callback(self)
-
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        super().advanced(calls, hits, accepted, rejected)
-        self._callback(self)
-
-    def paused(self, is_paused: bool) -> None:
-        super().paused(is_paused)
-        self._callback(self)
-
-
-@checked
 @extras_named()
 def search(
     rules: Library,
@@ -476,9 +446,8 @@ def search(
     from hapax.engine.search.settings import SearchSettings
 
     rules = sound_rules(rules)
-    display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
-    return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), display))
+    return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), progress))
 
 
 @extras_named()

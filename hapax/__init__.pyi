@@ -47,7 +47,6 @@ from .api.machine import doctor as doctor
 from .api.machine import list_models as list_models
 from .api.mining import MinedRules as MinedRules
 from .api.mining import mine_rules as mine_rules
-from .api.operations import Progress as Progress
 from .api.operations import add_facts as add_facts
 from .api.operations import check_rules as check_rules
 from .api.operations import compile_rules as compile_rules
@@ -115,6 +114,7 @@ from .engine.mining.mine import MiningOptions as MiningOptions
 from .engine.near_misses import near_misses as near_misses
 from .engine.probability.options import ProbabilityOptions as ProbabilityOptions
 from .engine.query_options import QueryOptions as QueryOptions
+from .engine.search.progress import Progress as Progress
 from .engine.search.settings import SearchSettings as SearchSettings
 from .engine.search.thresholds import CriticRule as CriticRule
 from .engine.withdrawal import FactChange as FactChange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hapax.engine.search.progress import SearchProgress
+from hapax.engine.search.progress import Watcher
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.store import KnowledgeBase
@@ -18,7 +18,7 @@ class SearchJob:
     """Everything that a search needs.
 
     `rules` are those of `library` to search; the others may derive what these need. `journal` has the budget and the
-    prices; None: calls are journaled in `kb` without a limit. `progress`: the display, if there is one.
+    prices; None: calls are journaled in `kb` without a limit. `progress`: is called after each event.
     """
 
     library: Library
@@ -27,4 +27,4 @@ class SearchJob:
     models: Models
     settings: SearchSettings = field(default_factory=SearchSettings)
     journal: Journal | None = None
-    progress: SearchProgress | None = None
+    progress: Watcher | None = None

@@ -84,14 +84,6 @@ SLOW_BATCH = 16
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
-class RoundResult:
-    """By how much the numbers of accepted and of rejected values grew in one round of calls."""
-
-    accepted: int
-    rejected: int
-
-
 class AtomVerdict(NamedTuple):
     """Truth of an atom that no question proposed, with its score and the threshold of truth."""
 
@@ -170,7 +162,9 @@ class _WithinBudget:
 
 
 class Oracle:
-    """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
+    """Answers questions and judges ground atoms for one run.
+
+    `on_round` is called after each round of calls, with the growth of the numbers of accepted and rejected values.
 
     A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what
     a part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
@@ -201,7 +195,7 @@ class Oracle:
         self.wording = QuestionWording(self.settings.words, library, self.known, general_examples())
         self.consistency = Consistency(kb, library, self.known, run_id, self.conflict_probabilities)
         self.budget_reached: BudgetReached | None = None
-        self.on_round: Callable[[RoundResult], None] | None = None
+        self.on_round: Callable[[int, int], None] | None = None
         self.critic_probe: CriticProbe | None = None
         """Set once a question ended without a value because of the critic's scores."""
         self._answers: dict[Inquiry, QuestionAnswer] = {}
@@ -444,35 +438,27 @@ class Oracle:
         replies = self._replies(asked)
         answered = [question for question in asked if not question.cut]
         self._judge({question: question.take(replies[question]) for question in answered})
-        new: list[Candidate] = []
-        accepted = rejected = 0
-        for question in answered:
-            new += question.unstored()
-            more_accepted, more_rejected = question.change()
-            accepted += more_accepted
-            rejected += more_rejected
+        new = list(chain.from_iterable(question.unstored() for question in answered))
         with self.kb.transaction():
             self.kb.add_questions(question.inquiry.question for question in answered)
             self.kb.add(CANDIDATES, new)
+        self._report(answered)
+
+    def _report(self, asked: Iterable[AskedQuestion]) -> None:
+        """Report by how much the numbers of accepted and of rejected values have grown."""
+        changes = [question.change() for question in asked]
         if self.on_round is not None:
-            self.on_round(RoundResult(accepted, rejected))
+            self.on_round(sum(accepted for accepted, _ in changes), sum(rejected for _, rejected in changes))
 
     def _end(self, asked: Sequence[AskedQuestion]) -> None:
         """Lower the thresholds that no value reached, and report the values that this accepts."""
-        accepted = rejected = 0
         for question in asked:
             question.end()
         starved = [question for question in asked if question.is_starved]
         if starved and self._ranks():
             for question in starved:
                 question.gates.rank()
-        for question in asked:
-            if not question.restored:  # the calls of restored questions were not reported either
-                more_accepted, more_rejected = question.change()
-                accepted += more_accepted
-                rejected += more_rejected
-        if self.on_round is not None and accepted:
-            self.on_round(RoundResult(accepted, rejected))
+        self._report(question for question in asked if not question.restored)  # nor were their calls reported
 
     def _ranks(self) -> bool:
         """True if the critic says no to known truths, so that its scores can only order values.

@@ -1,11 +1,10 @@
-"""Progress of a search: the events that a display receives, and a counter of them."""
+"""Progress of a search: its events are counted, and told to those that watch it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
 from hapax.grammar.words import counted
 from hapax.kb import system
@@ -14,42 +13,32 @@ ESTIMATE_FROM = 0.05
 """Share of a search from which its pace gives the time left; earlier questions are few and have long lists."""
 
 
-class SearchProgress(Protocol):
-    """A display of progress. The engine calls it, and does not know how anything is shown."""
-
-    def started(self, rules: int, calls: int) -> None:
-        """A search of `rules` rules begins, which is expected to need `calls` calls of the knowledge model."""
-
-    def searching(self, rules: Sequence[str], calls: int) -> None:
-        """The search of the next rules begins, side by side; `calls` of the expected calls are theirs."""
-
-    def expecting(self, calls: int) -> None:
-        """The current rules are expected to need `calls` more calls, as follows from the answers so far."""
-
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        """Numbers of new calls to the knowledge model, answers from the journal, accepted and rejected values."""
-
-    def paused(self, is_paused: bool) -> None:
-        """The search waits, because somebody has paused it from elsewhere, or it goes on."""
+Watcher = Callable[["Progress"], None]
+"""Called after each event of a search, to show or to write its progress."""
 
 
 @dataclass
-class ProgressCounter:
-    """A `SearchProgress` that counts, for displays of every kind.
+class Progress:
+    """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ...
 
     Rules take fewer or more calls than expected. Therefore finished rules count as expected, the share of the current
     rules follows from their calls, and what these are expected to take is corrected at each of their steps.
+
+    `calls`, `hits`: requests to the knowledge model, and answers from the journal; `accepted`, `rejected`: values.
+    `current`: names of the rules that are searched now, side by side. `paused_seconds`: time in which it waited.
     """
 
+    watchers: Sequence[Watcher] = ()
     clock: Callable[[], float] = system.monotonic
     calls: int = 0
     hits: int = 0
     accepted: int = 0
     rejected: int = 0
     is_paused: bool = False
+    paused_seconds: float = 0.0
+    current: tuple[str, ...] = ()
     _rules: int = 0
     _expected: int = 0
-    _current: tuple[str, ...] = ()
     _rules_over: int = 0
     _expected_now: int = 0
     _expected_over: int = 0
@@ -57,33 +46,45 @@ class ProgressCounter:
     _started: float = 0.0
 
     def started(self, rules: int, calls: int) -> None:
+        """A search of `rules` rules begins, which is expected to need `calls` calls of the knowledge model."""
         self._rules, self._expected, self._started = rules, calls, self.clock()
-        self._current, self._rules_over, self._expected_now, self._expected_over, self._asked_now = (), 0, 0, 0, 0
 
     def searching(self, rules: Sequence[str], calls: int) -> None:
-        self._rules_over += len(self._current)
+        """The search of the next rules begins, side by side; `calls` of the expected calls are theirs."""
+        self._rules_over += len(self.current)
         self._expected_over += self._expected_now
-        self._current, self._expected_now, self._asked_now = tuple(rules), calls, 0
+        self.current, self._expected_now, self._asked_now = tuple(rules), calls, 0
+        self._tell()
 
     def expecting(self, calls: int) -> None:
+        """The current rules are expected to need `calls` more calls, as follows from the answers so far."""
         now = self._asked_now + calls
         self._expected += now - self._expected_now
         self._expected_now = now
+        self._tell()
 
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+    def advanced(self, calls: int = 0, hits: int = 0, accepted: int = 0, rejected: int = 0) -> None:
+        """So many more calls to the knowledge model, answers from the journal, accepted and rejected values."""
         self.calls += calls
         self.hits += hits
         self.accepted += accepted
         self.rejected += rejected
         self._asked_now += calls + hits
+        self._tell()
 
     def paused(self, is_paused: bool) -> None:
+        """The search waits, because somebody has paused it from elsewhere, or it goes on."""
         self.is_paused = is_paused
+        self._tell()
+
+    def _tell(self) -> None:
+        for watcher in self.watchers:
+            watcher(self)
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began."""
-        return self.clock() - self._started
+        """Seconds since the search began, without those in which it waited."""
+        return self.clock() - self._started - self.paused_seconds
 
     @property
     def share(self) -> float:
@@ -95,7 +96,7 @@ class ProgressCounter:
     @property
     def rules(self) -> str:
         """The current rules: `rule 3 of 9`, `rules 1 to 8 of 9`."""
-        first, last = self._rules_over + 1, self._rules_over + len(self._current)
+        first, last = self._rules_over + 1, self._rules_over + len(self.current)
         return f"rule {first} of {self._rules}" if first == last else f"rules {first} to {last} of {self._rules}"
 
     @property

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import asdict
 
-from hapax.engine.search.progress import ProgressCounter, SearchProgress
+from hapax.engine.search.progress import Progress
 from hapax.kb import system
 from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.llm_oracle.journal import Journal
@@ -21,46 +20,24 @@ PACE_SECONDS = 60.0
 
 
 class WatchedSearch:
-    """A display of progress that also writes the state beside the knowledge base, and the journal's pause.
+    """Writes the progress of a search beside the knowledge base, and is the journal's pause.
 
-    `files`: None for a knowledge base in memory, which nobody else can see. `display`: where progress goes, too.
+    `files`: None for a knowledge base in memory, which nobody else can see.
     """
 
-    def __init__(self, files: RunFiles | None, journal: Journal, display: SearchProgress | None) -> None:
-        self._files, self._journal, self._display = files, journal, display
-        self._paused_seconds = 0.0
-        self._counter = ProgressCounter(clock=lambda: system.monotonic() - self._paused_seconds)
+    def __init__(self, files: RunFiles | None, journal: Journal, progress: Progress) -> None:
+        self._files, self._journal, self._progress = files, journal, progress
         # The first state is written at once.
         self._written = self._looked = float("-inf")
+        self._shown: tuple[object, ...] = ()
         self._wanted = False
         self._paces: deque[tuple[float, int]] = deque()
 
-    def started(self, rules: int, calls: int) -> None:
-        for display in self._displays():
-            display.started(rules, calls)
-
-    def searching(self, rules: Sequence[str], calls: int) -> None:
-        for display in self._displays():
-            display.searching(rules, calls)
-        self._write()
-
-    def expecting(self, calls: int) -> None:
-        for display in self._displays():
-            display.expecting(calls)
-
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        for display in self._displays():
-            display.advanced(calls, hits, accepted, rejected)
-        self.tick()
-
-    def paused(self, is_paused: bool) -> None:
-        for display in self._displays():
-            display.paused(is_paused)
-        self._write(is_paused)
-
-    def tick(self) -> None:
-        """Write the state if the last one is old enough."""
-        if system.monotonic() - self._written >= WRITING_SECONDS:
+    def show(self, progress: Progress) -> None:
+        """Write the state if it says something new, or if the last one is old enough."""
+        now = (progress.current, progress.is_paused)
+        if now != self._shown or system.monotonic() - self._written >= WRITING_SECONDS:
+            self._shown = now
             self._write()
 
     # The journal's pause
@@ -78,38 +55,35 @@ class WatchedSearch:
         began = system.monotonic()
         wish = self._files.wish() if self._files else None
         if wish is Wish.PAUSE:
-            self.paused(True)
+            self._progress.paused(True)
         while wish is Wish.PAUSE and self._files is not None:
             system.sleep(LOOKING_SECONDS)
             wish = self._files.wish()
         if wish is Wish.END:
             raise KeyboardInterrupt
-        self._paused_seconds += system.monotonic() - began
+        self._progress.paused_seconds += system.monotonic() - began
         self._wanted = False
         # The pace of the last minute begins anew, without the pause.
         self._paces.clear()
-        self.paused(False)
+        self._progress.paused(False)
 
-    def _displays(self) -> list[SearchProgress]:
-        return [self._counter] if self._display is None else [self._counter, self._display]
-
-    def _write(self, is_paused: bool = False) -> None:
+    def _write(self) -> None:
         if self._files is None:
             return
         self._written = system.monotonic()
-        counter = self._counter
+        progress = self._progress
         state = RunState(
             system.process_id(),
             socket.gethostname(),
             system.now().timestamp(),
-            counter.seconds,
-            is_paused,
-            counter.rules,
-            counter.share,
-            counter.seconds_left,
+            progress.seconds,
+            progress.is_paused,
+            progress.rules,
+            progress.share,
+            progress.seconds_left,
             self._pace(),
-            counter.accepted,
-            counter.rejected,
+            progress.accepted,
+            progress.rejected,
             {role: asdict(statistics) for role, statistics in self._journal.statistics.items()},
         )
         self._files.write(state)

@@ -26,10 +26,10 @@ from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import AtomVerdict, Oracle, RoundResult, critic_names, journaled
+from hapax.engine.search.oracle import AtomVerdict, Oracle, critic_names, journaled
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
-from hapax.engine.search.progress import ProgressCounter, SearchProgress
+from hapax.engine.search.progress import Progress
 from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.running import WatchedSearch
@@ -102,8 +102,8 @@ def search(job: SearchJob) -> SearchReport:
     kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in job.library.completed().signatures))
     oracle = Oracle(kb, job.library, job.models, job.settings, run.id, promises=promises, journal=journal)
     try:
-        with _watched(job, journal, run) as watched, PrologSession() as session, _rare_garbage_collection():
-            report = SearchRun(watched, oracle, session).report()
+        with _watched(job, journal, run) as progress, PrologSession() as session, _rare_garbage_collection():
+            report = SearchRun(job, oracle, session, progress).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
             kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
@@ -113,15 +113,16 @@ def search(job: SearchJob) -> SearchReport:
 
 
 @contextmanager
-def _watched(job: SearchJob, journal: Journal, run: RunRecord) -> Iterator[SearchJob]:
-    """The job with a progress that other processes see, and that they can pause, until the block ends."""
-    files = None if job.kb.path is None else RunFiles(job.kb.path, run.id)
-    watched = WatchedSearch(files, journal, job.progress)
+def _watched(job: SearchJob, journal: Journal, run: RunRecord) -> Iterator[Progress]:
+    """The progress of a search that other processes see, and that they can pause, until the block ends."""
+    files, progress = None if job.kb.path is None else RunFiles(job.kb.path, run.id), Progress()
+    watched = WatchedSearch(files, journal, progress)
+    progress.watchers = [watched.show] if job.progress is None else [watched.show, job.progress]
     before, journal.pause = journal.pause, watched
     if files is not None:
         files.remove()  # starting again means going on
     try:
-        yield replace(job, progress=watched)
+        yield progress
     finally:
         journal.pause = before
         if files is not None:
@@ -241,7 +242,7 @@ class SearchRun:
     job: SearchJob
     oracle: Oracle
     session: PrologSession
-    progress: SearchProgress = field(default_factory=ProgressCounter)
+    progress: Progress = field(default_factory=Progress)
     table_limits: QueryLimits = TABLE_LIMITS
     tables: dict[str, FactTable | None] = field(default_factory=dict)
     _sent: set[Inquiry] = field(default_factory=set)
@@ -284,7 +285,7 @@ class SearchRun:
                 reports[rule.name] = RuleReport(rule.name, rule.domain, skipped=reason)
         # Under a budget rules go one by one, so that some are complete when it is reached.
         together = settings.rules_together if self.oracle.journal.budget.is_unlimited else 1
-        with _reported_to(self.job.progress, self.oracle) as self.progress:
+        with _reported_to(self.progress, self.oracle):
             self.progress.started(len(plans), _expected_calls(plans, library, settings))
             uses = _Uses([rule_plan.rule for rule_plan in plans], library)
             for start in range(0, len(plans), together):
@@ -777,9 +778,8 @@ def rows_of(names: Sequence[str], beams: Sequence[Beam]) -> Rows:
 
 
 @contextmanager
-def _reported_to(display: SearchProgress | None, oracle: Oracle) -> Iterator[SearchProgress]:
-    """Have the journal and the oracle report their progress to the display; without one, to a counter."""
-    progress = display or ProgressCounter()
+def _reported_to(progress: Progress, oracle: Oracle) -> Iterator[None]:
+    """Have the journal and the oracle report what they do until the block ends."""
     journal, before = oracle.journal, oracle.journal.on_batch
 
     def on_batch(report: BatchReport) -> None:
@@ -787,14 +787,14 @@ def _reported_to(display: SearchProgress | None, oracle: Oracle) -> Iterator[Sea
             before(report)
         is_of_knowledge = report.role == KNOWLEDGE
         # Other roles' calls are in no display, but show that the search is alive.
-        progress.advanced(report.sent if is_of_knowledge else 0, report.hits if is_of_knowledge else 0, 0, 0)
+        progress.advanced(report.sent if is_of_knowledge else 0, report.hits if is_of_knowledge else 0)
 
-    def on_round(result: RoundResult) -> None:
-        progress.advanced(0, 0, result.accepted, result.rejected)
+    def on_round(accepted: int, rejected: int) -> None:
+        progress.advanced(accepted=accepted, rejected=rejected)
 
     journal.on_batch, oracle.on_round = on_batch, on_round
     try:
-        yield progress
+        yield
     finally:
         journal.on_batch, oracle.on_round = before, None
 

@@ -14,7 +14,7 @@ from itertools import chain
 
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.progress import SearchProgress
+from hapax.engine.search.progress import Watcher
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
@@ -106,7 +106,7 @@ def ablation(
     experiment: Experiment,
     kb: KnowledgeBase,
     truth: GroundTruth,
-    progress: SearchProgress | None = None,
+    progress: Watcher | None = None,
     journal: Journal | None = None,
 ) -> AblationReport:
     """Search the rules in all four variants. `kb` provides the given facts, and the journal if none is passed."""
@@ -132,7 +132,7 @@ def search_variant(
     variant: AblationVariant,
     kb: KnowledgeBase,
     journal: Journal,
-    progress: SearchProgress | None,
+    progress: Watcher | None,
 ) -> SearchReport:
     """Search with the variant's settings; facts go to a temporary store that begins with the given facts of `kb`."""
     # "random" keeps as many beams as the likelihood gate would, so that the variants' statements can be compared.
