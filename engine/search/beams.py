@@ -7,29 +7,31 @@ the search can put the needs of many rules into one batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
 from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
 from hapax.engine.search.ends import Division
-from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount
-from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
+from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount, LastVerdicts
+from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.ranking import (
-    PERSON,
+    claimed_places,
     equal_texts,
     kept,
     random_score,
+    ranked_literals,
+    ranked_parts,
     released_penalty,
+    type_claims,
 )
-from hapax.engine.search.released import FIRST_VALUES, first_calls, released_literals, released_text
+from hapax.engine.search.released import FIRST_VALUES, first_calls
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
-from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import (
     Atom,
     Comparison,
@@ -46,7 +48,7 @@ from hapax.grammar.verbalize import literal_text, statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
 from hapax.llm_oracle.measures import RankedText, TextMeasures
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.prompts import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,6 @@ class Beam:
 
 EXAMPLES = 20
 """Rejected beams whose verdicts are stored, for each step and premise or distribution. The account has the numbers."""
-
-CLAIMS = "\n"
-"""Separator of claims about single values in a ranked text; no sentence contains it."""
 
 POOL = 10_000
 """Beams at most for which ranking waits until the next step has added its given values."""
@@ -111,6 +110,15 @@ class RuleSearch:
     """By distribution, the substitutions that the rule's `@most` left out."""
     division: Division | None = None
     """The disjoint ends of the complete substitutions, by the statements' texts, once the last step is ranked."""
+    questions: set[Inquiry] = field(default_factory=set)
+    calls: int = 0
+    hits: int = 0
+    uncertain: int = 0
+    """Statements below the threshold of their promise."""
+    verdicts: LastVerdicts = field(default_factory=LastVerdicts)
+    """On values that were judged more than once."""
+    _by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
+    """Questions with the number of each step that asked them."""
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
     _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
     """By distribution, the values of the beams that the last step kept, in the order of LINK's released code."""
@@ -440,12 +448,12 @@ class RuleSearch:
         ranked = ranked_literals(self.plan.rule, self.library, self.names, self.settings.compat)
         if not ranked:
             variables = [step.variable for step in self.plan.steps[: self.step_number + 1]]
-            claimed = _claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
+            claimed = claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
             types = [variables[place].data_type for place in claimed]
             claims = {}
             for beam in self.beams:
                 values = [beam.values[place] for place in claimed]
-                claims[beam] = _type_claims(values, types)
+                claims[beam] = type_claims(values, types)
             return claims
         parts: dict[Beam, list[str]] = {beam: [] for beam in self.beams}
         names = self.names
@@ -542,13 +550,16 @@ class RuleSearch:
             limit = scores[chosen[-1]] if chosen else None
             self.account_now.cuts[side.value] = DistributionCut(len(scores), len(chosen), limit)
         self.count(LIKELIHOOD.name, GateCount(len(by_side), len(scores)))
-        for distribution in self.settings.distributions:
-            for beam, side in by_side.items():
-                reason = f"among the {len(sides[side])} {_SIDES[side]} of {len(scores)}"
-                self._keep_ranked(distribution, beam, scores[beam], self.account_now.cuts[side.value].limit, reason)
-        rejected = [beam for beam in scores if beam not in by_side]
+        rejected = [beam for beam in scores if beam not in by_side][:EXAMPLES]
         widths = " nor ".join(f"among the {len(chosen)} {_SIDES[side]}" for side, chosen in sides.items())
-        self._note_rejected(rejected, scores, f"neither {widths} of {len(scores)}")
+        for distribution in self.settings.distributions:
+            for side, chosen in sides.items():
+                reason = f"among the {len(chosen)} {_SIDES[side]} of {len(scores)}"
+                self._keep_ranked(distribution, chosen, scores, self.account_now.cuts[side.value].limit, reason)
+            reason = f"neither {widths} of {len(scores)}"
+            for beam in rejected:
+                decision = self._decision(LIKELIHOOD, beam, distribution, False, reason, score=scores[beam])
+                self.decisions.append(decision)
         return {beam.values: list(self.settings.distributions) for beam in by_side}
 
     def _divided(self, scores: Mapping[Beam, float], measures: Mapping[Beam, TextMeasures]) -> _Kept:
@@ -612,29 +623,28 @@ class RuleSearch:
         limit = scores[chosen[-1]] if chosen else None
         self.account_now.cuts[distribution.value] = DistributionCut(len(scores), len(chosen), limit)
         reason = f"among the {len(chosen)} {_SIDES[distribution]} of {len(scores)}"
-        for beam in chosen:
-            self._keep_ranked(distribution, beam, scores[beam], limit, reason)
-        accepted = set(chosen)
-        rejected = [beam for beam in scores if beam not in accepted]
+        self._keep_ranked(distribution, chosen, scores, limit, reason)
+        rejected = list(scores.keys() - set(chosen))
         # Of the others those nearest to the limit; the limit and the stored likelihoods tell of the rest.
         rejected.sort(key=lambda beam: (abs(scores[beam] - (limit or 0.0)), repr(beam.values)))
         for beam in rejected[:EXAMPLES]:
             tied = "; chance chose among equal scores" if scores[beam] == limit else ""
-            decision = self._decision(LIKELIHOOD, beam, distribution, False, f"not {reason}{tied}")
-            self.decisions.append(replace(decision, score=scores[beam], threshold=limit))
+            reasons = f"not {reason}{tied}"
+            self.decisions.append(
+                self._decision(LIKELIHOOD, beam, distribution, False, reasons, score=scores[beam], threshold=limit)
+            )
 
     def _keep_ranked(
-        self, distribution: Distribution, beam: Beam, score: float, limit: float | None, reason: str
+        self,
+        distribution: Distribution,
+        chosen: Iterable[Beam],
+        scores: Mapping[Beam, float],
+        limit: float | None,
+        reason: str,
     ) -> None:
-        decision = self._decision(LIKELIHOOD, beam, distribution, True, reason)
-        self._kept_decisions.append((distribution, beam.values, replace(decision, score=score, threshold=limit)))
-
-    def _note_rejected(self, rejected: Sequence[Beam], scores: Mapping[Beam, float], reason: str) -> None:
-        """Note the verdicts on some of the beams that no end keeps."""
-        for beam in rejected[:EXAMPLES]:
-            for distribution in self.settings.distributions:
-                decision = self._decision(LIKELIHOOD, beam, distribution, False, reason)
-                self.decisions.append(replace(decision, score=scores[beam]))
+        for beam in chosen:
+            decision = self._decision(LIKELIHOOD, beam, distribution, True, reason, score=scores[beam], threshold=limit)
+            self._kept_decisions.append((distribution, beam.values, decision))
 
     def finish(self) -> None:
         """Add the decisions that led to the complete substitutions, for `why`."""
@@ -692,15 +702,39 @@ class RuleSearch:
         self.capped[distribution] = len(beams) - len(chosen)
         return chosen
 
+    def count_answer(self, inquiry: Inquiry, answer: QuestionAnswer, sent: int) -> None:
+        """Count a question once for each step and once for the rule. `sent`: those of its calls that count for it."""
+        if (self.step_number, inquiry) not in self._by_step:
+            self._by_step.add((self.step_number, inquiry))
+            self.account_now.add(answer.account)
+        if inquiry in self.questions:
+            return
+        self.questions.add(inquiry)
+        self.calls += sent
+        self.hits += answer.calls - sent
+        self.verdicts.add(answer.verdicts)
+        if not answer.verdicts:
+            for gate, count in answer.gates.items():
+                self.count(gate, count)
+
     def count(self, gate: str, more: GateCount) -> None:
         """Add a gate's counts."""
         self.gates[gate] = self.gates.get(gate, GateCount()) + more
 
-    def _decision(self, gate: Gate, beam: Beam, distribution: Distribution, accepted: bool, reason: str) -> Decision:
-        subject = substitution_subject(zip(self.names, beam.values, strict=True))
-        rule = self.plan.rule.name
+    def _decision(
+        self,
+        gate: Gate,
+        beam: Beam,
+        distribution: Distribution,
+        accepted: bool,
+        reason: str,
+        *,
+        score: float | None = None,
+        threshold: float | None = None,
+    ) -> Decision:
+        subject, rule = substitution_subject(zip(self.names, beam.values, strict=True)), self.plan.rule.name
         return Decision(
-            self.run_id, gate.name, subject, accepted, None, None, reason, rule, distribution, self.step_number
+            self.run_id, gate.name, subject, accepted, score, threshold, reason, rule, distribution, self.step_number
         )
 
     def _now(self) -> SearchStep:
@@ -715,88 +749,6 @@ def _merged(beams: Sequence[Beam]) -> list[Beam]:
         distributions = beam.distributions if known is None else (*known.distributions, *beam.distributions)
         merged[beam.values] = replace(beam, distributions=distributions)
     return list(merged.values())
-
-
-def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat: str | None) -> list[Literal]:
-    """The literals by which a rule's beams are ranked once the named variables have values, in the plan's order.
-
-    LINK (section 2.3) ranks every literal that has its values, the conclusion last. Hapax leaves out those about
-    PersonX: such a sentence adds the same to all values, and a model that never read one adds noise.
-    """
-    if compat == "released":
-        return released_literals(rule, names)
-
-    def is_ranked(literal: Literal) -> bool:
-        is_asked = library.signature(literal.atom.indicator).kind in ASKED_KINDS
-        return is_asked and not literal.negated and not rule.is_information(literal)
-
-    literals = [*rule.literals, rule.conclusion] if compat else filter(is_ranked, rule.literals)
-    known = {*names, *rule.generic}
-    return [literal for literal in literals if variable_names([literal]) <= known]
-
-
-def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: str | None) -> str:
-    """The text by which a substitution is ranked. `bound` has the plan's order, the newest value last."""
-    literals = ranked_literals(rule, library, bound, compat)
-    if literals and compat == "released":
-        return released_text(literals, library, rule, bound)
-    if literals:
-        return sentence(" and ".join(literal_text(literal, library, bound, rule.generic) for literal in literals))
-    by_name = {variable.name: variable for variable in rule.searched}
-    variables = [by_name[name] for name in bound if name in by_name]
-    claimed = [variables[place] for place in _claimed_places(rule, variables, library, compat)]
-    values = [bound[variable.name].value for variable in claimed]
-    return _type_claims(values, [variable.data_type for variable in claimed])
-
-
-def _claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
-    """Places of the variables by whose types a beam is ranked: the newest.
-
-    Where no premise needs a model, ranking waits until all given values are joined, so that all texts count.
-    """
-    newest = [len(variables) - 1]
-    if compat or len(variables) == 1:
-        return newest
-    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
-    for definition in relevant_library(library, goals=[literal.atom.indicator for literal in literals]).rules:
-        literals += definition.literals
-    if any(origin_of(literal, library) is Origin.MODEL for literal in literals):
-        return newest
-    return [place for place, variable in enumerate(variables) if not library.is_numeric(variable.data_type)] or newest
-
-
-def _type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
-    """The values' types, joined: `Oslo is a city. Norway is a country.`"""
-    return CLAIMS.join(type_claim(str(value), data_type) for value, data_type in zip(values, types, strict=True))
-
-
-def ranked_parts(text: str) -> list[str]:
-    """The sentences of a ranked text that a model scores apart, so that each value's claim is scored once."""
-    return text.split(CLAIMS)
-
-
-def joined_measures(texts: Iterable[str], measures: Mapping[str, TextMeasures]) -> dict[str, TextMeasures]:
-    """Measures of ranked texts by those of their parts: the mean of each. A text with an unmeasured part has none."""
-    joined: dict[str, TextMeasures] = {}
-    for text in texts:
-        parts = [measures[part] for part in ranked_parts(text) if part in measures]
-        if len(parts) == len(ranked_parts(text)):
-            common = set.intersection(*(set(part.scores) for part in parts))
-            means = {}
-            for measure in common:
-                means[measure] = sum(part.scores[measure] for part in parts) / len(parts)
-            joined[text] = TextMeasures(means, sum(part.name_tokens for part in parts))
-    return joined
-
-
-def joined_scores(texts: Iterable[str], scores: Mapping[str, float]) -> dict[str, float]:
-    """Scores of ranked texts by those of their parts: the mean. A text with an unscored part has none."""
-    joined: dict[str, float] = {}
-    for text in texts:
-        parts = [scores[part] for part in ranked_parts(text) if part in scores]
-        if len(parts) == len(ranked_parts(text)):
-            joined[text] = sum(parts) / len(parts)
-    return joined
 
 
 def _substituted(atom: Atom, bound: Mapping[str, Value]) -> Atom:

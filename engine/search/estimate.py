@@ -15,13 +15,14 @@ from typing import Any
 
 from hapax.engine.inference.known_facts import FactTable
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.search.beams import POOL, Beam, RuleSearch, ranked_literals
+from hapax.engine.search.beams import POOL, Beam, RuleSearch
 from hapax.engine.search.demand import DemandBudget, Missing
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import Oracle, critic_names, journaled
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.promises import Promises
+from hapax.engine.search.ranking import ranked_literals
 from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import (
     DEMAND,
@@ -542,7 +543,7 @@ class _RuleWalk:
     def _rank(self, step: SearchStep) -> float:
         """The texts to score; the beams are ranked by known scores, and the others cut to their share."""
         search, settings = self.search, self.settings
-        ranks = settings.beam is not None and settings.likelihood != "none" and search.ranks(round(self._beams))
+        ranks = settings.beam is not None and search.ranks(round(self._beams))
         texts = self._texts(step) if ranks and settings.likelihood == "model" else 0.0
         names, divides, following = search.names, search.divides, self.plan.steps[search.step_number + 1 :][:1]
         new, waiting = self.walk.phase(self.walk.rank, search)

@@ -85,12 +85,16 @@ A = TypeVar("A")
 
 
 class AtomVerdict(NamedTuple):
-    """Truth of an atom that no question proposed, with its score and the threshold of truth."""
+    """Truth of an atom that no question proposed, with its score and the threshold of truth.
+
+    A score between the thresholds is neither true nor false.
+    """
 
     atom: Atom
     score: float | None
     threshold: float
     is_true: bool
+    is_false: bool
 
 
 def journaled(models: Models, journal: Journal) -> Models:
@@ -348,22 +352,39 @@ class Oracle:
 
         Raises BudgetReached where the budget left an atom unscored.
         """
-        probabilities = self.probabilities(atoms)
-        if self.settings.critic and self.budget_reached and None in probabilities.values():
+        verdicts = self.verdicts(atoms)
+        if self.budget_reached and len(verdicts) < len(set(atoms)):
             raise self.budget_reached
-        verdicts = []
-        for atom, probability in probabilities.items():
-            threshold = self.threshold_of(atom.indicator)
-            verdicts.append(AtomVerdict(atom, probability, threshold, probability is None or probability >= threshold))
-        self.store_verdicts(verdicts)
-        return {verdict.atom: verdict.is_true for verdict in verdicts}
+        return {atom: verdict.is_true for atom, verdict in verdicts.items()}
 
-    def store_verdicts(self, verdicts: Sequence[AtomVerdict]) -> None:
+    def verdicts(self, atoms: Iterable[Atom]) -> dict[Atom, AtomVerdict]:
+        """The verdict on each ground atom, which is stored; true ones become facts. Unscored atoms are left out.
+
+        Without a critic everything is true that is not known to be false. Raises BudgetReached unless parts are taken.
+        """
+        verdicts: dict[Atom, AtomVerdict] = {}
+        for atom, score in self.probabilities(atoms).items():
+            threshold = self.threshold_of(atom.indicator)
+            if score is None:
+                if not self.settings.critic:
+                    verdicts[atom] = AtomVerdict(atom, None, threshold, is_true=True, is_false=False)
+                continue
+            is_true = score >= threshold
+            verdicts[atom] = AtomVerdict(atom, score, threshold, is_true, not is_true and self._is_denied(atom, score))
+        self._store_verdicts(list(verdicts.values()))
+        return verdicts
+
+    def _is_denied(self, atom: Atom, score: float) -> bool:
+        """True if an atom is false for sure, as a negated literal needs it: by its score, or by a source."""
+        is_low = score <= self.denial_limit(atom.indicator)
+        return is_low or self.known.is_covered(atom) or self.known.truth(atom) == 0.0
+
+    def _store_verdicts(self, verdicts: Sequence[AtomVerdict]) -> None:
         """Store verdicts on atoms that no question proposed, and true ones as facts."""
         decisions: list[Decision] = []
         facts: list[FactRecord] = []
         denials: list[DenialRecord] = []
-        for atom, score, threshold, is_true in verdicts:
+        for atom, score, threshold, is_true, _ in verdicts:
             if self.known.truth(atom) is not None:
                 continue  # given or computed: nobody judged it
             values = atom_values(atom)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hapax.engine.search.gates import CRITIC, TYPE, Gate, QuestionGates, Scores
-from hapax.engine.search.ranking import PERSON
+from hapax.engine.search.inquiry import PERSON
 from hapax.engine.search.thresholds import START, STEP, TYPE_FLOOR, CriticRule
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value

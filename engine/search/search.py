@@ -20,18 +20,19 @@ from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologT
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.logic.query import run_query
-from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
+from hapax.engine.search.beams import Beam, RuleSearch
 from hapax.engine.search.decidable import DecidableFacts
 from hapax.engine.search.demand import DemandBudget, run_demand
-from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
+from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import AtomVerdict, Oracle, critic_names, journaled
+from hapax.engine.search.oracle import Oracle, critic_names, journaled
 from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress
 from hapax.engine.search.promises import Promises, certificate_lines
-from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.ranking import joined_measures
+from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable, rule_report
 from hapax.engine.search.running import WatchedSearch
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
@@ -236,7 +237,7 @@ class SearchRun:
     """One run of a job. Its rules are searched in groups, each group step by step.
 
     `table_limits`: of deriving all rows of a predicate. `tables`: those rows by indicator. `_sent`: inquiries of all
-    rules so far, whose calls are counted. `_counts`: of the rules in the current group.
+    rules so far, whose calls are counted.
     """
 
     job: SearchJob
@@ -246,7 +247,7 @@ class SearchRun:
     table_limits: QueryLimits = TABLE_LIMITS
     tables: dict[str, FactTable | None] = field(default_factory=dict)
     _sent: set[Inquiry] = field(default_factory=set)
-    _counts: dict[RuleSearch, _Counts] = field(default_factory=dict)
+    _group: list[RuleSearch] = field(default_factory=list)
 
     @cached_property
     def facts(self) -> DecidableFacts:
@@ -344,12 +345,11 @@ class SearchRun:
         except BudgetReached as reached:
             if len(plans) > 1:
                 return list(chain.from_iterable(self._search_group([rule_plan]) for rule_plan in plans))
-            ((rule_search, counts),) = self._counts.items()
-            self._counts.clear()
+            (rule_search,) = self._group
             if isinstance(reached, Deferred):
                 self._queue_ahead(plans)
-        rule, questions = rule_search.plan.rule, len(counts.questions)
-        gates, calls, hits = rule_search.gates, counts.calls, counts.hits
+        rule, questions = rule_search.plan.rule, len(rule_search.questions)
+        gates, calls, hits = rule_search.gates, rule_search.calls, rule_search.hits
         return [RuleReport(rule.name, rule.domain, {}, gates, questions, calls, hits, cut=True)]
 
     def _queue_ahead(self, plans: Sequence[SearchPlan]) -> None:
@@ -379,7 +379,7 @@ class SearchRun:
         facts = None if settings.compat else self.facts
         run_id = self.oracle.run_id
         searches = [RuleSearch(rule_plan, library, settings, run_id, facts=facts) for rule_plan in plans]
-        self._counts = {rule_search: _Counts() for rule_search in searches}
+        self._group = searches
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
             if any(rule_search.step_number for rule_search in active):
                 self.progress.expecting(sum(map(_calls_left, active)))
@@ -395,9 +395,7 @@ class SearchRun:
             rule_search.finish()
             self.job.kb.add(DECISIONS, rule_search.decisions)
             rule_search.decisions.clear()
-        reports = [self._report(rule_search) for rule_search in searches]
-        self._counts.clear()
-        return reports
+        return [self._report(rule_search) for rule_search in searches]
 
     # -- the three phases of a step
 
@@ -471,41 +469,20 @@ class SearchRun:
         """Called for beams whose answers are missing, before they are dropped. A plan counts them."""
 
     def _judge(self, checked: Sequence[tuple[RuleSearch, Literal]]) -> None:
-        """Close literals that arithmetic, given facts or the critic decide."""
-        batch: list[Atom] = []
+        """Close literals that arithmetic, given facts or the critic decide, all of them by one batch."""
+        self.oracle.probabilities(chain.from_iterable(search.ground(literal) for search, literal in checked))
         for rule_search, literal in checked:
-            batch += rule_search.ground(literal)
-        probabilities = self.oracle.probabilities(batch)
-        has_critic = self.job.settings.critic
-        for rule_search, literal in checked:
-            threshold = self.oracle.threshold_of(literal.atom.indicator)
-            denial_limit = self.oracle.denial_limit(literal.atom.indicator)
+            atoms = rule_search.ground(literal)
+            verdicts = self.oracle.verdicts(atoms)
+            paired = zip(rule_search.beams, atoms, strict=True)
+            self._wait(rule_search, [beam for beam, atom in paired if atom not in verdicts])
             passed: list[bool] = []
             failing: list[float] = []
-            verdicts: dict[Atom, AtomVerdict] = {}
-            atoms = rule_search.ground(literal)
-            if has_critic:
-                paired = zip(rule_search.beams, atoms, strict=True)
-                self._wait(rule_search, [beam for beam, atom in paired if probabilities[atom] is None])
             for atom in atoms:
-                score = probabilities[atom]
-                if score is None and has_critic:  # the answer is queued
-                    passed.append(False)
-                    continue
-                if score is None:
-                    is_true = not literal.negated  # without a critic every premise holds
-                    passed.append(True)
-                else:
-                    is_true = score >= threshold
-                    # A negated literal needs a sure no: a score between the thresholds is neither true nor false.
-                    known = self.oracle.known
-                    is_covered = literal.negated and (known.is_covered(atom) or known.truth(atom) == 0.0)
-                    is_false = (is_covered or score <= denial_limit) and not is_true
-                    passed.append(is_false if literal.negated else is_true)
-                    if not passed[-1] and not literal.negated:
-                        failing.append(score)
-                verdicts[atom] = AtomVerdict(atom, score, threshold, is_true)
-            self.oracle.store_verdicts(list(verdicts.values()))
+                verdict = verdicts.get(atom)  # None: the answer is queued
+                passed.append(verdict is not None and (verdict.is_false if literal.negated else verdict.is_true))
+                if verdict is not None and verdict.score is not None and not passed[-1] and not literal.negated:
+                    failing.append(verdict.score)
             kind = self.job.library.signature(literal.atom.indicator).kind
             gate = COMPUTED if kind is PredicateKind.COMPUTED else CRITIC
             highest = max(failing, default=None) if gate is CRITIC else None
@@ -513,33 +490,27 @@ class SearchRun:
 
     def rank(self, active: Sequence[RuleSearch]) -> None:
         """Keep each distribution's share of the beams, or the first beams where this step does not rank."""
-        ranker = self.job.settings.likelihood
-        texts = {
-            rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked and ranker != "none"
-        }
-        measures = self._measures(texts) if ranker == "model" and self.job.settings.compat is None else {}
-        batch: dict[str, None] = {}
-        for rule_search, by_beam in texts.items():
-            if rule_search not in measures:
-                for text in dict.fromkeys(by_beam.values()):
-                    batch.update(dict.fromkeys(ranked_parts(text)))
-        # Chance ranks beams without their texts, but a beam whose text has no score would be dropped.
-        scores = dict.fromkeys(batch, 0.0) if ranker == "random" else self.oracle.log_likelihoods(batch)
+        settings = self.job.settings
+        texts = {rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked}
+        batch = list(dict.fromkeys(chain.from_iterable(own.values() for own in texts.values())))
+        scores: dict[str, float] = {}
+        measures: dict[RuleSearch, dict[str, TextMeasures]] = {}
+        if settings.likelihood == "random":
+            scores = dict.fromkeys(batch, 0.0)  # a beam whose text has no score would be dropped
+        elif settings.compat is not None:
+            scores = self.oracle.log_likelihoods(batch)
+        else:
+            measures = self._measures(texts)
         for rule_search in active:
-            if rule_search in measures:
-                own = texts[rule_search]
-                joined = joined_measures(dict.fromkeys(own.values()), measures[rule_search])
-                wanted = Measure(self.job.settings.measure or Measure.PAPER)
-                known = {text: found.scores[wanted] for text, found in joined.items() if wanted in found.scores}
-                self._wait(rule_search, [beam for beam, text in own.items() if text not in known])
-                rule_search.rank(own, known, joined)
-            elif rule_search in texts:
-                own = texts[rule_search]
-                known = joined_scores(dict.fromkeys(own.values()), scores)
-                self._wait(rule_search, [beam for beam, text in own.items() if text not in known])
-                rule_search.rank(own, known)
-            else:
+            if rule_search not in texts:
                 rule_search.advance_unranked()
+                continue
+            own, joined = texts[rule_search], measures.get(rule_search)
+            if joined is not None:
+                wanted = Measure(settings.measure or Measure.PAPER)
+                scores = {text: found.scores[wanted] for text, found in joined.items() if wanted in found.scores}
+            self._wait(rule_search, [beam for beam, text in own.items() if text not in scores])
+            rule_search.rank(own, scores, joined)
 
     def _measures(self, texts: Mapping[RuleSearch, Mapping[Beam, str]]) -> dict[RuleSearch, dict[str, TextMeasures]]:
         """The ranker's measures of the texts: those that are kept where ends are cut, elsewhere the one that ranks."""
@@ -551,8 +522,8 @@ class SearchRun:
             for own in parts.values():
                 batch |= own
             known = self.oracle.measures(batch.values(), measures)
-            for search, own in parts.items():
-                found[search] = {part: known[part] for part in own if part in known}
+            for search in parts:
+                found[search] = joined_measures(dict.fromkeys(texts[search].values()), known)
         return found
 
     # -- derived predicates
@@ -621,30 +592,14 @@ class SearchRun:
 
     def _count(self, rule_search: RuleSearch, answers: Answers) -> None:
         """Count answers: each question once per rule, and its calls for the first rule of the run that asked it."""
-        counts = self._counts[rule_search]
         for inquiry, answer in answers.items():
-            if (rule_search.step_number, inquiry) not in counts.by_step:
-                counts.by_step.add((rule_search.step_number, inquiry))
-                rule_search.account_now.add(answer.account)
-            if inquiry in counts.questions:
-                continue
             # The oracle answers a repeated inquiry from memory, with the calls of the first time.
-            sent = 0 if inquiry in self._sent else answer.sent
+            rule_search.count_answer(inquiry, answer, 0 if inquiry in self._sent else answer.sent)
             self._sent.add(inquiry)
-            counts.questions.add(inquiry)
-            counts.calls += sent
-            counts.hits += answer.calls - sent
-            if answer.verdicts:
-                counts.verdicts.add(answer.verdicts)
-                continue
-            for gate, count in answer.gates.items():
-                rule_search.count(gate, count)
 
     def _report(self, rule_search: RuleSearch) -> RuleReport:
         """Derive and store the statements of a rule, and report them."""
-        rule, counts, settings = rule_search.plan.rule, self._counts[rule_search], self.job.settings
-        for gate, count in counts.verdicts.by_gate(self.oracle.gates).items():
-            rule_search.count(gate, count)
+        rule, settings = rule_search.plan.rule, self.job.settings
         # A search that ran out of beams stopped at an earlier step.
         is_complete = rule_search.step_number == len(rule_search.plan.steps)
         statements = self._statements(rule_search) if is_complete else []
@@ -653,27 +608,8 @@ class SearchRun:
             own = [statement for statement in statements if statement.distribution is distribution]
             # Without a limit, which is None, all are kept.
             kept[distribution] = own[: settings.max_statements]
-        found = list(chain.from_iterable(kept.values()))
-        self.job.kb.replace_statements(self.oracle.run_id, rule.name, found)
-        head = {statement.id for statement in kept.get(Distribution.HEAD, ())}
-        long_tail = {statement.id for statement in kept.get(Distribution.LONG_TAIL, ())}
-        return RuleReport(
-            rule.name,
-            rule.domain,
-            {distribution: PackedStatements(own) for distribution, own in kept.items()},
-            rule_search.gates,
-            len(counts.questions),
-            counts.calls,
-            counts.hits,
-            len(head & long_tail),
-            cut=rule_search.cut,
-            capped=dict(rule_search.capped),
-            account=tuple(rule_search.account),
-            pool=0 if rule_search.division is None else rule_search.division.ends.pool,
-            crowded=0 if rule_search.division is None else len(rule_search.division.ends.crowded),
-            matched=_matched(rule_search, kept),
-            uncertain=counts.uncertain,
-        )
+        self.job.kb.replace_statements(self.oracle.run_id, rule.name, list(chain.from_iterable(kept.values())))
+        return rule_report(rule_search, kept)
 
     def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
         """The statements that follow from the kept beams, scored by the evaluator."""
@@ -687,24 +623,9 @@ class SearchRun:
         if self.oracle.promises.statements is not None:
             derived = list(statements)
             statements = self.oracle.promises.statements.kept(derived)
-            self._counts[rule_search].uncertain = len(derived) - len(statements)
+            rule_search.uncertain = len(derived) - len(statements)
         scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
-
-
-def _matched(rule_search: RuleSearch, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> tuple[Pairing, ...]:
-    """The matched pairs whose statements were derived, by ids."""
-    if rule_search.division is None:
-        return ()
-    ids: dict[tuple[Distribution, str], str] = {}
-    for distribution, statements in kept.items():
-        ids |= {(distribution, statement.text): statement.id for statement in statements}
-    pairings = []
-    for pair in rule_search.division.pairs:
-        head, tail = ids.get((Distribution.HEAD, pair.head)), ids.get((Distribution.LONG_TAIL, pair.long_tail))
-        if head is not None and tail is not None:
-            pairings.append(Pairing(head, tail))
-    return tuple(pairings)
 
 
 class _Uses:
@@ -726,21 +647,6 @@ class _Uses:
     def from_rule(self, number: int) -> set[str]:
         """Indicators of the predicates that the rule with this number, or a later one, needs."""
         return {indicator for indicator, last in self._last.items() if last >= number}
-
-
-@dataclass(slots=True)
-class _Counts:
-    """Questions, calls and hits of one rule. `by_step`: questions with the number of each step that asked them.
-
-    `verdicts`: on values that were judged more than once. `uncertain`: statements below the threshold of their promise.
-    """
-
-    questions: set[Inquiry] = field(default_factory=set)
-    by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
-    calls: int = 0
-    hits: int = 0
-    verdicts: LastVerdicts = field(default_factory=LastVerdicts)
-    uncertain: int = 0
 
 
 @dataclass(frozen=True, slots=True)

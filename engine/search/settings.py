@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
@@ -15,7 +15,7 @@ from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES
 from hapax.engine.search.promises import Grouping
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.released import MAX_TOKENS, TRIES
-from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule
+from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError
@@ -26,7 +26,7 @@ from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters
 
-Ranker = Literal["model", "random", "none"]
+Ranker = Literal["model", "random"]
 Compat = Literal["paper", "released"]
 
 ANSWER_TOKENS = GenerationParameters().max_tokens
@@ -47,19 +47,18 @@ class SearchSettings:
     """Settings of a search. The defaults are Hapax's own; `compat` follows LINK's paper or LINK's released code.
 
     `beam`: partial substitutions kept at each step and distribution; None: all, and then the share cuts nothing
-    either. `likelihood`: who ranks; `random` and `none` are for ablations. `measure`: by which it ranks (`Measure`);
-    None: the first of `PREFERRED` that the ranker gives, and LINK's under `compat`. `keep_share`: share at each end;
-    None: a third of the complete substitutions, or under `compat` 75 % of those of each step, so that LINK's ends may
-    overlap. `max_statements`: limit per rule and distribution; None: no limit. `threshold_cap`: the critic's
-    threshold never rises above it. `answer_tokens`: tokens that a model may use for one list of values, its reasoning
-    included. `rules_together`: number of rules that share batches, and so are cut together when a budget ends.
-    `fact_threshold`, `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None:
-    Hapax's own. `profile`: name of the prompt profile that words the questions; None: that of `compat`, or the one
-    that suits the model best. `calibrated`: the critic's scores are those of the knowledge base's calibration.
-    `promise`: on the precision of the accepted facts, whose thresholds labelled facts decide; `statement_promise`: on
-    that of the kept statements, by judged statements; `certify_by`: for all facts or statements together, or for each
-    predicate or rule.
+    either. `keep_share`: share at each end; None: a third of the complete substitutions, or under `compat` 75 % of
+    those of each step, so that LINK's ends may overlap. `likelihood`: who ranks; `random` is for ablations. `measure`:
+    by which it ranks (`Measure`); None: the first of `PREFERRED` that the ranker gives, and LINK's under `compat`.
     `plan`: None: the cheapest order, or the one that suits a model of which probing shows that it knows little.
+    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included. `max_statements`: limit
+    per rule and distribution; None: no limit. `rules_together`: number of rules that share batches, and so are cut
+    together when a budget ends. `fact_threshold`, `type_threshold`: the critic's thresholds of P(yes), as
+    `CriticRule.parse` reads them; None: Hapax's own. `profile`: name of the prompt profile that words the questions;
+    None: that of `compat`, or the one that suits the model best. `calibrated`: the critic's scores are those of the
+    knowledge base's calibration. `promise`: on the precision of the accepted facts, whose thresholds labelled facts
+    decide; `statement_promise`: on that of the kept statements, by judged statements; `certify_by`: for all facts or
+    statements together, or for each predicate or rule.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -75,7 +74,6 @@ class SearchSettings:
     temperature: float = 0.7
     answer_tokens: int = ANSWER_TOKENS
     max_statements: int | None = None
-    threshold_cap: float = 1.0
     rules_together: int = 8
     fact_threshold: CriticRule | None = None
     type_threshold: CriticRule | None = None
@@ -153,8 +151,6 @@ class SearchSettings:
                 "Without a critic nothing can be promised.",
                 Remedy("Leave out {} or {}.", Setting("settings.critic"), Setting("settings.promise")),
             )
-        if self.fact_threshold and self.threshold_cap != 1.0:
-            raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
 
     @property
     def order(self) -> Preset:
@@ -210,12 +206,11 @@ class SearchSettings:
     @property
     def rules(self) -> dict[str, CriticRule]:
         """Rules of thresholds by gate, where they differ from the gate's own."""
-        cap = max(START, self.threshold_cap)  # no threshold starts above its cap
         if self.compat is not None:
             # LINK's threshold of types moves, Hapax's own is fixed.
-            of_facts = CriticRule(cap=cap, released=self.is_released)
+            of_facts = CriticRule(released=self.is_released)
             return {CRITIC.name: of_facts, TYPE.name: CriticRule(floor=TYPE_FLOOR)}
-        rules = {CRITIC.name: self.fact_threshold or replace(DEFAULT_RULE, cap=cap)}
+        rules = {CRITIC.name: self.fact_threshold or DEFAULT_RULE}
         return rules if self.type_threshold is None else {**rules, TYPE.name: self.type_threshold}
 
     @property

@@ -34,7 +34,6 @@ _TRAIT_NAMES = {
     ("critic", False): "without critic",
     ("likelihood", "model"): "ranked",
     ("likelihood", "random"): "drawn at random",
-    ("likelihood", "none"): "not ranked",
     ("released", True): "the released prompt",
     ("released", False): "the paper's prompt",
     ("bias", True): "with logit bias",

@@ -121,7 +121,7 @@ def test_a_comparison_lets_half_of_the_expected_beams_pass():
     library, _, models = prepared(OLDER, free)
     with KnowledgeBase() as kb:
         estimate = estimate_run(
-            SearchJob(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="none"))
+            SearchJob(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="random"))
         )
     compared, uncompared = (rule.statements.expected for rule in estimate.rules)
 
