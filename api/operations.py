@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from hapax.engine.probability.options import ProbabilityOptions
     from hapax.engine.query_options import QueryOptions
     from hapax.engine.search.estimate import RunEstimate
-    from hapax.engine.search.job import SearchJob
-    from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.settings import SearchJob, SearchSettings
     from hapax.grammar.explanations import FaultExplanation
     from hapax.kb.intake import ImportReport
     from hapax.kb.mappings import TableMapping
@@ -442,8 +441,7 @@ def search(
     The same search again asks nothing twice; one that reached its budget goes on.
     Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
-    from hapax.engine.search.job import SearchJob
-    from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.settings import SearchJob, SearchSettings
 
     rules = sound_rules(rules)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
@@ -475,9 +473,8 @@ def plan(
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
     from hapax.engine.search.estimate import estimate_run
-    from hapax.engine.search.job import SearchJob
     from hapax.engine.search.profile_choice import ProfileChooser, settled
-    from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.settings import SearchJob, SearchSettings
     from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import price_table
 

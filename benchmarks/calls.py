@@ -27,12 +27,11 @@ from typing import Any
 from benchmarks.common import DelegatingModel, chosen_rules, machine, simulated, write_figures
 from benchmarks.server import MODEL, ExclusionReader, counts, served
 from hapax.engine.search.beams import RuleSearch
+from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import Oracle
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import plan
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import CallRecord, Distribution

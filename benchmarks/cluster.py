@@ -28,10 +28,9 @@ from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.owner import Opening
 from hapax.engine.cluster.running import Cluster, Spread, search_spread
 from hapax.engine.cluster.walking import Ahead, Walkers
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.store import KnowledgeBase

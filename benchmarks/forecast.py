@@ -19,9 +19,8 @@ from typing import Any
 
 from benchmarks.common import FACTS, LIBRARY, machine, simulated, write_figures
 from hapax.engine.search.estimate import estimate_run
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.parser import load_library
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.store import KnowledgeBase

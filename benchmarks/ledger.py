@@ -25,9 +25,8 @@ from typing import Any
 import hapax
 from benchmarks.common import chosen_rules, simulated, write_figures
 from benchmarks.server import MODEL, ExclusionReader, SimulatedServer
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions

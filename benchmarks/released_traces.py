@@ -24,10 +24,9 @@ from typing import Any
 
 from hapax.engine.search.gates import CRITIC, TYPE, Scores
 from hapax.engine.search.inquiry import Inquiry, ParsedGeneration
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import asked_question
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library
 from hapax.grammar.rules import Library

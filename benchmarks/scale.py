@@ -28,9 +28,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.common import FACTS, LIBRARY, SHIPPED, DelegatingModel, chosen_rules, machine, simulated, write_figures
 from benchmarks.comparison import differences
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.kb.connection import reading_uri
 from hapax.kb.store import KnowledgeBase

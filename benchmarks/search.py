@@ -46,10 +46,9 @@ from benchmarks.calls import CallBenchmark, in_process, on_server
 from benchmarks.common import FACTS, LIBRARY, SHIPPED, DelegatingModel, chosen_rules, machine, simulated, write_figures
 from benchmarks.scale import Task, undisturbed
 from benchmarks.server import counts, served
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import TABLES, CallRecord

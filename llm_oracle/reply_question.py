@@ -111,23 +111,23 @@ class ReplyQuestion:
         return (before.split(), after.split(f"[{self.variable}]")[0].split()) if slot else None
 
     @cached_property
-    def templates(self) -> tuple[SentencePattern, ...]:
+    def templates(self) -> tuple[TemplatePattern, ...]:
         """Patterns of sentences that repeat the template, those that repeat all of it first."""
         if self._sides is None:
             return ()
         head, tail = self._sides
         # The sentence may go on: `Iron is magnetic at room temperature`.
         ends = (r"\W*$", r"\b") if tail else (r"\W*$",)
-        patterns = [SentencePattern(head, tail, end, is_whole=True) for end in ends]
+        patterns = [TemplatePattern(head, tail, end, is_whole=True) for end in ends]
         # The part of the template beside the slot may go on otherwise: `Pizza is a dish from Naples`.
         if not head and sum(not _is_article(word) for word in tail[:-1]) > 1:
-            patterns.append(SentencePattern(head, tail[:-1], r"\b"))
+            patterns.append(TemplatePattern(head, tail[:-1], r"\b"))
         if head and not tail and len(head) > 2:
-            patterns.append(SentencePattern(head[1:], tail, r"\W*$"))
+            patterns.append(TemplatePattern(head[1:], tail, r"\W*$"))
         # A pronoun may stand for the known argument: `It lies in Mali`.
         for begin in range(1, min(len(head), 8)):
             if head[begin].isalpha() and head[begin].islower() and not _is_article(head[begin]):
-                patterns.append(SentencePattern([_PRONOUNS, *head[begin:]], tail, ends[-1]))
+                patterns.append(TemplatePattern([_PRONOUNS, *head[begin:]], tail, ends[-1]))
         return tuple(patterns)
 
     @cached_property
@@ -202,7 +202,7 @@ class ReplyQuestion:
 
 
 @dataclass(frozen=True)
-class SentencePattern:
+class TemplatePattern:
     """A pattern of sentences that repeat a template: its words before the slot, those after it, and a pattern behind.
 
     `is_whole`: all words of the template are there.
@@ -224,7 +224,7 @@ class SentencePattern:
 
     @cached_property
     def _stems(self) -> list[str]:
-        """What a sentence has to hold, in lower case."""
+        """Beginnings of the words that a sentence has to hold, in lower case."""
         words = (word for word in (*self.head, *self.tail) if not _is_article(word) and word != _PRONOUNS)
         return [_stem(word).casefold() for word in words if not _forms(word)]
 

@@ -19,11 +19,11 @@ from hapax.engine.cluster.gathering import Gathering, locked
 from hapax.engine.cluster.owner import Opening, OwnerReply, identities
 from hapax.engine.cluster.routing import budgeted, routed
 from hapax.engine.cluster.walking import Ahead, Walkers, Walking
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search, unanswerable
+from hapax.engine.search.settings import SearchJob
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb import system

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hapax.engine.cluster.calling import Pending
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.records import FactRecord

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
-from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
+from hapax.engine.search.decidable import DecidableFacts, Lookups, Origin, PartTest, open_parts, origin_of
 from hapax.engine.search.ends import Division
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount, LastVerdicts
 from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.ranking import (
     claimed_places,
     equal_texts,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.known_facts import FactTable, KnownFacts, Row
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import comparison_of
-from hapax.grammar.rules import Library, Rule, literals_of
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,
@@ -27,6 +27,29 @@ from hapax.grammar.terms import (
     expression_variables,
     variable_names,
 )
+
+
+class Origin(StrEnum):
+    """Source of a step's values."""
+
+    MODEL = "model"
+    GIVEN = "given"
+    DERIVED = "derived"
+    COMPUTED = "computed"
+
+
+def origin_of(literal: Literal, library: Library) -> Origin:
+    """Source of the literal's truth. A predicate that is both asked and derived is asked."""
+    indicator = literal.atom.indicator
+    signature = library.signature(indicator)
+    if indicator in library.derived and not (signature.declared and signature.kind in ASKED_KINDS):
+        return Origin.DERIVED
+    if signature.kind is PredicateKind.COMPUTED:
+        return Origin.COMPUTED
+    if signature.kind is PredicateKind.GIVEN and indicator in library.standing:
+        return Origin.DERIVED  # facts follow by its declared properties, an aggregate or an exception
+    return Origin.GIVEN if signature.kind is PredicateKind.GIVEN else Origin.MODEL
+
 
 LOOKUPS = 2_000_000
 """Rows that one step of a rule looks up at most to test its premises; then the others are tested by later steps."""

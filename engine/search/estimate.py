@@ -16,11 +16,10 @@ from typing import Any
 from hapax.engine.inference.known_facts import FactTable
 from hapax.engine.inference.session import PrologSession
 from hapax.engine.search.beams import POOL, Beam, RuleSearch
+from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, Missing
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import Oracle, critic_names, journaled
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.ranking import ranked_literals
 from hapax.engine.search.report import Unanswerable
@@ -34,7 +33,7 @@ from hapax.engine.search.search import (
     settled_measure,
     unanswerable,
 )
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import (
     PlanCost,
     PlanCosts,

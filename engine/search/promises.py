@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from hapax.engine.certificates import (
     JudgedScore,
@@ -35,10 +35,11 @@ from hapax.engine.search.scored_facts import (
     proposed_atoms,
     stored_scores,
 )
-from hapax.grammar import terms
+from hapax.engine.search.settings import Grouping, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
+from hapax.grammar.terms import Literal
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import (
@@ -56,11 +57,6 @@ from hapax.kb.records import (
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.prompts import critic_prompt
-
-if TYPE_CHECKING:
-    from hapax.engine.search.settings import SearchSettings
-
-Grouping = Literal["all", "predicate"]
 
 ALL_FACTS = "all facts"
 """Group of a promise on all facts together."""
@@ -558,7 +554,7 @@ class StatementScores:
         """The premises of a statement's proof that a critic decided, each once."""
         found: dict[JudgedPremise, None] = {}
         for part in proof_from_json(statement.proof).parts():
-            if part.by in (By.FACT, By.DENIAL) and isinstance(part.goal, terms.Literal):
+            if part.by in (By.FACT, By.DENIAL) and isinstance(part.goal, Literal):
                 claim = fact_claim(part.goal.atom, self.library)
                 found[JudgedPremise(claim, part.goal.atom.indicator, part.by is By.FACT)] = None
         return list(found)
@@ -723,7 +719,7 @@ class StatementCertifier:
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What a search's scores are worth: `maps` make probabilities of them, `facts` and `statements` fix thresholds."""
+    """Calibrations and certificates of a search: `maps` make probabilities of scores, the others fix thresholds."""
 
     maps: ScoreMaps | None = None
     facts: Certificates | None = None

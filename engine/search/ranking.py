@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from hapax.engine.inference.derive import relevant_library
+from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.inquiry import PERSON
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.released import released_literals, released_text
 from hapax.grammar.rules import ASKED_KINDS, Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names

@@ -21,20 +21,17 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.logic.query import run_query
 from hapax.engine.search.beams import Beam, RuleSearch
-from hapax.engine.search.decidable import DecidableFacts
+from hapax.engine.search.decidable import DecidableFacts, Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import Oracle, critic_names, journaled
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.engine.search.profile_choice import settled_job
-from hapax.engine.search.progress import Progress
+from hapax.engine.search.progress import Progress, WatchedSearch
 from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.ranking import joined_measures
 from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable, rule_report
-from hapax.engine.search.running import WatchedSearch
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.remedies import Setting

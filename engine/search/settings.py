@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
 from hapax.engine.search.ends import END_SHARE, EndSize
 from hapax.engine.search.gates import CRITIC, TYPE, Gate, gates_in_order
 from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES
-from hapax.engine.search.promises import Grouping
+from hapax.engine.search.progress import Watcher
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.released import MAX_TOKENS, TRIES
 from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule
@@ -20,14 +20,18 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import MOST_LINES
+from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
-from hapax.llm_oracle.protocols import GenerationParameters
+from hapax.llm_oracle.protocols import GenerationParameters, Models
 
 Ranker = Literal["model", "random"]
 Compat = Literal["paper", "released"]
+Grouping = Literal["all", "predicate"]
 
 ANSWER_TOKENS = GenerationParameters().max_tokens
 
@@ -267,3 +271,20 @@ class SearchSettings:
         if self.wanted_measure in (None, Measure.PAPER):
             del settings["measure"]
         return settings
+
+
+@dataclass(frozen=True)
+class SearchJob:
+    """Everything that a search needs.
+
+    `rules` are those of `library` to search; the others may derive what these need. `journal` has the budget and the
+    prices; None: calls are journaled in `kb` without a limit. `progress`: is called after each event.
+    """
+
+    library: Library
+    rules: Sequence[Rule]
+    kb: KnowledgeBase
+    models: Models
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    journal: Journal | None = None
+    progress: Watcher | None = None

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.progress import Watcher
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, accuracy
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.rules import Library, Rule

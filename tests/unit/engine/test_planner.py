@@ -13,9 +13,8 @@ from random_cases import cases
 from search_fixture import ALLERGY, HARMLESS, OLDER, RECURSIVE, VOCABULARY
 
 from hapax.engine.search.estimate import estimate_run
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.parser import load_library, parse_library
 from hapax.kb.records import ATTEMPTS, AttemptRecord, Outcome
 from hapax.kb.store import KnowledgeBase
