@@ -14,15 +14,13 @@ lives_in(Person X, City A) & is_a_city_in(City A, Country C) & uses_currency(Cou
 """
 
 VALUES = {
-    "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul", "Kyoto"],
+    "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul"],
     "'Oslo is a city in [B]'": ["Norway"],
     "'Lyon is a city in [B]'": ["France"],
     "'Banjul is a city in [B]'": ["The Gambia"],
-    "'Kyoto is a city in [B]'": ["Japan"],
     "'Norway uses the [B]'": ["Norwegian krone", "euro"],
     "'France uses the [B]'": ["euro"],
     "'The Gambia uses the [B]'": ["dalasi"],
-    "'Japan uses the [B]'": ["yen"],
 }
 """Values that the model gives, by a part of the prompt."""
 
@@ -35,3 +33,11 @@ SCRIPT = {
 
 WORLD = {**SCRIPT, "likelihood": {"Banjul is a city in The Gambia.": -40.0, "Oslo is a city in Norway.": -20.0}}
 """The same model with likelihoods that put one city in the long tail."""
+
+FOUR_CITIES = {
+    **VALUES,
+    "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul", "Kyoto"],
+    "'Kyoto is a city in [B]'": ["Japan"],
+    "'Japan uses the [B]'": ["yen"],
+}
+"""Values that make an even number of statements, so that each of them is at one end where an end has half of them."""

@@ -357,17 +357,17 @@ class Oracle:
             raise self.budget_reached
         return {atom: verdict.is_true for atom, verdict in verdicts.items()}
 
-    def verdicts(self, atoms: Iterable[Atom]) -> dict[Atom, AtomVerdict]:
+    def verdicts(self, atoms: Iterable[Atom], negated: bool = False) -> dict[Atom, AtomVerdict]:
         """The verdict on each ground atom, which is stored; true ones become facts. Unscored atoms are left out.
 
-        Without a critic everything is true that is not known to be false. Raises BudgetReached unless parts are taken.
+        Without a critic every premise holds, the negated ones too. Raises BudgetReached unless parts are taken.
         """
         verdicts: dict[Atom, AtomVerdict] = {}
         for atom, score in self.probabilities(atoms).items():
             threshold = self.threshold_of(atom.indicator)
             if score is None:
                 if not self.settings.critic:
-                    verdicts[atom] = AtomVerdict(atom, None, threshold, is_true=True, is_false=False)
+                    verdicts[atom] = AtomVerdict(atom, None, threshold, is_true=not negated, is_false=negated)
                 continue
             is_true = score >= threshold
             verdicts[atom] = AtomVerdict(atom, score, threshold, is_true, not is_true and self._is_denied(atom, score))

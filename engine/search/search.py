@@ -470,7 +470,7 @@ class SearchRun:
         self.oracle.probabilities(chain.from_iterable(search.ground(literal) for search, literal in checked))
         for rule_search, literal in checked:
             atoms = rule_search.ground(literal)
-            verdicts = self.oracle.verdicts(atoms)
+            verdicts = self.oracle.verdicts(atoms, literal.negated)
             paired = zip(rule_search.beams, atoms, strict=True)
             self._wait(rule_search, [beam for beam, atom in paired if atom not in verdicts])
             passed: list[bool] = []
