@@ -12,7 +12,6 @@ from typing import Any
 from cli_fixture import EVERY_END, run
 from money_fixture import FOUR_CITIES, RULES, WORLD
 
-
 WHOLE = {**WORLD, "generate": FOUR_CITIES}
 """A world of which a search puts every statement at an end."""
 
