@@ -13,7 +13,7 @@ from itertools import chain
 
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
 from hapax.engine.search.decidable import DecidableFacts, Lookups, Origin, PartTest, open_parts, origin_of
-from hapax.engine.search.ends import Division
+from hapax.engine.search.ends import Ends, divided
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount, LastVerdicts
 from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
 from hapax.engine.search.ranking import (
@@ -107,7 +107,7 @@ class RuleSearch:
     facts: DecidableFacts | None = None
     capped: dict[Distribution, int] = field(default_factory=dict)
     """By distribution, the substitutions that the rule's `@most` left out."""
-    division: Division | None = None
+    division: Ends | None = None
     """The disjoint ends of the complete substitutions, by the statements' texts, once the last step is ranked."""
     questions: set[Inquiry] = field(default_factory=set)
     calls: int = 0
@@ -567,7 +567,7 @@ class RuleSearch:
         for beam in scores:
             groups.setdefault(self._statement_text(beam), []).append(beam)
         first = {text: beams[0] for text, beams in groups.items()}
-        self.division = Division.of(
+        self.division = divided(
             {text: max(map(scores.__getitem__, beams)) for text, beams in groups.items()},
             {text: beam.values for text, beam in first.items()},
             {text: measures[beam] for text, beam in first.items() if beam in measures},
@@ -576,7 +576,7 @@ class RuleSearch:
         )
         left: _Kept = {}
         for distribution in self.settings.distributions:
-            chosen = list(chain.from_iterable(groups[text] for text in self.division.ends.of(distribution)))
+            chosen = list(chain.from_iterable(groups[text] for text in self.division.of(distribution)))
             self._judge_ranked(distribution, scores, chosen)
             self._orders[distribution] = [beam.values for beam in chosen]
             # The ends are disjoint, so that no entry is replaced.

@@ -404,7 +404,8 @@ class _Limits(PlanCosts):
     """Upper limits in place of expected costs, for models that return no more values than they are asked for."""
 
     def __init__(self, walk: _Walk, rule: Rule) -> None:
-        settings, samples = walk.job.settings, walk.oracle.most_samples
+        settings = walk.job.settings
+        samples = settings.samples * settings.tries
         # LINK's released code asks for twice as many values about the first variable, and each distribution asks anew.
         self.repeats = len(settings.distributions) if settings.is_released else 1
         room = (2 if settings.is_released else 1) * settings.calls_per_question * settings.values_per_call

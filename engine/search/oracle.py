@@ -219,17 +219,6 @@ class Oracle:
 
     # -- questions
 
-    def answer(self, questions: Sequence[Question]) -> dict[Question, list[Value]]:
-        """The accepted values of each question, given facts first.
-
-        Raises BudgetReached where the budget ended a question.
-        """
-        inquiries = {question: Inquiry(question, question.patterns) for question in questions}
-        answers = self.answers(list(inquiries.values()))
-        if self.budget_reached and not all(answer.complete for answer in answers.values()):
-            raise self.budget_reached
-        return {question: answers[inquiry].values for question, inquiry in inquiries.items()}
-
     def answers(self, inquiries: Sequence[Inquiry]) -> dict[Inquiry, QuestionAnswer]:
         """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them.
 
@@ -564,11 +553,6 @@ class Oracle:
             if name is not None:
                 return replace(entry, value=name)
         return entry
-
-    @property
-    def most_samples(self) -> int:
-        """Most calls about a question with one right value."""
-        return self.settings.samples * self.settings.tries
 
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: samples that it needs if one value is right, else one for further values."""

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
-from hapax.engine.search.ends import SMALL_POOL, Division
+from hapax.engine.search.ends import SMALL_POOL, Ends
 from hapax.engine.search.gates import GateCount
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
@@ -193,14 +193,14 @@ def rule_report(search: RuleSearch, kept: Mapping[Distribution, Sequence[Stateme
         cut=search.cut,
         capped=dict(search.capped),
         account=tuple(search.account),
-        pool=0 if division is None else division.ends.pool,
-        crowded=0 if division is None else len(division.ends.crowded),
+        pool=0 if division is None else division.pool,
+        crowded=0 if division is None else len(division.crowded),
         matched=() if division is None else tuple(_matched(division, kept)),
         uncertain=search.uncertain,
     )
 
 
-def _matched(division: Division, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> Iterator[Pairing]:
+def _matched(division: Ends, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> Iterator[Pairing]:
     """The matched pairs whose statements were derived, by ids."""
     ids: dict[tuple[Distribution, str], str] = {}
     for distribution, statements in kept.items():
