@@ -567,7 +567,7 @@ class Oracle:
         # A banned token is banned everywhere: without digits the model could not number its list.
         rejected = tuple(text for text in earlier if text not in accepted and not any(map(str.isdigit, text)))
         sample = asked.sample_index(accepted, rejected)
-        return [wording.link_request(question, count, accepted, rejected, sample, variable=name)]
+        return [wording.request(question, count, accepted, sample, rejected=rejected, variable=name)]
 
     def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
         """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""

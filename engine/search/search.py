@@ -231,7 +231,11 @@ def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Varia
 
 @dataclass
 class SearchRun:
-    """One run of a job. Its rules are searched in groups, each group step by step.
+    """One run of a job: `report` plans its rules and searches them in groups, each group step by step.
+
+    A step extends the beams of its rules (`extend`: questions are asked, and gates judge the values), drops those for
+    which a premise does not hold (`close`), and keeps each end's share of the others (`rank`). Statements are derived
+    from the beams that the last step leaves.
 
     `table_limits`: of deriving all rows of a predicate. `tables`: those rows by indicator. `_sent`: inquiries of all
     rules so far, whose calls are counted.
