@@ -227,8 +227,7 @@ class Oracle:
         asked: list[AskedQuestion] = []
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
-                question = inquiry.question
-                rules, tolerance = self._rules_of(question), self._tolerance(question)
+                rules, tolerance = self._rules_of(inquiry.question), self._tolerance(inquiry.question)
                 asked.append(asked_question(inquiry, self.settings, rules, tolerance))
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
