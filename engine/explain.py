@@ -32,9 +32,9 @@ from hapax.engine.run_memory import last_account, models_of, stored_rule, with_s
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.beams import substitution_subject
 from hapax.engine.search.gates import PARSER
-from hapax.engine.search.promises import certificates_of, certificates_of_statement
 from hapax.engine.search.ranking import joined_scores, ranked_parts, ranked_text
 from hapax.engine.search.score_maps import short_model_name
+from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement
 from hapax.engine.stories import Story
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.closedness import Closedness

@@ -28,10 +28,11 @@ from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.oracle import Oracle, critic_names, journaled
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress, WatchedSearch
-from hapax.engine.search.promises import Promises, certificate_lines
+from hapax.engine.search.promises import Promises
 from hapax.engine.search.ranking import joined_measures
 from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable, rule_report
 from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.engine.search.stored_certificates import certificate_lines
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.remedies import Setting
