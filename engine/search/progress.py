@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.running import RunFiles, RunState, Wish
@@ -21,6 +22,7 @@ Watcher = Callable[["Progress"], None]
 """Called after each event of a search, to show or to write its progress."""
 
 
+@checked
 @dataclass
 class Progress:
     """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ...
@@ -34,20 +36,20 @@ class Progress:
 
     watchers: Sequence[Watcher] = ()
     clock: Callable[[], float] = system.monotonic
-    calls: int = 0
-    hits: int = 0
-    accepted: int = 0
-    rejected: int = 0
-    is_paused: bool = False
-    paused_seconds: float = 0.0
-    current: tuple[str, ...] = ()
-    _rules: int = 0
-    _expected: int = 0
-    _rules_over: int = 0
-    _expected_now: int = 0
-    _expected_over: int = 0
-    _asked_now: int = 0
-    _started: float = 0.0
+    calls: int = field(default=0, init=False)
+    hits: int = field(default=0, init=False)
+    accepted: int = field(default=0, init=False)
+    rejected: int = field(default=0, init=False)
+    is_paused: bool = field(default=False, init=False)
+    paused_seconds: float = field(default=0.0, init=False)
+    current: tuple[str, ...] = field(default=(), init=False)
+    _rules: int = field(default=0, init=False)
+    _expected: int = field(default=0, init=False)
+    _rules_over: int = field(default=0, init=False)
+    _expected_now: int = field(default=0, init=False)
+    _expected_over: int = field(default=0, init=False)
+    _asked_now: int = field(default=0, init=False)
+    _started: float = field(default=0.0, init=False)
 
     def started(self, rules: int, calls: int) -> None:
         """A search of `rules` rules begins, which is expected to need `calls` calls of the knowledge model."""
