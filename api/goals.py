@@ -153,7 +153,7 @@ def _asked(theory: Theory, goal: str, models: Models, options: QueryOptions) -> 
     settings = options.settings or SearchSettings()
     # With the journal of the goal, so that a probe counts against its budget.
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
-    oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
+    oracle = Oracle(kb, rules, models, settings, run_id="query", journal=journal)
     oracle.known.looks_up = oracle.takes_parts = True
     # Rounds and questions have limits of their own; the journal limits calls and money.
     result = run_demand(theory, goal, oracle, DemandBudget(limits=options.limits or QueryLimits()))

@@ -10,12 +10,11 @@ from hapax.engine.chosen_rules import chosen_rules, sound_rules
 from hapax.engine.search.account import StepAccount
 from hapax.engine.search.estimate import RunEstimate, estimate_run
 from hapax.engine.search.gates import CRITIC, TYPE
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.profile_choice import ProfileChooser, settled
 from hapax.engine.search.progress import Progress
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search as search_rules
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.engine.withdrawal import revise_statements
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
@@ -48,9 +47,8 @@ def search(
     Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     rules = sound_rules(rules)
-    display = None if progress is None else Progress(progress)
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
-    return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), display))
+    return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), progress))
 
 
 @extras_named()

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -38,7 +37,7 @@ from hapax.grammar.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hapax.engine.search.progress import ProgressCounter
+    from hapax.engine.search.progress import Watcher
     from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 
 DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
@@ -331,69 +330,44 @@ def number_text(value: float | None) -> str:
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 
-class _Display:
-    """A `SearchProgress` that counts, and shows the counts after each event."""
-
-    def __init__(self, tally: ProgressCounter, show: Callable[[ProgressCounter], None]) -> None:
-        self._tally, self._show = tally, show
-
-    def started(self, rules: int, calls: int) -> None:
-        self._tally.started(rules, calls)
-
-    def searching(self, rules: Sequence[str], calls: int) -> None:
-        self._tally.searching(rules, calls)
-        self._show(self._tally)
-
-    def expecting(self, calls: int) -> None:
-        self._tally.expecting(calls)
-
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        self._tally.advanced(calls, hits, accepted, rejected)
-        self._show(self._tally)
-
-    def paused(self, is_paused: bool) -> None:
-        self._tally.paused(is_paused)
-        self._show(self._tally)
-
-
 @contextmanager
-def progress_display(visible: bool) -> Iterator[_Display | None]:
+def progress_display(visible: bool) -> Iterator[Watcher | None]:
     """A progress bar on a terminal, otherwise plain lines, both on stderr; None if progress is not shown."""
-    from hapax.engine.search.progress import ProgressCounter
-
     if not visible:
         yield None
         return
-    tally = ProgressCounter()
-    with _bar() if err.is_terminal and not err.is_dumb_terminal else _lines(tally) as show:
-        yield _Display(tally, show)
+    with _bar() if err.is_terminal and not err.is_dumb_terminal else _lines() as show:
+        yield show
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[ProgressCounter], None]]:
+def _bar() -> Iterator[Watcher]:
     """A progress bar as wide as the counts leave room for."""
     from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
 
     # `transient`: the bar is gone when the report is printed.
-    with Progress(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
+    with Bar(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda tally: bar.update(task, completed=tally.share, description=tally.counts + tally.left)
+        yield lambda now: bar.update(task, completed=now.share, description=now.counts + now.left)
 
 
 @contextmanager
-def _lines(tally: ProgressCounter) -> Iterator[Callable[[ProgressCounter], None]]:
+def _lines() -> Iterator[Watcher]:
     """Plain lines: one at the start, then at most one per ten seconds, and one at the end."""
-    from hapax.engine.search.progress import duration
+    from hapax.engine.search.progress import Progress, duration
 
-    began = tally.clock()
+    last = Progress()
+    began = last.clock()
     # The first line comes at once.
     due = began
 
-    def show(tally: ProgressCounter) -> None:
-        nonlocal due
-        if tally.clock() >= due:
-            due = tally.clock() + SECONDS_BETWEEN_LINES
-            err.print(f"{tally.rules}: {tally.counts}{tally.left}", soft_wrap=True)
+    def show(now: Progress) -> None:
+        nonlocal due, last
+        last = now
+        if now.clock() >= due:
+            due = now.clock() + SECONDS_BETWEEN_LINES
+            err.print(f"{now.rules}: {now.counts}{now.left}", soft_wrap=True)
 
     yield show
-    err.print(f"searched in {duration(tally.clock() - began)}: {tally.counts}", soft_wrap=True)
+    err.print(f"searched in {duration(last.clock() - began)}: {last.counts}", soft_wrap=True)

@@ -19,8 +19,8 @@ from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
     from hapax.engine.cluster.running import ClusterReport, Spread
-    from hapax.engine.search.job import SearchJob
     from hapax.engine.search.report import SearchReport
+    from hapax.engine.search.settings import SearchJob
     from hapax.grammar.rules import Library
 
 MOST_WORKERS = 10_000

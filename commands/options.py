@@ -467,15 +467,9 @@ with_search_settings = together(
         "that scores whole texts alone, and with --compat]",
     ),
     search_setting(
-        "--ends",
-        type=click.Choice(["disjoint", "overlapping"]),
-        help="Head and long tail without a common statement, cut from all complete substitutions, or, as in LINK, cut "
-        "at each step.  [default: disjoint; with --compat overlapping]",
-    ),
-    search_setting(
         "--keep-share",
         type=Finite(0, 1, min_open=True),
-        help="Share at each end.  [default: a third; 0.75 of overlapping ends]",
+        help="Share at each end.  [default: a third; 0.75 of each step with --compat]",
     ),
     search_setting(
         "--calls",
@@ -648,7 +642,6 @@ def search_settings(options: dict[str, Any]) -> Any:
         "calls_per_question",
         "temperature",
         "measure",
-        "ends",
         "compat",
         "seed",
         "profile",

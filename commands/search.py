@@ -166,7 +166,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
     hapax search rules/library -m openai:my-model --executor ray --ray-address auto
     """
-    from hapax.engine.search.job import SearchJob
+    from hapax.engine.search.settings import SearchJob
 
     # Before the file of the knowledge base is made: all rules may have errors.
     library = sound_library(paths)
@@ -211,8 +211,8 @@ def estimated(
 ) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
     """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
     from hapax.engine.search.estimate import estimate_orders, estimate_run
-    from hapax.engine.search.job import SearchJob
     from hapax.engine.search.profile_choice import settled
+    from hapax.engine.search.settings import SearchJob
     from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
     from hapax.llm_oracle.registry import price_table
 

@@ -32,12 +32,12 @@ from hapax.engine.probability.answers import (
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
-from hapax.engine.search.beams import joined_scores, ranked_parts, ranked_text, substitution_subject
-from hapax.engine.search.certifying import certificates_of, certificates_of_statement
+from hapax.engine.search.beams import substitution_subject
 from hapax.engine.search.demand import is_asked
 from hapax.engine.search.gates import PARSER
-from hapax.engine.search.oracle import short_model_name
-from hapax.engine.search.ranking import repetition_penalty
+from hapax.engine.search.ranking import joined_scores, ranked_parts, ranked_text
+from hapax.engine.search.score_maps import short_model_name
+from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement
 from hapax.engine.stories import Story, first_of
 from hapax.grammar.arithmetic import assigned
 from hapax.grammar.declarations import Closedness
@@ -470,10 +470,6 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
     return Story(f"{score} for {_quote(assessment.text)} by the {model}{refusal}", "assessment")
 
 
-def _has_disjoint_ends(run: RunRecord) -> bool:
-    return run.settings.get("ends") == "disjoint"
-
-
 def _ranking_measure(run: RunRecord) -> str:
     """The measure under which the scores are stored that ranked a run's beams."""
     # Runs by LINK's measure and ends, as all of older versions were, do not say which ends they have.
@@ -683,19 +679,14 @@ class _Replay:
             score = joined_scores([text], scores).get(text)
             if score is None:
                 return f"{named}: step {step.step} did not rank it"
-            verdicts = [self._verdict(name, cut, score, bound) for name, cut in step.cuts.items()]
+            verdicts = [self._verdict(name, cut, score) for name, cut in step.cuts.items()]
             if all(is_cut for is_cut, _ in verdicts):
                 return f"{named}: step {step.step} cut it: {'; '.join(words for _, words in verdicts)}"
         return f"{named}: every step could keep it"
 
-    def _verdict(
-        self, distribution: str, cut: DistributionCut, score: float, bound: Mapping[str, Constant]
-    ) -> tuple[bool, str]:
+    def _verdict(self, distribution: str, cut: DistributionCut, score: float) -> tuple[bool, str]:
         """True if the distribution cut the beam for certain, and the comparison of its score with the limit."""
         is_head = distribution == Distribution.HEAD.value
-        if is_head and self.run.settings.get("compat") is None and not _has_disjoint_ends(self.run):
-            *earlier, newest = (constant.value for constant in bound.values())
-            score -= repetition_penalty(newest, earlier)
         side, bounds = ("likeliest", "down to") if is_head else ("least likely", "up to")
         limit = "" if cut.limit is None else f", {bounds} {cut.limit:.3f}"
         words = f"its score is {score:.3f}, and the {cut.kept:,} {side} of {cut.ranked:,} were kept{limit}"

@@ -238,11 +238,11 @@ def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str 
     """The value in a sentence that repeats the question's template; None if it does not. `whole`: all of it."""
     plain = _plain(text).strip('"“”` ')
     is_before = question.sentence.startswith(f"[{question.variable}]")
-    for pattern in question.whole_templates if whole else question.templates:
-        match = pattern.match(plain)
-        if match is None:
+    for pattern in question.templates:
+        found = None if whole and not pattern.is_whole else pattern.slot(plain)
+        if found is None:
             continue
-        slot = match[1].strip().rstrip(":–—-").strip('`"“” ')
+        slot = found.strip().rstrip(":–—-").strip('`"“” ')
         if _POINTING.fullmatch(slot):
             continue
         if not is_before:
@@ -251,7 +251,7 @@ def in_template(text: str, question: ReplyQuestion, whole: bool = False) -> str 
         if _COUNTED.search(slot):
             continue
         vague = _MANY.match(slot) and not is_titled(slot)  # `Many metals are magnetic, such as iron`
-        if pattern not in question.whole_templates and stems(slot) and stems(slot) <= question.known_stems:
+        if not pattern.is_whole and stems(slot) and stems(slot) <= question.known_stems:
             continue  # `Fish is served with lemon` for `[A] is served with fish`
         if len(slot.split()) <= MOST_DESCRIBING and not _NO_SLOT.search(slot) and not vague:
             return slot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -110,31 +111,23 @@ class ReplyQuestion:
         return (before.split(), after.split(f"[{self.variable}]")[0].split()) if slot else None
 
     @cached_property
-    def whole_templates(self) -> tuple[re.Pattern[str], ...]:
-        """Patterns of sentences that repeat the whole template; group 1 is the slot."""
+    def templates(self) -> tuple[TemplatePattern, ...]:
+        """Patterns of sentences that repeat the template, those that repeat all of it first."""
         if self._sides is None:
             return ()
         head, tail = self._sides
         # The sentence may go on: `Iron is magnetic at room temperature`.
         ends = (r"\W*$", r"\b") if tail else (r"\W*$",)
-        return tuple(_template(head, tail, end) for end in ends)
-
-    @cached_property
-    def templates(self) -> tuple[re.Pattern[str], ...]:
-        """Patterns of sentences that repeat the template, the whole one first; group 1 is the slot."""
-        if self._sides is None:
-            return ()
-        head, tail = self._sides
-        patterns = list(self.whole_templates)
+        patterns = [TemplatePattern(head, tail, end, is_whole=True) for end in ends]
         # The part of the template beside the slot may go on otherwise: `Pizza is a dish from Naples`.
         if not head and sum(not _is_article(word) for word in tail[:-1]) > 1:
-            patterns.append(_template(head, tail[:-1], r"\b"))
+            patterns.append(TemplatePattern(head, tail[:-1], r"\b"))
         if head and not tail and len(head) > 2:
-            patterns.append(_template(head[1:], tail, r"\W*$"))
+            patterns.append(TemplatePattern(head[1:], tail, r"\W*$"))
         # A pronoun may stand for the known argument: `It lies in Mali`.
         for begin in range(1, min(len(head), 8)):
             if head[begin].isalpha() and head[begin].islower() and not _is_article(head[begin]):
-                patterns.append(_template([_PRONOUNS, *head[begin:]], tail, r"\b" if tail else r"\W*$"))
+                patterns.append(TemplatePattern([_PRONOUNS, *head[begin:]], tail, ends[-1]))
         return tuple(patterns)
 
     @cached_property
@@ -208,17 +201,46 @@ class ReplyQuestion:
         return stems(f"{self.fixed_words} {self.data_type}")
 
 
-def _template(head: list[str], tail: list[str], end: str) -> re.Pattern[str]:
-    slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
-    # For `the capital of [A] is`: articles may be absent, other words may have a clause or a filling word behind them.
-    begin = r"^\W*" + "".join(
-        _ARTICLE_BEFORE if _is_article(text) else _word(text) + _INSERTED + r"\s+" + _FILLING for text in head
-    )
-    closing = "".join(
-        _ARTICLE_AFTER if _is_article(text) else r"\s+" + (_FILLING if number else "") + _word(text)
-        for number, text in enumerate(tail)
-    )
-    return re.compile((begin if head else "^") + slot + closing + end, re.IGNORECASE | re.DOTALL)
+@dataclass(frozen=True)
+class TemplatePattern:
+    """A pattern of sentences that repeat a template: its words before the slot, those after it, and a pattern behind.
+
+    `is_whole`: all words of the template are there.
+    """
+
+    head: Sequence[str]
+    tail: Sequence[str]
+    end: str
+    is_whole: bool = False
+
+    def slot(self, text: str) -> str | None:
+        """The text in the place of the slot; None if the text does not repeat the template."""
+        # Few texts hold the words of a template, and compiling the expression of each question takes milliseconds.
+        folded = text.casefold()
+        if not all(stem in folded for stem in self._stems):
+            return None
+        match = self._expression.match(text)
+        return match[1] if match else None
+
+    @cached_property
+    def _stems(self) -> list[str]:
+        """Beginnings of the words that a sentence has to hold, in lower case."""
+        words = (word for word in (*self.head, *self.tail) if not _is_article(word) and word != _PRONOUNS)
+        return [_stem(word).casefold() for word in words if not _forms(word)]
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        slot = r"[\"'“‘\[]?(.{1,200}?)[\"'”’\]]?"
+        # For `the capital of [A] is`: articles may be absent, other words may have a clause or a filling word behind.
+        begin = r"^\W*" + "".join(
+            _ARTICLE_BEFORE if _is_article(text) else _word(text) + _INSERTED + r"\s+" + _FILLING for text in self.head
+        )
+        closing = "".join(
+            _ARTICLE_AFTER if _is_article(text) else r"\s+" + (_FILLING if number else "") + _word(text)
+            for number, text in enumerate(self.tail)
+        )
+        expression = (begin if self.head else "^") + slot + closing + self.end
+        return re.compile(expression, re.IGNORECASE | re.DOTALL)
 
 
 _INSERTED = r"(?:,[^,]{1,80},)?"
@@ -242,15 +264,26 @@ def _is_article(word: str) -> bool:
 
 def _word(text: str) -> str:
     """A pattern for a word of a template; a verb may be plural."""
-    folded = text.casefold()
     if text == _PRONOUNS:
         return f"(?:{text})"
-    for forms in _SAME_FORMS:
-        if folded in forms:
-            return f"(?:{'|'.join(sorted(forms))})"
-    if len(text) > 3 and text.isalpha() and text.islower():
-        return re.escape(text.removesuffix("s")) + "(?:e?s)?"
-    return re.escape(text)
+    forms = _forms(text)
+    if forms:
+        return f"(?:{'|'.join(sorted(forms))})"
+    return re.escape(_stem(text)) + ("(?:e?s)?" if _may_be_plural(text) else "")
+
+
+def _forms(text: str) -> set[str]:
+    """The forms of an auxiliary verb; empty for any other word."""
+    return next((forms for forms in _SAME_FORMS if text.casefold() in forms), set())
+
+
+def _stem(text: str) -> str:
+    """The word without the ending of a plural or of a verb."""
+    return text.removesuffix("s") if _may_be_plural(text) else text
+
+
+def _may_be_plural(text: str) -> bool:
+    return len(text) > 3 and text.isalpha() and text.islower()
 
 
 FUNCTION_WORDS = frozenset(

@@ -14,6 +14,7 @@ from hapax.llm_oracle.reply_numbers import number_in
 from hapax.llm_oracle.reply_prose import LEAD_IN, first_sentence, in_template, stated
 from hapax.llm_oracle.reply_question import ReplyQuestion, stems
 
+_PLAIN = re.compile(r"[A-Za-z0-9 ,'-]*")
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _TAGS = re.compile(r"</?(?:b|i|em|strong|u|code|li|p|span|br)\s*/?>", re.IGNORECASE)
@@ -406,6 +407,8 @@ def broken(text: str) -> tuple[str, str, str]:
 
 def tidy(text: str) -> str:
     """The text in NFC without invisible characters, tags, links, footnote signs and LaTeX commands."""
+    if len(text) <= LONGEST_LINE and _PLAIN.fullmatch(text):
+        return text.strip()  # most names: nothing below applies to them
     text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))[:LONGEST_LINE].strip()
     text = _without_formulas(text) if "\\" in text or "$" in text or "{" in text else text
     text = _FORMAT.sub("", text, count=1)

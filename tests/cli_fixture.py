@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from hapax import cli
 
-EVERY_END = ("--ends", "overlapping", "--measure", "paper")
+EVERY_END = ("--keep-share", "0.5", "--measure", "paper")
 """Options of a search whose ends hold most of what it finds: LINK's."""
 
 

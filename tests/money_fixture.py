@@ -33,3 +33,11 @@ SCRIPT = {
 
 WORLD = {**SCRIPT, "likelihood": {"Banjul is a city in The Gambia.": -40.0, "Oslo is a city in Norway.": -20.0}}
 """The same model with likelihoods that put one city in the long tail."""
+
+FOUR_CITIES = {
+    **VALUES,
+    "'[A] is a city in [B]'": ["Oslo", "Lyon", "Banjul", "Kyoto"],
+    "'Kyoto is a city in [B]'": ["Japan"],
+    "'Japan uses the [B]'": ["yen"],
+}
+"""Values that make an even number of statements, so that each of them is at one end where an end has half of them."""

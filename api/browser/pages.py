@@ -14,8 +14,8 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.logic.derive import statement_by_id
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
-from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.search.gates import gates_in_order
+from hapax.engine.search.stored_certificates import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.stories import Story
 from hapax.evaluation.report.drawing import (
     LARGEST,

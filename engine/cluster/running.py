@@ -18,13 +18,12 @@ from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.gathering import Gathering, locked
 from hapax.engine.cluster.owner import Opening, OwnerReply, identities
 from hapax.engine.cluster.routing import budgeted, routed
-from hapax.engine.cluster.walking import Ahead, Walkers, Walking, Watched
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import model_name
+from hapax.engine.cluster.walking import Ahead, Walkers, Walking
 from hapax.engine.search.profile_choice import settled_job
-from hapax.engine.search.progress import ProgressCounter
+from hapax.engine.search.progress import Progress
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search, unanswerable
+from hapax.engine.search.settings import SearchJob
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb import system
@@ -90,7 +89,7 @@ def search_spread(job: SearchJob, spread: Spread) -> tuple[SearchReport, Cluster
     journal, models = job.journal or Journal(job.kb), job.models
     # Here, because walks need the words of the questions before the search begins.
     job = settled_job(job, journal)
-    names = {model_name(model) for model in (models.knowledge, models.critic, models.likelihood, models.evaluator)}
+    names = {model.identity.title for model in (models.knowledge, models.critic, models.likelihood, models.evaluator)}
     with locked(spread.folder), job.kb.asking(), spread.cluster.workers(spread.opening, spread.folder) as owners:
         gathering = Gathering(owners, spread.folder, path, names)
         # Walks get the routed models as they are; the search's own keep the budget (`budgeted`).
@@ -106,8 +105,13 @@ def search_spread(job: SearchJob, spread: Spread) -> tuple[SearchReport, Cluster
             # Checked after seeding, because probing servers again would cost requests.
             _check_models(owners, models)
             with _beside(thread, gathering, walking):
-                display = Watched(job.progress or ProgressCounter(), walking)
-                report = search(replace(job, models=budgeted(remote, models), journal=journal, progress=display))
+
+                def show(progress: Progress) -> None:
+                    walking.reached(progress.current)
+                    if job.progress is not None:
+                        job.progress(progress)
+
+                report = search(replace(job, models=budgeted(remote, models), journal=journal, progress=show))
             kept = thread.submit(gathering.end).result()
     return report, ClusterReport(
         owners.count,

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hapax.engine.cluster.calling import Pending
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.progress import SearchProgress
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.records import FactRecord
@@ -117,27 +115,3 @@ class Walking:
             self.faults[fault] = None
         else:
             self.done += 1
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A display of progress that tells `walking` how far the search is."""
-
-    display: SearchProgress
-    walking: Walking
-
-    def started(self, rules: int, calls: int) -> None:
-        self.display.started(rules, calls)
-
-    def searching(self, rules: Sequence[str], calls: int) -> None:
-        self.walking.reached(rules)
-        self.display.searching(rules, calls)
-
-    def expecting(self, calls: int) -> None:
-        self.display.expecting(calls)
-
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        self.display.advanced(calls, hits, accepted, rejected)
-
-    def paused(self, is_paused: bool) -> None:
-        self.display.paused(is_paused)

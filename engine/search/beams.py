@@ -7,31 +7,30 @@ the search can put the needs of many rules into one batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
-from hapax.engine.search.decidable import DecidableFacts, Lookups, PartTest, open_parts
-from hapax.engine.search.ends import Division
-from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount
-from hapax.engine.search.inquiry import Inquiry, QuestionAnswer, argument_name
-from hapax.engine.search.origin import Origin, origin_of
+from hapax.engine.search.decidable import DecidableFacts, Lookups, Origin, PartTest, open_parts, origin_of
+from hapax.engine.search.ends import Ends, divided
+from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount, LastVerdicts
+from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
 from hapax.engine.search.ranking import (
-    PERSON,
+    claimed_places,
     equal_texts,
     kept,
-    kept_at_ends,
     random_score,
+    ranked_literals,
+    ranked_parts,
     released_penalty,
-    repetition_penalty,
+    type_claims,
 )
-from hapax.engine.search.released import FIRST_VALUES, first_calls, released_literals, released_text
+from hapax.engine.search.released import FIRST_VALUES, first_calls
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
-from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import (
     Atom,
     Comparison,
@@ -48,7 +47,7 @@ from hapax.grammar.verbalize import literal_text, statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
 from hapax.llm_oracle.measures import RankedText, TextMeasures
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.prompts import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,6 @@ class Beam:
 
 EXAMPLES = 20
 """Rejected beams whose verdicts are stored, for each step and premise or distribution. The account has the numbers."""
-
-CLAIMS = "\n"
-"""Separator of claims about single values in a ranked text; no sentence contains it."""
 
 POOL = 10_000
 """Beams at most for which ranking waits until the next step has added its given values."""
@@ -111,8 +107,17 @@ class RuleSearch:
     facts: DecidableFacts | None = None
     capped: dict[Distribution, int] = field(default_factory=dict)
     """By distribution, the substitutions that the rule's `@most` left out."""
-    division: Division | None = None
+    division: Ends | None = None
     """The disjoint ends of the complete substitutions, by the statements' texts, once the last step is ranked."""
+    questions: set[Inquiry] = field(default_factory=set)
+    calls: int = 0
+    hits: int = 0
+    uncertain: int = 0
+    """Statements below the threshold of their promise."""
+    verdicts: LastVerdicts = field(default_factory=LastVerdicts)
+    """On values that were judged more than once."""
+    _by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
+    """Questions with the number of each step that asked them."""
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
     _orders: dict[Distribution, list[tuple[Value, ...]]] = field(default_factory=dict)
     """By distribution, the values of the beams that the last step kept, in the order of LINK's released code."""
@@ -393,7 +398,7 @@ class RuleSearch:
         """True if the likelihood gate would rank this number of beams after this step."""
         if self.settings.compat or self.is_last:
             return True
-        if self.settings.has_disjoint_ends and count <= self.settings.pool:
+        if count <= self.settings.pool:
             return False  # all of them stay, so the last step alone ranks them
         if self._next_is_free():
             return False
@@ -410,7 +415,7 @@ class RuleSearch:
     @property
     def divides(self) -> bool:
         """True if the ranking of this step gives the disjoint ends."""
-        return self.is_last and self.settings.has_disjoint_ends
+        return self.is_last and self.settings.compat is None
 
     def _next_is_free(self) -> bool:
         """True if the next step asks no model, and leaves few enough beams to rank them after it.
@@ -442,12 +447,12 @@ class RuleSearch:
         ranked = ranked_literals(self.plan.rule, self.library, self.names, self.settings.compat)
         if not ranked:
             variables = [step.variable for step in self.plan.steps[: self.step_number + 1]]
-            claimed = _claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
+            claimed = claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
             types = [variables[place].data_type for place in claimed]
             claims = {}
             for beam in self.beams:
                 values = [beam.values[place] for place in claimed]
-                claims[beam] = _type_claims(values, types)
+                claims[beam] = type_claims(values, types)
             return claims
         parts: dict[Beam, list[str]] = {beam: [] for beam in self.beams}
         names = self.names
@@ -498,27 +503,33 @@ class RuleSearch:
             values = {texts[beam]: frozenset(beam.values) for beam in pool}
             distinct = {values[text]: score for text, score in ranked.items()} if measures else ranked
             account.equal += equal_texts(distinct)
-        if self.settings.has_disjoint_ends:
-            self.beams = pool
-            ranked_beams = {beam: self._common_score(beam, scores[texts[beam]]) for beam in pool}
-            by_beam = {beam: measures[texts[beam]] for beam in pool} if measures else {}
-            self._advance(self._divided(ranked_beams, by_beam) if self.divides else self._narrowed(ranked_beams))
-            return
-        pools: dict[Distribution, dict[Beam, float]] = {}
-        for distribution in self.settings.distributions:
-            own = [beam for beam in pool if distribution in beam.distributions]
-            pools[distribution] = {beam: self._score(beam, scores[texts[beam]], distribution) for beam in own}
         self.beams = pool
+        if self.settings.compat is not None:
+            self._advance(self._linked({beam: scores[texts[beam]] for beam in pool}))
+            return
+        ranked_beams = {beam: self._common_score(beam, scores[texts[beam]]) for beam in pool}
+        by_beam = {beam: measures[texts[beam]] for beam in pool} if measures else {}
+        self._advance(self._divided(ranked_beams, by_beam) if self.divides else self._narrowed(ranked_beams))
+
+    def _linked(self, likelihoods: Mapping[Beam, float]) -> _Kept:
+        """LINK's ends, which each step cuts from the beams of a distribution, so that both may keep the same beam."""
+        share, width = self.settings.share, self.settings.width
+        if self.settings.is_released and self.step_number == 0:
+            share = 1.0  # the two ends of one list, each as wide as the beam
         left: _Kept = {}
-        for distribution, chosen in self._chosen(pools).items():
-            self._judge_ranked(distribution, pools[distribution], chosen)
+        for distribution in self.settings.distributions:
+            own = [beam for beam in likelihoods if distribution in beam.distributions]
+            scores = {beam: self._score(beam, likelihoods[beam], distribution) for beam in own}
+            places = kept(list(scores.values()), [beam.values for beam in own], distribution, share, width)
+            chosen = [own[place] for place in places]
+            self._judge_ranked(distribution, scores, chosen)
             for beam in chosen:
                 left.setdefault(beam.values, []).append(distribution)
             order = [beam.values for beam in chosen]
             # LINK's released code takes head and long tail from one list of the first variable's values.
             is_reversed = self.step_number == 0 and distribution is Distribution.LONG_TAIL
             self._orders[distribution] = order[::-1] if is_reversed else order
-        self._advance(left)
+        return left
 
     def _common_score(self, beam: Beam, score: float) -> float:
         """The beam's score for both ends."""
@@ -528,21 +539,26 @@ class RuleSearch:
 
     def _narrowed(self, scores: Mapping[Beam, float]) -> _Kept:
         """The beams of a wide pool from which both ends can still be cut: its likeliest and its least likely."""
-        # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`.
-        sides = kept_at_ends(dict.fromkeys(Distribution, scores), self._chance, 1.0, self.settings.width)
+        # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`. It is wider than both.
+        order = sorted(scores, key=lambda beam: (-scores[beam], -self._chance(beam)))
+        width = self.settings.width
+        sides = {Distribution.HEAD: order[:width], Distribution.LONG_TAIL: order[: -width - 1 : -1]}
         by_side: dict[Beam, Distribution] = {}
         for side, chosen in sides.items():
             by_side |= dict.fromkeys(chosen, side)
             limit = scores[chosen[-1]] if chosen else None
             self.account_now.cuts[side.value] = DistributionCut(len(scores), len(chosen), limit)
         self.count(LIKELIHOOD.name, GateCount(len(by_side), len(scores)))
-        for distribution in self.settings.distributions:
-            for beam, side in by_side.items():
-                reason = f"among the {len(sides[side])} {_SIDES[side]} of {len(scores)}"
-                self._keep_ranked(distribution, beam, scores[beam], self.account_now.cuts[side.value].limit, reason)
-        rejected = [beam for beam in scores if beam not in by_side]
+        rejected = [beam for beam in scores if beam not in by_side][:EXAMPLES]
         widths = " nor ".join(f"among the {len(chosen)} {_SIDES[side]}" for side, chosen in sides.items())
-        self._note_rejected(rejected, scores, f"neither {widths} of {len(scores)}")
+        for distribution in self.settings.distributions:
+            for side, chosen in sides.items():
+                reason = f"among the {len(chosen)} {_SIDES[side]} of {len(scores)}"
+                self._keep_ranked(distribution, chosen, scores, self.account_now.cuts[side.value].limit, reason)
+            reason = f"neither {widths} of {len(scores)}"
+            for beam in rejected:
+                decision = self._decision(LIKELIHOOD, beam, distribution, False, reason, score=scores[beam])
+                self.decisions.append(decision)
         return {beam.values: list(self.settings.distributions) for beam in by_side}
 
     def _divided(self, scores: Mapping[Beam, float], measures: Mapping[Beam, TextMeasures]) -> _Kept:
@@ -551,7 +567,7 @@ class RuleSearch:
         for beam in scores:
             groups.setdefault(self._statement_text(beam), []).append(beam)
         first = {text: beams[0] for text, beams in groups.items()}
-        self.division = Division.of(
+        self.division = divided(
             {text: max(map(scores.__getitem__, beams)) for text, beams in groups.items()},
             {text: beam.values for text, beam in first.items()},
             {text: measures[beam] for text, beam in first.items() if beam in measures},
@@ -560,7 +576,7 @@ class RuleSearch:
         )
         left: _Kept = {}
         for distribution in self.settings.distributions:
-            chosen = list(chain.from_iterable(groups[text] for text in self.division.ends.of(distribution)))
+            chosen = list(chain.from_iterable(groups[text] for text in self.division.of(distribution)))
             self._judge_ranked(distribution, scores, chosen)
             self._orders[distribution] = [beam.values for beam in chosen]
             # The ends are disjoint, so that no entry is replaced.
@@ -581,7 +597,7 @@ class RuleSearch:
         for distribution in self.settings.distributions:
             own = [beam for beam in self.beams if distribution in beam.distributions]
             # Disjoint ends come from a common pool.
-            room = self.settings.pool if self.settings.has_disjoint_ends else self.settings.width
+            room = self.settings.width if self.settings.compat else self.settings.pool
             kept_beams = own if waits else own[:room]
             if len(kept_beams) < len(own):
                 self.account_now.cuts[distribution.value] = DistributionCut(len(own), len(kept_beams))
@@ -593,25 +609,8 @@ class RuleSearch:
         if self.settings.likelihood == "random":
             return random_score(self.settings.seed, self.plan.rule.name, distribution.value, beam.values)
         # The paper has no penalty; the released code ranks the first variable's values once for both distributions.
-        if distribution is not Distribution.HEAD or self.settings.compat == "paper":
-            return score
-        if self.settings.is_released:
-            return score - released_penalty(beam.values[-1], beam.values[:-1]) if self.step_number else score
-        return score - repetition_penalty(beam.values[-1], beam.values[:-1])
-
-    def _chosen(self, pools: Mapping[Distribution, Mapping[Beam, float]]) -> dict[Distribution, list[Beam]]:
-        """The beams that the likelihood gate keeps in each distribution, best first."""
-        share, width = self.settings.share, self.settings.width
-        if self.settings.is_released and self.step_number == 0:
-            share = 1.0  # the two ends of one list, each as wide as the beam
-        if self.settings.compat is None:
-            return kept_at_ends(pools, self._chance, share, width)
-        chosen: dict[Distribution, list[Beam]] = {}
-        for distribution, scores in pools.items():
-            beams = list(scores)
-            places = kept(list(scores.values()), [beam.values for beam in beams], distribution, share, width)
-            chosen[distribution] = [beams[place] for place in places]
-        return chosen
+        is_penalised = self.settings.is_released and distribution is Distribution.HEAD and self.step_number
+        return score - released_penalty(beam.values[-1], beam.values[:-1]) if is_penalised else score
 
     def _chance(self, beam: Beam) -> float:
         """The beam's number for breaking ties, from 0 to 1: by its values, not by its place or its run."""
@@ -623,29 +622,28 @@ class RuleSearch:
         limit = scores[chosen[-1]] if chosen else None
         self.account_now.cuts[distribution.value] = DistributionCut(len(scores), len(chosen), limit)
         reason = f"among the {len(chosen)} {_SIDES[distribution]} of {len(scores)}"
-        for beam in chosen:
-            self._keep_ranked(distribution, beam, scores[beam], limit, reason)
-        accepted = set(chosen)
-        rejected = [beam for beam in scores if beam not in accepted]
+        self._keep_ranked(distribution, chosen, scores, limit, reason)
+        rejected = list(scores.keys() - set(chosen))
         # Of the others those nearest to the limit; the limit and the stored likelihoods tell of the rest.
         rejected.sort(key=lambda beam: (abs(scores[beam] - (limit or 0.0)), repr(beam.values)))
         for beam in rejected[:EXAMPLES]:
             tied = "; chance chose among equal scores" if scores[beam] == limit else ""
-            decision = self._decision(LIKELIHOOD, beam, distribution, False, f"not {reason}{tied}")
-            self.decisions.append(replace(decision, score=scores[beam], threshold=limit))
+            reasons = f"not {reason}{tied}"
+            self.decisions.append(
+                self._decision(LIKELIHOOD, beam, distribution, False, reasons, score=scores[beam], threshold=limit)
+            )
 
     def _keep_ranked(
-        self, distribution: Distribution, beam: Beam, score: float, limit: float | None, reason: str
+        self,
+        distribution: Distribution,
+        chosen: Iterable[Beam],
+        scores: Mapping[Beam, float],
+        limit: float | None,
+        reason: str,
     ) -> None:
-        decision = self._decision(LIKELIHOOD, beam, distribution, True, reason)
-        self._kept_decisions.append((distribution, beam.values, replace(decision, score=score, threshold=limit)))
-
-    def _note_rejected(self, rejected: Sequence[Beam], scores: Mapping[Beam, float], reason: str) -> None:
-        """Note the verdicts on some of the beams that no end keeps."""
-        for beam in rejected[:EXAMPLES]:
-            for distribution in self.settings.distributions:
-                decision = self._decision(LIKELIHOOD, beam, distribution, False, reason)
-                self.decisions.append(replace(decision, score=scores[beam]))
+        for beam in chosen:
+            decision = self._decision(LIKELIHOOD, beam, distribution, True, reason, score=scores[beam], threshold=limit)
+            self._kept_decisions.append((distribution, beam.values, decision))
 
     def finish(self) -> None:
         """Add the decisions that led to the complete substitutions, for `why`."""
@@ -703,15 +701,39 @@ class RuleSearch:
         self.capped[distribution] = len(beams) - len(chosen)
         return chosen
 
+    def count_answer(self, inquiry: Inquiry, answer: QuestionAnswer, sent: int) -> None:
+        """Count a question once for each step and once for the rule. `sent`: those of its calls that count for it."""
+        if (self.step_number, inquiry) not in self._by_step:
+            self._by_step.add((self.step_number, inquiry))
+            self.account_now.add(answer.account)
+        if inquiry in self.questions:
+            return
+        self.questions.add(inquiry)
+        self.calls += sent
+        self.hits += answer.calls - sent
+        self.verdicts.add(answer.verdicts)
+        if not answer.verdicts:
+            for gate, count in answer.gates.items():
+                self.count(gate, count)
+
     def count(self, gate: str, more: GateCount) -> None:
         """Add a gate's counts."""
         self.gates[gate] = self.gates.get(gate, GateCount()) + more
 
-    def _decision(self, gate: Gate, beam: Beam, distribution: Distribution, accepted: bool, reason: str) -> Decision:
-        subject = substitution_subject(zip(self.names, beam.values, strict=True))
-        rule = self.plan.rule.name
+    def _decision(
+        self,
+        gate: Gate,
+        beam: Beam,
+        distribution: Distribution,
+        accepted: bool,
+        reason: str,
+        *,
+        score: float | None = None,
+        threshold: float | None = None,
+    ) -> Decision:
+        subject, rule = substitution_subject(zip(self.names, beam.values, strict=True)), self.plan.rule.name
         return Decision(
-            self.run_id, gate.name, subject, accepted, None, None, reason, rule, distribution, self.step_number
+            self.run_id, gate.name, subject, accepted, score, threshold, reason, rule, distribution, self.step_number
         )
 
     def _now(self) -> SearchStep:
@@ -726,88 +748,6 @@ def _merged(beams: Sequence[Beam]) -> list[Beam]:
         distributions = beam.distributions if known is None else (*known.distributions, *beam.distributions)
         merged[beam.values] = replace(beam, distributions=distributions)
     return list(merged.values())
-
-
-def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat: str | None) -> list[Literal]:
-    """The literals by which a rule's beams are ranked once the named variables have values, in the plan's order.
-
-    LINK (section 2.3) ranks every literal that has its values, the conclusion last. Hapax leaves out those about
-    PersonX: such a sentence adds the same to all values, and a model that never read one adds noise.
-    """
-    if compat == "released":
-        return released_literals(rule, names)
-
-    def is_ranked(literal: Literal) -> bool:
-        is_asked = library.signature(literal.atom.indicator).kind in ASKED_KINDS
-        return is_asked and not literal.negated and not rule.is_information(literal)
-
-    literals = [*rule.literals, rule.conclusion] if compat else filter(is_ranked, rule.literals)
-    known = {*names, *rule.generic}
-    return [literal for literal in literals if variable_names([literal]) <= known]
-
-
-def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: str | None) -> str:
-    """The text by which a substitution is ranked. `bound` has the plan's order, the newest value last."""
-    literals = ranked_literals(rule, library, bound, compat)
-    if literals and compat == "released":
-        return released_text(literals, library, rule, bound)
-    if literals:
-        return sentence(" and ".join(literal_text(literal, library, bound, rule.generic) for literal in literals))
-    by_name = {variable.name: variable for variable in rule.searched}
-    variables = [by_name[name] for name in bound if name in by_name]
-    claimed = [variables[place] for place in _claimed_places(rule, variables, library, compat)]
-    values = [bound[variable.name].value for variable in claimed]
-    return _type_claims(values, [variable.data_type for variable in claimed])
-
-
-def _claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
-    """Places of the variables by whose types a beam is ranked: the newest.
-
-    Where no premise needs a model, ranking waits until all given values are joined, so that all texts count.
-    """
-    newest = [len(variables) - 1]
-    if compat or len(variables) == 1:
-        return newest
-    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
-    for definition in relevant_library(library, goals=[literal.atom.indicator for literal in literals]).rules:
-        literals += definition.literals
-    if any(origin_of(literal, library) is Origin.MODEL for literal in literals):
-        return newest
-    return [place for place, variable in enumerate(variables) if not library.is_numeric(variable.data_type)] or newest
-
-
-def _type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
-    """The values' types, joined: `Oslo is a city. Norway is a country.`"""
-    return CLAIMS.join(type_claim(str(value), data_type) for value, data_type in zip(values, types, strict=True))
-
-
-def ranked_parts(text: str) -> list[str]:
-    """The sentences of a ranked text that a model scores apart, so that each value's claim is scored once."""
-    return text.split(CLAIMS)
-
-
-def joined_measures(texts: Iterable[str], measures: Mapping[str, TextMeasures]) -> dict[str, TextMeasures]:
-    """Measures of ranked texts by those of their parts: the mean of each. A text with an unmeasured part has none."""
-    joined: dict[str, TextMeasures] = {}
-    for text in texts:
-        parts = [measures[part] for part in ranked_parts(text) if part in measures]
-        if len(parts) == len(ranked_parts(text)):
-            common = set.intersection(*(set(part.scores) for part in parts))
-            means = {}
-            for measure in common:
-                means[measure] = sum(part.scores[measure] for part in parts) / len(parts)
-            joined[text] = TextMeasures(means, sum(part.name_tokens for part in parts))
-    return joined
-
-
-def joined_scores(texts: Iterable[str], scores: Mapping[str, float]) -> dict[str, float]:
-    """Scores of ranked texts by those of their parts: the mean. A text with an unscored part has none."""
-    joined: dict[str, float] = {}
-    for text in texts:
-        parts = [scores[part] for part in ranked_parts(text) if part in scores]
-        if len(parts) == len(ranked_parts(text)):
-            joined[text] = sum(parts) / len(parts)
-    return joined
 
 
 def _substituted(atom: Atom, bound: Mapping[str, Value]) -> Atom:

@@ -136,7 +136,7 @@ class Consistency:
             reasons |= {fact.id: settlement_made.reason for fact in settlement_made.lost}
         for item in proposals:
             if item.fact.id in reasons:
-                item.question.gates.inconsistent[item.candidate] = reasons[item.fact.id]
+                item.question.gates.objections[CONSISTENCY.name, item.candidate] = reasons[item.fact.id]
         records = [self._record(item) for item in settled]
         decisions: list[Decision] = []
         stored: dict[FactRecord, str] = {}

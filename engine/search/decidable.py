@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.known_facts import FactTable, KnownFacts, Row
-from hapax.engine.search.origin import Origin, origin_of
 from hapax.grammar.arithmetic import assigned, holds
-from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
+from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,
@@ -27,6 +27,29 @@ from hapax.grammar.terms import (
     variable_names,
 )
 
+
+class Origin(StrEnum):
+    """Source of a step's values."""
+
+    MODEL = "model"
+    GIVEN = "given"
+    DERIVED = "derived"
+    COMPUTED = "computed"
+
+
+def origin_of(literal: Literal, library: Library) -> Origin:
+    """Source of the literal's truth. A predicate that is both asked and derived is asked."""
+    indicator = literal.atom.indicator
+    signature = library.signature(indicator)
+    if indicator in library.derived and not (signature.declared and signature.kind in ASKED_KINDS):
+        return Origin.DERIVED
+    if signature.kind is PredicateKind.COMPUTED:
+        return Origin.COMPUTED
+    if signature.kind is PredicateKind.GIVEN and indicator in library.standing:
+        return Origin.DERIVED  # facts follow by its declared properties, an aggregate or an exception
+    return Origin.GIVEN if signature.kind is PredicateKind.GIVEN else Origin.MODEL
+
+
 LOOKUPS = 2_000_000
 """Rows that one step of a rule looks up at most to test its premises; then the others are tested by later steps."""
 
@@ -36,12 +59,19 @@ Bindings = dict[str, Value]
 class DecidableFacts:
     """Given facts, and the atoms that follow from them alone, by the values at some of their positions.
 
-    `derive` gives all rows of a predicate that rules derive from given facts; None: they are too many.
+    `derive` gives all rows of a predicate that rules derive from given facts; None: they are too many. `derived`: its
+    tables so far, by indicator, which others with the same facts may share.
     """
 
-    def __init__(self, known: KnownFacts, library: Library, derive: Callable[[str], Sequence[Row] | None]) -> None:
+    def __init__(
+        self,
+        known: KnownFacts,
+        library: Library,
+        derive: Callable[[str], Sequence[Row] | None],
+        derived: dict[str, FactTable | None] | None = None,
+    ) -> None:
         self._known, self._library, self._derive = known, library, derive
-        self._derived: dict[str, FactTable | None] = {}
+        self._derived = {} if derived is None else derived
         self._needs_no_model: dict[str, bool] = {}
 
     def needs_no_model(self, literal: Literal) -> bool:

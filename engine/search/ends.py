@@ -1,6 +1,6 @@
 """The two ends of a ranking: disjoint, with nothing of the middle, and not filled by one value.
 
-Pure functions of scores and values. LINK's overlapping ends, 75 % of each step (section 2.3), are in `ranking.py`.
+Pure functions of scores and values. LINK's ends, 75 % of each step (section 2.3), are in `ranking.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from hapax.kb.records import Distribution
@@ -29,21 +29,26 @@ Values = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class MatchedPair:
+    """A head and a long-tail statement of one rule that differ in a single value."""
+
+    head: str
+    long_tail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ends:
     """Statements of one rule by end, the most extreme first. Whatever is at neither end is in the middle.
 
-    `crowded`: those that an end leaves out because it has enough statements with one of their values.
+    `crowded`: those that an end leaves out because it has enough statements with one of their values. `pool`: number of
+    statements from which the ends are cut. `pairs`: statements of both ends that match.
     """
 
     head: tuple[str, ...]
     long_tail: tuple[str, ...]
     crowded: tuple[str, ...] = ()
     pool: int = 0
-
-    @property
-    def is_small(self) -> bool:
-        """True if the pool has too few statements for meaningful ends."""
-        return self.pool < SMALL_POOL
+    pairs: tuple[MatchedPair, ...] = ()
 
     def of(self, distribution: Distribution) -> tuple[str, ...]:
         """The statements of one end."""
@@ -143,14 +148,6 @@ class _SpreadStatements:
         return math.ceil(len(self.ordered) * min(1.0, max(VALUE_SHARE, 2 / distinct)))
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedPair:
-    """A head and a long-tail statement of one rule that differ in a single value."""
-
-    head: str
-    long_tail: str
-
-
 def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str, int]) -> list[MatchedPair]:
     """Pairs whose values are equal but for one, and whose numbers of name tokens differ by one at most.
 
@@ -172,38 +169,26 @@ def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str
     return pairs
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
-    """The disjoint ends of a rule's statements, and the pairs of a head and a long-tail statement that match.
+def divided(
+    scores: Mapping[str, float],
+    values: Mapping[str, Values],
+    measures: Mapping[str, TextMeasures],
+    chance: Callable[[str], float],
+    size: EndSize,
+) -> Ends:
+    """The ends of a rule's statements by their scores, with the pairs that match. A single statement is long tail.
 
-    `rarer_names`: statements that the measure `pair` leaves out, because their names are the rarer half.
+    `measures`: all that the ranker says of them; without the numbers of tokens, no pairs are matched.
     """
-
-    ends: Ends
-    pairs: tuple[MatchedPair, ...] = ()
-    rarer_names: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        scores: Mapping[str, float],
-        values: Mapping[str, Values],
-        measures: Mapping[str, TextMeasures],
-        chance: Callable[[str], float],
-        size: EndSize,
-    ) -> Division:
-        """Divide statements by their scores. A single statement is long tail.
-
-        `measures`: all that the ranker says of them; without the numbers of tokens, no pairs are matched.
-        """
-        # A pair of rare names is rare because of the names, which says nothing about the pair.
-        pool = pair_pool(measures) if size.by_pairs and measures else list(scores)
-        if len(scores) == 1:
-            return cls(Ends((), tuple(scores), pool=1))
-        split = ends({text: scores[text] for text in pool}, values, chance, size)
-        tokens = {text: measures[text].name_tokens for text in scores} if len(measures) == len(scores) else {}
-        pairs = matched_pairs(split, values, tokens) if tokens else []
-        return cls(split, tuple(pairs), len(scores) - len(pool))
+    if len(scores) == 1:
+        return Ends((), tuple(scores), pool=1)
+    # A pair of rare names is rare because of the names, which says nothing about the pair.
+    pool = pair_pool(measures) if size.by_pairs and measures else list(scores)
+    split = ends({text: scores[text] for text in pool}, values, chance, size)
+    if len(measures) < len(scores):
+        return split
+    tokens = {text: measures[text].name_tokens for text in scores}
+    return replace(split, pairs=tuple(matched_pairs(split, values, tokens)))
 
 
 def _frames(values: Values) -> list[tuple[int, Values]]:

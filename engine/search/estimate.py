@@ -13,26 +13,27 @@ from dataclasses import astuple, dataclass, field, replace
 from math import ceil
 from typing import Any
 
+from hapax.engine.inference.known_facts import FactTable
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.search.beams import Beam, RuleSearch, ranked_literals
-from hapax.engine.search.decidable import DecidableFacts
+from hapax.engine.search.beams import POOL, Beam, RuleSearch
+from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, Missing
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import Oracle, journaled, model_name
-from hapax.engine.search.origin import Origin, origin_of
+from hapax.engine.search.oracle import Oracle, critic_names, journaled
+from hapax.engine.search.promises import Promises
+from hapax.engine.search.ranking import ranked_literals
 from hapax.engine.search.report import Unanswerable
 from hapax.engine.search.search import (
     DEMAND,
     ROWS_PER_GOAL,
+    TABLE_LIMITS,
     Answers,
     SearchRun,
     rows_of,
     settled_measure,
     unanswerable,
-    worthy_settings,
 )
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import (
     PlanCost,
     PlanCosts,
@@ -72,6 +73,10 @@ from hapax.llm_oracle.protocols import (
 
 LIMITED = Yields(open=Yield(4, 35, 34), keyed=Yield(3, 2.6, 2.3))
 """Measured on the shipped rules with the embedded model, which knows the facts of its atlas alone."""
+Tables = dict[str, FactTable | None]
+"""Rows of predicates that follow from given facts alone, by indicator; None: they are too many."""
+QUICK = replace(TABLE_LIMITS, seconds=2.0)
+"""Limits of deriving the rows of a predicate before a search."""
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 5
 """Tokens of an item of a list: number, value, full stop and line end."""
@@ -184,7 +189,7 @@ def estimate_run(
     job = replace(job, settings=settled_measure(job.settings, models))
     reasons = {rule.name: unanswerable(rule, library, models, job.settings.order) for rule in rules}
     plans = [plan(rule, library, job.settings.order) for rule in rules if reasons[rule.name] is None]
-    searched, prompts = _estimates(job, plans, retry_unusable)
+    searched, prompts = _estimates(job, plans, {}, retry_unusable)
     found = {estimate.rule: estimate for estimate in searched}
     estimates: list[RuleEstimate] = []
     for rule in rules:
@@ -192,7 +197,7 @@ def estimate_run(
             estimates.append(RuleEstimate(rule.name, rule.generic_text, skipped=reasons[rule.name]))
             continue
         texts = {statement.text for statement in kb.statements(rule=rule.name)}
-        scored = len(kb.assessments(texts, "log_likelihood", model_name(models.evaluator)))
+        scored = len(kb.assessments(texts, "log_likelihood", models.evaluator.identity.title))
         estimates.append(replace(found[rule.name], scored=scored))
     roles = _Roles(kb, models, job.settings, prices or {}, prompts).estimates(estimates, probes)
     return RunEstimate(tuple(estimates), roles)
@@ -208,9 +213,10 @@ def estimate_orders(
     """By rule its orders of variables, cheapest first, each with its estimate as if the rule were searched alone."""
     job = SearchJob(library, rules, kb, models, settled_measure(settings or SearchSettings(), models))
     found: dict[str, list[tuple[SearchPlan, RuleEstimate]]] = {rule.name: [] for rule in rules}
+    tables: Tables = {}
     for rule in rules:
         for order in search_plans(rule, library):
-            found[rule.name].append((order, _estimates(job, [order])[0][0]))
+            found[rule.name].append((order, _estimates(job, [order], tables)[0][0]))
     return found
 
 
@@ -266,13 +272,13 @@ class _Prompts:
 
 
 def _estimates(
-    job: SearchJob, plans: Sequence[SearchPlan], retry_unusable: bool = False
+    job: SearchJob, plans: Sequence[SearchPlan], tables: Tables, retry_unusable: bool = False
 ) -> tuple[list[RuleEstimate], _Prompts]:
     """The estimate of each plan, by one search as expected and one of the most that can be needed."""
-    with _walk(job, retry_unusable, upper=False) as walk:
+    with _walk(job, tables, retry_unusable, upper=False) as walk:
         expected = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
         prompts = walk.prompts()
-    with _walk(job, retry_unusable, upper=True) as walk:
+    with _walk(job, tables, retry_unusable, upper=True) as walk:
         most = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
     estimates = []
     for rule_plan, (few, low), (many, high) in zip(plans, expected, most, strict=True):
@@ -290,16 +296,18 @@ _COUNTED = ("questions", "calls", "claims", "texts", "values")
 
 
 @contextmanager
-def _walk(job: SearchJob, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
+def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
     """A search that sends nothing. Its oracle stores facts as it goes, in a scratch file in memory."""
     with KnowledgeBase(None) as scratch, PrologSession() as session:
         journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
         # Facts of models come from the stored answers, as they do in a search.
         scratch.add_facts(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
-        worthy = worthy_settings(job.kb, job.library, job.models.critic, job.settings)
-        oracle = Oracle(scratch, job.library, journaled(job.models, journal), worthy, journal=journal)
+        promises = Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
+        models = journaled(job.models, journal)
+        oracle = Oracle(scratch, job.library, models, job.settings, promises=promises, journal=journal)
         oracle.finished, oracle.takes_parts = job.kb, True
-        yield _Walk(replace(job, kb=scratch), oracle, session, journal=journal, upper=upper)
+        job = replace(job, kb=scratch)
+        yield _Walk(job, oracle, session, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
 
 
 @dataclass
@@ -317,10 +325,6 @@ class _Walk(SearchRun):
     shared: dict[Hashable, float] = field(default_factory=dict)
     claims: dict[str, None] = field(default_factory=dict)
     proposed: float = 0.0
-
-    def __post_init__(self) -> None:
-        # What follows by rules is estimated: deriving it here would take as long as the search.
-        self.facts = DecidableFacts(self.oracle.known, self.job.library, lambda _: None)
 
     def phase(self, take: Callable[[Sequence[RuleSearch]], None], search: RuleSearch) -> tuple[Counter[str], Rows]:
         """Take a phase of a step; returns the new missing requests by role, and the beams that lack an answer."""
@@ -400,7 +404,8 @@ class _Limits(PlanCosts):
     """Upper limits in place of expected costs, for models that return no more values than they are asked for."""
 
     def __init__(self, walk: _Walk, rule: Rule) -> None:
-        settings, samples = walk.job.settings, walk.oracle.most_samples
+        settings = walk.job.settings
+        samples = settings.samples * settings.tries
         # LINK's released code asks for twice as many values about the first variable, and each distribution asks anew.
         self.repeats = len(settings.distributions) if settings.is_released else 1
         room = (2 if settings.is_released else 1) * settings.calls_per_question * settings.values_per_call
@@ -408,20 +413,20 @@ class _Limits(PlanCosts):
         values = max(room, walk.oracle.finished.most_candidates())
         full = Yield(settings.calls_per_question, values, values)
         super().__init__(rule, walk.job.library, Yields(full, full, Yield(samples, samples, 1)))
-        self.known = walk.oracle.known
+        self.facts = walk.facts
 
     def ask(self, step: SearchStep, rows: Rows) -> tuple[PlanCost, Rows]:
         # Each beam may need a question of its own once its values are unknown.
         cost, extended = super().ask(step, Rows(rows.count, dict.fromkeys(rows.distinct, rows.count)))
         if step.assignment:
             return cost, extended
-        literal, values = step.generators[0], 0
+        literal = step.generators[0]
         origin = Origin.MODEL if self.rule.is_information(literal) else origin_of(literal, self.library)
-        if origin is Origin.GIVEN:
-            values = len(self.known.of_run(literal.atom.indicator))
-        elif origin is Origin.DERIVED:
-            values = DEMAND.questions * ceil(self.yields.keyed.accepted)
-        if values:
+        if origin is not Origin.MODEL:
+            # The rows of a table that a search has the time for, or all that a goal may ask for.
+            values = max(TABLE_LIMITS.answers, DEMAND.questions * ceil(self.yields.keyed.accepted))
+            if self.facts.is_tabled(literal):
+                values = self.facts.size(literal)
             extended = rows.extended(step.variable.name, rows.count, values)
         return PlanCost(*(self.repeats * count for count in astuple(cost))), extended
 
@@ -447,12 +452,14 @@ class _RuleWalk:
         self.search = RuleSearch(rule_plan, self.library, self.settings, "", facts=facts)
         self.costs: PlanCosts = (_Limits if walk.upper else _Sized)(walk, rule_plan.rule)
         self.rest, self.was_ranked = Rows(0), False
+        self.waited = False
+        """True if the step before may have left more beams than the beam is wide, for a step of few rows."""
 
     def numbers(self) -> tuple[list[dict[str, Any]], float]:
         """The counts of each step by name, and the number of statements."""
         steps = [self._step(number, step) for number, step in enumerate(self.plan.steps)]
         statements = min(self.settings.pool, self._beams)
-        promise = self.walk.oracle.settings.statements
+        promise = self.walk.oracle.promises.statements
         if promise is not None:
             share = promise.expected_share(self.plan.rule.name)
             # Without a promise none is kept.
@@ -474,10 +481,12 @@ class _RuleWalk:
 
     def _ask(self, step: SearchStep) -> dict[str, Any]:
         search, name = self.search, step.variable.name
-        if search.origin is Origin.DERIVED:
+        if search.origin is Origin.DERIVED and (search.facts is None or not search.facts.is_tabled(search.generator)):
             self._leave(search.names[:-1])
         key = ("asked", *(self._shape(literal, step) for literal in step.generators[:1]))
         cost, self.rest = self.costs.ask(step, self.rest)
+        if self.waited:
+            self.rest = self.rest.kept(POOL)
         share = self.walk.more(key, cost.questions) / cost.questions if cost.questions else 0.0
         cost = PlanCost(*(share * count for count in astuple(cost)))
         new, waiting = self.walk.phase(self.walk.extend, search)
@@ -534,11 +543,11 @@ class _RuleWalk:
     def _rank(self, step: SearchStep) -> float:
         """The texts to score; the beams are ranked by known scores, and the others cut to their share."""
         search, settings = self.search, self.settings
-        ranks = settings.beam is not None and settings.likelihood != "none" and search.ranks(round(self._beams))
+        ranks = settings.beam is not None and search.ranks(round(self._beams))
         texts = self._texts(step) if ranks and settings.likelihood == "model" else 0.0
         names, divides, following = search.names, search.divides, self.plan.steps[search.step_number + 1 :][:1]
         new, waiting = self.walk.phase(self.walk.rank, search)
-        if ranks and (divides or not settings.has_disjoint_ends):
+        if ranks and (divides or settings.compat):
             # The distributions keep different ends of the first ranking, and then each its share of its own.
             ends = 1 if self.was_ranked and not self.walk.upper else len(settings.distributions)
             self.rest = self.rest.kept(ends * ceil(self.rest.count * settings.share))
@@ -550,7 +559,8 @@ class _RuleWalk:
             later.assignment is not None or not asked_predicates(later.generators[0], self.library)
             for later in following
         )
-        if not (waits and self.walk.upper):
+        self.waited = waits and self.walk.upper
+        if not self.waited:
             self.rest = self.rest.kept(max(0, settings.pool - len(search.beams)))
         return texts + new[LIKELIHOOD]
 
@@ -674,7 +684,7 @@ class _Roles:
         least = None if pace is None else pace.seconds(calls.expected, Usage(prompt, completions[0]), rounds)
         longest = None if pace is None else pace.seconds(calls.most, full, rounds)
         seconds = None if least is None or longest is None else (least, longest)
-        pause = self.kb.seconds_per_answer(role, model_name(model)) if seconds is None else None
+        pause = self.kb.seconds_per_answer(role, model.identity.title) if seconds is None else None
         if pause is not None:
             seconds = calls.expected * pause, calls.most * pause
         assumed = getattr(model, "is_assumed", False)

@@ -80,8 +80,9 @@ class Scoring:
 class Gate:
     """A reason to reject. Equal names are the same gate in every knowledge base, so a name never changes.
 
-    A gate on values has an `objection`, which returns the reason to reject a candidate, or a `scoring`. The search
-    itself decides which partial substitutions pass. `switch`: help of the option `--no-NAME`, if there is one.
+    A gate on values has an `objection`, which returns the reason to reject a candidate, or a `scoring`; consistency has
+    neither, because the facts of all questions decide together. The search itself decides which partial substitutions
+    pass. `switch`: help of the option `--no-NAME`, if there is one.
     `in_tables`, `in_card`: shown in the tables of rules, and in the card of a dataset.
     """
 
@@ -128,10 +129,6 @@ def _disagreeing(candidate: Candidate, question: QuestionGates) -> str | None:
     if question.taken is not None and candidate.value != question.taken and type(candidate.value) is not str:
         return f"agrees within the tolerance with {question.taken}, which came first and is taken"
     return None
-
-
-def _inconsistent(candidate: Candidate, question: QuestionGates) -> str | None:
-    return question.inconsistent.get(candidate)
 
 
 TYPE_MEASURE = "type_probability"
@@ -217,7 +214,6 @@ CONSISTENCY = Gate(
             rejections_only=True,
         )
     },
-    objection=_inconsistent,
     in_tables=False,
 )
 COMPUTED = Gate(
@@ -304,11 +300,11 @@ class QuestionGates:
         self.order = [gate for gate in gates if gate.judges(Subject.VALUES)]
         self.agreed = True
         self.taken: Value | None = None
-        self.inconsistent: dict[Candidate, str] = {}
-        """Candidates whose facts break a declaration, with the reason; set by the oracle."""
-        self.unanswered: dict[Candidate, dict[str, str]] = {}
-        """Candidates with a claim that the critic did not answer, with the reason by gate; set by the oracle."""
+        self.objections: dict[tuple[str, Candidate], str] = {}
+        """Why a gate rejects a candidate whatever its scores, by the gate's name; set by those who ask and compare."""
         self.scores: dict[Candidate, Scores] = {}
+        self.accepted: list[Candidate] = []
+        """Candidates that passed all gates when they last came through them, in the order they came."""
         self._prior = prior or {}
         self._rules: dict[str, CriticRule] = {}
         for gate in self.order:
@@ -320,24 +316,25 @@ class QuestionGates:
 
     def add(self, scores: Mapping[Candidate, Scores]) -> int:
         """Take the scored candidates of one call and return how many of them are accepted now."""
-        earlier = list(self.scores)
         self.scores.update(scores)
-        # In order: the threshold of a gate moves by the values that pass the new thresholds of the gates before it.
-        for gate in self.order:
-            if gate.name in self.thresholds:
-                new, old = self._moving_scores(gate, scores), self._moving_scores(gate, earlier)
-                self.thresholds[gate.name] = self.thresholds[gate.name].after(new, old, self._rules[gate.name])
-        accepted = set(self.accepted)
-        self._once_accepted |= accepted
-        return len(accepted.intersection(scores))
+
+        def moved(gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
+            new: list[float] = []
+            earlier: list[float] = []
+            for candidate, score in judged:
+                (new if candidate in scores else earlier).append(score)
+            return self.thresholds[gate].after(new, earlier, self._rules[gate])
+
+        self._sift(moved)
+        self._once_accepted.update(self.accepted)
+        return sum(candidate in scores for candidate in self.accepted)
 
     def end(self) -> None:
         """Lower the thresholds that no value of the question reached, as far as their rules allow it."""
-        # In order, as in `add`: each gate looks at the values that pass the gates before it now.
-        for gate in self.order:
-            if gate.name in self.thresholds:
-                scores = self._moving_scores(gate, self.scores)
-                self.thresholds[gate.name] = self.thresholds[gate.name].at_end(scores, self._rules[gate.name])
+        self._sift(self._fallen)
+
+    def _fallen(self, gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
+        return self.thresholds[gate].at_end([score for _, score in judged], self._rules[gate])
 
     @property
     def is_starved(self) -> bool:
@@ -349,22 +346,33 @@ class QuestionGates:
 
         For a critic that says no to everything, whose scores can only be compared with each other.
         """
-        for gate in self.order:
-            if gate.name not in self.thresholds:
-                continue
-            scores = sorted(self._moving_scores(gate, self.scores), reverse=True)
-            # The values of this gate may only now have passed the gates before it.
-            threshold = self.thresholds[gate.name].at_end(scores, self._rules[gate.name])
-            if scores and scores[0] < threshold.value:
-                # The middle score: of five values, three are accepted.
-                threshold = Threshold(scores[(len(scores) - 1) // 2], is_set=True)
-                self._ranked.add(gate.name)
-            self.thresholds[gate.name] = threshold
 
-    @property
-    def accepted(self) -> list[Candidate]:
-        """Candidates that pass all gates now, in the order they came."""
-        return [candidate for candidate in self.scores if self._passes(candidate, self.order)]
+        def moved(gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
+            # The values of this gate may only now have passed the gates before it.
+            threshold = self._fallen(gate, judged)
+            scores = sorted((score for _, score in judged), reverse=True)
+            if not scores or scores[0] >= threshold.value:
+                return threshold
+            self._ranked.add(gate)
+            # The middle score: of five values, three are accepted.
+            return Threshold(scores[(len(scores) - 1) // 2], is_set=True)
+
+        self._sift(moved)
+
+    def _sift(self, moved: Callable[[str, Sequence[tuple[Candidate, float]]], Threshold]) -> None:
+        """Send all values through the gates in order, and move each threshold by the scores that come to its gate."""
+        everything = list(self.scores.items())
+        passing = everything
+        for gate in self.order:
+            if gate.scoring is not None:
+                judged: list[tuple[Candidate, float]] = []
+                for candidate, scores in passing if gate.scoring.screened else everything:
+                    score = self._score(gate, scores)
+                    if score is not None:
+                        judged.append((candidate, score))
+                self.thresholds[gate.name] = moved(gate.name, judged)
+            passing = [value for value in passing if self._admits(gate, *value)]
+        self.accepted = [candidate for candidate, _ in passing]
 
     @property
     def forbidden(self) -> list[Candidate]:
@@ -381,7 +389,7 @@ class QuestionGates:
             reason = self._objection(gate, candidate)
             if reason is not None:
                 return Decision(run_id, gate.name, candidate.id, False, None, None, reason)
-            score = self._score(gate, candidate)
+            score = self._score(gate, self.scores.get(candidate, {}))
             if score is None or gate.scoring is None:
                 continue
             threshold, condition = self._threshold(gate, candidate), gate.scoring.condition
@@ -402,32 +410,20 @@ class QuestionGates:
         first = next(iter(self.thresholds), self.order[0].name)
         return Decision(run_id, first, candidate.id, True, None, None, NOTHING_TO_JUDGE)
 
-    def _passes(self, candidate: Candidate, gates: Iterable[Gate]) -> bool:
-        for gate in gates:
-            if self._objection(gate, candidate) is not None:
-                return False
-            score = self._score(gate, candidate)
-            if score is not None and score < self._threshold(gate, candidate):
-                return False
-        return True
+    def _admits(self, gate: Gate, candidate: Candidate, scores: Scores) -> bool:
+        if self._objection(gate, candidate) is not None:
+            return False
+        score = self._score(gate, scores)
+        return score is None or score >= self._threshold(gate, candidate)
 
     def _objection(self, gate: Gate, candidate: Candidate) -> str | None:
         """Why the gate rejects the candidate whatever its score; None if the score decides."""
-        unanswered = self.unanswered.get(candidate, {}).get(gate.name)
-        if unanswered is not None:
-            return f"the critic gave no answer: {unanswered}"
-        return None if gate.objection is None else gate.objection(candidate, self)
+        noted = self.objections.get((gate.name, candidate)) if self.objections else None
+        return noted if noted or gate.objection is None else gate.objection(candidate, self)
 
-    def _moving_scores(self, gate: Gate, candidates: Iterable[Candidate]) -> list[float]:
-        """Scores of these candidates that move the gate's threshold."""
-        screens = self.order[: self.order.index(gate)] if gate.scoring is not None and gate.scoring.screened else []
-        scores = (self._score(gate, candidate) for candidate in candidates if self._passes(candidate, screens))
-        return [score for score in scores if score is not None]
-
-    def _score(self, gate: Gate, candidate: Candidate) -> float | None:
+    def _score(self, gate: Gate, scores: Scores) -> float | None:
         """The score that the gate compares with its threshold."""
-        score = self.scores.get(candidate, {}).get(gate.name)
-        prior = self._prior.get(gate.name, ())
+        score, prior = scores.get(gate.name), self._prior.get(gate.name, ())
         # LINK's own sum: `fsum` would round differently, and a mean may lie on the threshold.
         return score if score is None or not prior else sum((*prior, score)) / (len(prior) + 1)
 

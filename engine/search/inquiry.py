@@ -19,6 +19,9 @@ EMPTY_CALLS = 2
 FUNCTIONAL_SAMPLES = 2
 """Calls for a functional question, whose value is believed only if the samples agree (LINK's released code)."""
 
+PERSON = "PersonX"
+"""LINK's released code puts this for every generic variable, and compares values with it, too."""
+
 ALPHABET = 26
 
 Key = str | tuple[str, Value]

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
 
 from hapax.engine.inference.known_facts import KnownFacts, atom_values
-from hapax.engine.search.certified_statements import StatementPromise
-from hapax.engine.search.certifying import BELOW_CERTAIN, Certificates
 from hapax.engine.search.consistency import Consistency, ProposedFact
-from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, TYPE_MEASURE, Gate, QuestionGates, gates_in_order
+from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, TYPE_MEASURE, QuestionGates, gates_in_order
 from hapax.engine.search.inquiry import (
-    FUNCTIONAL_SAMPLES,
     AskedQuestion,
     Inquiry,
     ParsedGeneration,
@@ -29,9 +26,10 @@ from hapax.engine.search.inquiry import (
     pattern_atom,
     question_words,
 )
-from hapax.engine.search.released import RELEASED_CLAIMS, TRIES, ReleasedGates, released_claim
-from hapax.engine.search.score_maps import ScoreMaps
-from hapax.engine.search.thresholds import DEFAULT_RULE, FACT_FLOOR, CriticRule
+from hapax.engine.search.promises import BELOW_CERTAIN, Promises
+from hapax.engine.search.released import RELEASED_CLAIMS, ReleasedGates
+from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.thresholds import FACT_FLOOR, CriticRule
 from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Tolerance
@@ -59,7 +57,6 @@ from hapax.llm_oracle.critic_probing import CriticProbe, probe_claims, probe_res
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, measured
 from hapax.llm_oracle.profile_probing import general_examples
-from hapax.llm_oracle.profiles import HAPAX, Profile
 from hapax.llm_oracle.prompts import conflict_question, sentence
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
@@ -67,7 +64,6 @@ from hapax.llm_oracle.protocols import (
     Critic,
     CriticScore,
     Generation,
-    GenerationParameters,
     GenerationRequest,
     Generator,
     LikelihoodModel,
@@ -85,95 +81,20 @@ GENERATION_BATCH = 64
 SLOW_BATCH = 16
 """Prompts in one batch of a model of any words, all of which an interruption loses, unless it streams its answers."""
 
-REVISION_SHOWN = 20
-"""Characters of each part of a revision that people are shown: enough to tell hashes apart. The journal has all."""
-
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
-class OracleSettings:
-    """Settings of asking and judging.
-
-    `critic` False: no value is scored, so every value that the parser reads is accepted. `gates`: in the order in which
-    they judge a value; `rules`: of their thresholds by gate, where they differ from the gate's own. `link_exclusion`:
-    LINK's way, where later calls name the accepted values in the prompt and put a logit bias on the tokens of rejected
-    ones; otherwise decoding excludes all earlier values as whole sequences. `released`: gates and claims are those of
-    LINK's released code. `ranks_if_needed`: if the critic says no to known truths, the better half of a question's
-    values is accepted where none reaches a threshold. `profile`: the words of questions. `maps`: calibrations by which
-    the critic's scores become probabilities; `certificates`: fix the thresholds of facts; `statements`: keeps those
-    that reach the threshold of a promise on statements.
-    """
-
-    calls_per_question: int = 4
-    values_per_call: int = 50
-    critic: bool = True
-    ranks_if_needed: bool = False
-    gates: tuple[Gate, ...] = field(default_factory=gates_in_order)
-    rules: Mapping[str, CriticRule] = field(default_factory=dict)
-    link_exclusion: bool = False
-    released: bool = False
-    profile: Profile = HAPAX
-    parameters: GenerationParameters = field(default_factory=GenerationParameters)
-    maps: ScoreMaps | None = None
-    certificates: Certificates | None = None
-    statements: StatementPromise | None = None
-
-    @property
-    def all_certificates(self) -> tuple[Certificates, ...]:
-        """The promises on facts and on statements."""
-        of_statements = None if self.statements is None else self.statements.certificates
-        return tuple(certificates for certificates in (self.certificates, of_statements) if certificates is not None)
-
-    @property
-    def samples(self) -> int:
-        """Samples of a question with one right value; a limit of one call holds for it, too, except in LINK's ways."""
-        return FUNCTIONAL_SAMPLES if self.link_exclusion else min(FUNCTIONAL_SAMPLES, self.calls_per_question)
-
-    @property
-    def tries(self) -> int:
-        """Calls for each of these samples until a reply has a value. Without `--compat` all stay within `--calls`."""
-        if self.released:
-            return TRIES
-        return 1 if self.link_exclusion else self.calls_per_question // self.samples
-
-    @property
-    def truth_threshold(self) -> float:
-        """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
-        return self.rules.get(CRITIC.name, DEFAULT_RULE).start
-
-    def threshold_of(self, indicator: str) -> float:
-        """As `truth_threshold`, for the facts of a predicate."""
-        return self.truth_threshold if self.certificates is None else self.certificates.threshold(indicator)
-
-    def denial_limit(self, indicator: str) -> float:
-        """P(yes) up to which an atom of a predicate is denied for sure: 1 less the threshold, or by a promise."""
-        return 1 - self.threshold_of(indicator) if self.certificates is None else self.certificates.denial_limit()
-
-    def rules_of(self, question: Question) -> Mapping[str, CriticRule]:
-        """The rules of thresholds for the values of a question."""
-        if self.certificates is None:
-            return self.rules
-        indicators = {f"{pattern.predicate}/{len(pattern.arguments)}" for pattern in question.patterns}
-        highest = max(map(self.certificates.threshold, indicators))
-        return {**self.rules, CRITIC.name: CriticRule.at(highest)}
-
-
-@dataclass(frozen=True, slots=True)
-class RoundResult:
-    """By how much the numbers of accepted and of rejected values grew in one round of calls."""
-
-    accepted: int
-    rejected: int
-
-
 class AtomVerdict(NamedTuple):
-    """Truth of an atom that no question proposed, with its score and the threshold of truth."""
+    """Truth of an atom that no question proposed, with its score and the threshold of truth.
+
+    A score between the thresholds is neither true nor false.
+    """
 
     atom: Atom
     score: float | None
     threshold: float
     is_true: bool
+    is_false: bool
 
 
 def journaled(models: Models, journal: Journal) -> Models:
@@ -194,14 +115,17 @@ def journaled(models: Models, journal: Journal) -> Models:
     return Models(knowledge, critic, likelihood, evaluator, models.names)
 
 
-def asked_question(inquiry: Inquiry, settings: OracleSettings, tolerance: Tolerance | None = None) -> AskedQuestion:
-    """The question of an inquiry before its first call."""
-    make_gates = ReleasedGates if settings.released else QuestionGates
-    gates = make_gates(settings.gates, settings.rules_of(inquiry.question), dict(inquiry.prior))
+def asked_question(
+    inquiry: Inquiry,
+    settings: SearchSettings,
+    rules: Mapping[str, CriticRule] | None = None,
+    tolerance: Tolerance | None = None,
+) -> AskedQuestion:
+    """The question of an inquiry before its first call. `rules`: of its thresholds; None: those of the settings."""
+    make_gates = ReleasedGates if settings.is_released else QuestionGates
+    gates = make_gates(settings.gates, settings.rules if rules is None else rules, dict(inquiry.prior))
     calls = inquiry.calls or settings.calls_per_question
-    asked = AskedQuestion(inquiry, gates, calls, tolerance, settings.tries)
-    asked.samples = settings.samples
-    return asked
+    return AskedQuestion(inquiry, gates, calls, tolerance, settings.tries, samples=settings.samples)
 
 
 @dataclass(slots=True)
@@ -242,13 +166,15 @@ class _WithinBudget:
 
 
 class Oracle:
-    """Answers questions and judges ground atoms for one run. `on_round` is called after each round of calls.
+    """Answers questions and judges ground atoms for one run.
+
+    `on_round` is called after each round of calls, with the growth of the numbers of accepted and rejected values.
 
     A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what
     a part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
     `takes_parts`: for goals and forecasts, which take what is there: incomplete answers are marked as such
     (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are not asked again, `kb` by
-    default.
+    default. `promises`: what the critic's scores are worth.
     """
 
     def __init__(
@@ -256,22 +182,24 @@ class Oracle:
         kb: KnowledgeBase,
         library: Library,
         models: Models,
-        settings: OracleSettings | None = None,
+        settings: SearchSettings | None = None,
         run_id: str = "",
         *,
+        promises: Promises | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.finished = kb
         self.takes_parts = False
         self.kb, self.library, self.run_id = kb, library, run_id
-        self.settings = settings or OracleSettings()
+        self.settings, self.promises = settings or SearchSettings(), promises or Promises()
+        self.gates, self._rules, self._parameters = self.settings.gates, self.settings.rules, self.settings.parameters
         self.journal = journal or Journal(kb)
         self.models = journaled(models, self.journal)
         self.known = KnownFacts(kb, library)
-        self.wording = QuestionWording(self.settings.profile, library, self.known, general_examples())
+        self.wording = QuestionWording(self.settings.words, library, self.known, general_examples())
         self.consistency = Consistency(kb, library, self.known, run_id, self.conflict_probabilities)
         self.budget_reached: BudgetReached | None = None
-        self.on_round: Callable[[RoundResult], None] | None = None
+        self.on_round: Callable[[int, int], None] | None = None
         self.critic_probe: CriticProbe | None = None
         """Set once a question ended without a value because of the critic's scores."""
         self._answers: dict[Inquiry, QuestionAnswer] = {}
@@ -291,17 +219,6 @@ class Oracle:
 
     # -- questions
 
-    def answer(self, questions: Sequence[Question]) -> dict[Question, list[Value]]:
-        """The accepted values of each question, given facts first.
-
-        Raises BudgetReached where the budget ended a question.
-        """
-        inquiries = {question: Inquiry(question, question.patterns) for question in questions}
-        answers = self.answers(list(inquiries.values()))
-        if self.budget_reached and not all(answer.complete for answer in answers.values()):
-            raise self.budget_reached
-        return {question: answers[inquiry].values for question, inquiry in inquiries.items()}
-
     def answers(self, inquiries: Sequence[Inquiry]) -> dict[Inquiry, QuestionAnswer]:
         """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them.
 
@@ -310,7 +227,8 @@ class Oracle:
         asked: list[AskedQuestion] = []
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
-                asked.append(asked_question(inquiry, self.settings, self._tolerance(inquiry.question)))
+                rules, tolerance = self._rules_of(inquiry.question), self._tolerance(inquiry.question)
+                asked.append(asked_question(inquiry, self.settings, rules, tolerance))
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
             self._round(self._in_turn(open_questions))
@@ -322,8 +240,26 @@ class Oracle:
         self._store(decisions)
         for question in asked:
             given = self._given_values(question.inquiry)
-            self._answers[question.inquiry] = question.answer(given, decisions[question], self.settings.released)
+            self._answers[question.inquiry] = question.answer(given, decisions[question], self.settings.is_released)
         return {inquiry: self._answers[inquiry] for inquiry in inquiries}
+
+    def threshold_of(self, indicator: str) -> float:
+        """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
+        facts = self.promises.facts
+        return self._rules[CRITIC.name].start if facts is None else facts.threshold(indicator)
+
+    def denial_limit(self, indicator: str) -> float:
+        """P(yes) up to which an atom of a predicate is denied for sure: 1 less the threshold, or by a promise."""
+        facts = self.promises.facts
+        return 1 - self.threshold_of(indicator) if facts is None else facts.denial_limit()
+
+    def _rules_of(self, question: Question) -> Mapping[str, CriticRule]:
+        """The rules of thresholds for the values of a question."""
+        facts = self.promises.facts
+        if facts is None:
+            return self._rules
+        indicators = {f"{pattern.predicate}/{len(pattern.arguments)}" for pattern in question.patterns}
+        return {**self._rules, CRITIC.name: CriticRule.at(max(map(facts.threshold, indicators)))}
 
     def _tolerance(self, question: Question) -> Tolerance | None:
         """The tolerance of a functional question's predicate."""
@@ -338,7 +274,7 @@ class Oracle:
         LINK's released code samples a question with one right value anew in each beam, so that the samples of a repeat
         follow those of the one before.
         """
-        if not self.settings.released:
+        if not self.settings.is_released:
             return list(asked)
         now: list[AskedQuestion] = []
         sampled: set[Question] = set()
@@ -404,22 +340,39 @@ class Oracle:
 
         Raises BudgetReached where the budget left an atom unscored.
         """
-        probabilities = self.probabilities(atoms)
-        if self.settings.critic and self.budget_reached and None in probabilities.values():
+        verdicts = self.verdicts(atoms)
+        if self.budget_reached and len(verdicts) < len(set(atoms)):
             raise self.budget_reached
-        verdicts = []
-        for atom, probability in probabilities.items():
-            threshold = self.settings.threshold_of(atom.indicator)
-            verdicts.append(AtomVerdict(atom, probability, threshold, probability is None or probability >= threshold))
-        self.store_verdicts(verdicts)
-        return {verdict.atom: verdict.is_true for verdict in verdicts}
+        return {atom: verdict.is_true for atom, verdict in verdicts.items()}
 
-    def store_verdicts(self, verdicts: Sequence[AtomVerdict]) -> None:
+    def verdicts(self, atoms: Iterable[Atom], negated: bool = False) -> dict[Atom, AtomVerdict]:
+        """The verdict on each ground atom, which is stored; true ones become facts. Unscored atoms are left out.
+
+        Without a critic every premise holds, the negated ones too. Raises BudgetReached unless parts are taken.
+        """
+        verdicts: dict[Atom, AtomVerdict] = {}
+        for atom, score in self.probabilities(atoms).items():
+            threshold = self.threshold_of(atom.indicator)
+            if score is None:
+                if not self.settings.critic:
+                    verdicts[atom] = AtomVerdict(atom, None, threshold, is_true=not negated, is_false=negated)
+                continue
+            is_true = score >= threshold
+            verdicts[atom] = AtomVerdict(atom, score, threshold, is_true, not is_true and self._is_denied(atom, score))
+        self._store_verdicts(list(verdicts.values()))
+        return verdicts
+
+    def _is_denied(self, atom: Atom, score: float) -> bool:
+        """True if an atom is false for sure, as a negated literal needs it: by its score, or by a source."""
+        is_low = score <= self.denial_limit(atom.indicator)
+        return is_low or self.known.is_covered(atom) or self.known.truth(atom) == 0.0
+
+    def _store_verdicts(self, verdicts: Sequence[AtomVerdict]) -> None:
         """Store verdicts on atoms that no question proposed, and true ones as facts."""
         decisions: list[Decision] = []
         facts: list[FactRecord] = []
         denials: list[DenialRecord] = []
-        for atom, score, threshold, is_true in verdicts:
+        for atom, score, threshold, is_true, _ in verdicts:
             if self.known.truth(atom) is not None:
                 continue  # given or computed: nobody judged it
             values = atom_values(atom)
@@ -430,19 +383,21 @@ class Oracle:
             if is_true:
                 types = self.library.signature(atom.indicator).argument_types
                 facts.append(self._fact(atom, types, score, None))
-            elif score is not None and score <= self.settings.denial_limit(atom.indicator):
+            elif score is not None and score <= self.denial_limit(atom.indicator):
                 denials.append(DenialRecord(atom.predicate, values, score, self.run_id or None))
         if decisions:
             with self.kb.transaction():
                 self.kb.add(DECISIONS, decisions)
                 self.known.add(facts)
                 self.known.deny(denials)
-        if CONSISTENCY in self.settings.gates:
+        if CONSISTENCY in self.gates:
             self.consistency.settle((), facts)
 
     def claim(self, atom: Atom) -> str:
         """The sentence by which the critic judges a ground atom."""
-        return released_claim(atom, self.library) if self.settings.released else sentence(atom_text(atom, self.library))
+        words = atom_text(atom, self.library)
+        # LINK's released code has neither a capital letter nor a full stop.
+        return words if self.settings.is_released else sentence(words)
 
     # -- likelihood
 
@@ -455,7 +410,7 @@ class Oracle:
         unique = list(dict.fromkeys(texts))
         scores = self.within_budget(lambda: model.log_likelihoods(unique), len(unique))
         self._require(None not in scores)
-        name = model_name(model)
+        name = model.identity.title
         known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
         self.kb.add(
             ASSESSMENTS,
@@ -477,7 +432,7 @@ class Oracle:
             # The count of a name that was refused is NaN.
             if answer is not None and all(map(math.isfinite, answer.scores.values())):
                 known[ranked.text] = answer
-        name = model_name(self.models.likelihood)
+        name = self.models.likelihood.identity.title
         assessments = []
         for ranked_text, scored in known.items():
             for measure, score in scored.scores.items():
@@ -492,35 +447,27 @@ class Oracle:
         replies = self._replies(asked)
         answered = [question for question in asked if not question.cut]
         self._judge({question: question.take(replies[question]) for question in answered})
-        new: list[Candidate] = []
-        accepted = rejected = 0
-        for question in answered:
-            new += question.unstored()
-            more_accepted, more_rejected = question.change()
-            accepted += more_accepted
-            rejected += more_rejected
+        new = list(chain.from_iterable(question.unstored() for question in answered))
         with self.kb.transaction():
             self.kb.add_questions(question.inquiry.question for question in answered)
             self.kb.add(CANDIDATES, new)
+        self._report(answered)
+
+    def _report(self, asked: Iterable[AskedQuestion]) -> None:
+        """Report by how much the numbers of accepted and of rejected values have grown."""
+        changes = [question.change() for question in asked]
         if self.on_round is not None:
-            self.on_round(RoundResult(accepted, rejected))
+            self.on_round(sum(accepted for accepted, _ in changes), sum(rejected for _, rejected in changes))
 
     def _end(self, asked: Sequence[AskedQuestion]) -> None:
         """Lower the thresholds that no value reached, and report the values that this accepts."""
-        accepted = rejected = 0
         for question in asked:
             question.end()
         starved = [question for question in asked if question.is_starved]
         if starved and self._ranks():
             for question in starved:
                 question.gates.rank()
-        for question in asked:
-            if not question.restored:  # the calls of restored questions were not reported either
-                more_accepted, more_rejected = question.change()
-                accepted += more_accepted
-                rejected += more_rejected
-        if self.on_round is not None and accepted:
-            self.on_round(RoundResult(accepted, rejected))
+        self._report(question for question in asked if not question.restored)  # nor were their calls reported
 
     def _ranks(self) -> bool:
         """True if the critic says no to known truths, so that its scores can only order values.
@@ -561,7 +508,7 @@ class Oracle:
             for request in self._requests(question):  # several for a question with one right value
                 askers.append(question)
                 requests.append(request)
-        knowledge, parameters = self.models.knowledge, self.settings.parameters
+        knowledge, parameters = self.models.knowledge, self._parameters
         assert isinstance(knowledge, JournaledGenerator)  # noqa: S101  `journaled` saw to it
         calls = [knowledge.prepared(request, parameters) for request in requests]
         generations = self.within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
@@ -574,7 +521,7 @@ class Oracle:
             asker.sent += call.id in self.journal.missed and call.id not in self._counted
             self._counted.add(call.id)
             wanted = asker.inquiry.question
-            if wanted.functional and self.settings.released:
+            if wanted.functional and self.settings.is_released:
                 self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
             entries = self._canonical(self._read(asker.inquiry, generation).entries, wanted.data_type)
             replies[asker].append(ParsedGeneration(call.id, entries, bool(generation.refused)))
@@ -587,13 +534,13 @@ class Oracle:
         numeric = self.library.is_numeric(question.data_type)
         # Values of earlier calls are not forbidden here: they are known to be accepted or not, and count once.
         asked = ReplyQuestion(variable, question.data_type, words, numeric)
-        if self.settings.link_exclusion:
+        if self.settings.compat is not None:
             return read_strictly(generation.text, asked)
-        return read_reply(self.settings.profile.own_part(generation.text), asked, generation.finish_reason)
+        return read_reply(self.settings.words.own_part(generation.text), asked, generation.finish_reason)
 
     def _canonical(self, entries: Sequence[ParsedValue], data_type: str) -> list[ParsedValue]:
         """The values under their canonical names, where a reference knows them; `raw` keeps the model's spelling."""
-        if not self.models.names or self.settings.link_exclusion:
+        if not self.models.names or self.settings.compat is not None:
             return list(entries)
         return [self._renamed(entry, data_type) for entry in entries]
 
@@ -606,11 +553,6 @@ class Oracle:
                 return replace(entry, value=name)
         return entry
 
-    @property
-    def most_samples(self) -> int:
-        """Most calls about a question with one right value."""
-        return self.settings.samples * self.settings.tries
-
     def _requests(self, asked: AskedQuestion) -> list[GenerationRequest]:
         """The next requests of a question: samples that it needs if one value is right, else one for further values."""
         question, name, wording = asked.inquiry.question, asked.inquiry.variable, self.wording
@@ -618,18 +560,18 @@ class Oracle:
             return [wording.request(question, 1, (), index, variable=name) for index in asked.next_samples]
         count = asked.inquiry.values or self.settings.values_per_call
         earlier = tuple(str(candidate.value) for candidate in asked.values)
-        if not self.settings.link_exclusion:
+        if self.settings.compat is None:
             return [wording.request(question, count, earlier, asked.sample_index(earlier), variable=name)]
         accepted = tuple(str(candidate.value) for candidate in asked.gates.forbidden)
         # A banned token is banned everywhere: without digits the model could not number its list.
         rejected = tuple(text for text in earlier if text not in accepted and not any(map(str.isdigit, text)))
         sample = asked.sample_index(accepted, rejected)
-        return [wording.link_request(question, count, accepted, rejected, sample, variable=name)]
+        return [wording.request(question, count, accepted, sample, rejected=rejected, variable=name)]
 
     def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
         """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""
         # The batch has the same order whichever gate decides first, so that a budget cuts it at the same place.
-        gates = (*gates_in_order(), *self.settings.gates)
+        gates = (*gates_in_order(), *self.gates)
         measures = {gate.name: gate.scoring.measure for gate in gates if gate.scoring is not None}
         batch: dict[str, dict[str, None]] = {measure: {} for measure in measures.values()}
         claims: dict[AskedQuestion, dict[Candidate, dict[str, Sequence[str]]]] = {}
@@ -650,7 +592,7 @@ class Oracle:
                 for gate, texts in by_gate.items():
                     reason = next((self._unanswered[text] for text in texts if text in self._unanswered), None)
                     if reason is not None:
-                        asked.gates.unanswered.setdefault(candidate, {})[gate] = reason
+                        asked.gates.objections[gate, candidate] = f"the critic gave no answer: {reason}"
                         del known[gate]
                 scores[candidate] = known
             asked.judge(scores)
@@ -658,11 +600,11 @@ class Oracle:
     def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, Sequence[str]]:
         """The claims about a value that the critic scores, by gate; gates without a claim are left out."""
         claims: dict[str, Sequence[str]] = {}
-        question, released = inquiry.question, self.settings.released
+        question, released = inquiry.question, self.settings.is_released
         # LINK's released code has no critic for the one right value of a question.
         if self.settings.critic and not (released and question.functional):
             atoms = [filled(pattern, value) for pattern in inquiry.claimed]
-            for gate in self.settings.gates:
+            for gate in self.gates:
                 if gate.scoring is not None:
                     usual = gate.scoring.claims
                     make_claims = RELEASED_CLAIMS.get(gate.name, usual) if released else usual
@@ -677,7 +619,7 @@ class Oracle:
 
     def _score(self, claims: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
         """P(yes) of claims by measure, scored as one batch and stored. Claims that the budget cut are missing."""
-        critic, name = self.models.critic, model_name(self.models.critic)
+        critic, name = self.models.critic, self.models.critic.identity.title
         assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
         batch = list(chain.from_iterable(claims.values()))
         replies = iter(self.within_budget(lambda: critic.probabilities(batch), len(batch)))
@@ -708,18 +650,18 @@ class Oracle:
 
         The assessment keeps the critic's own score.
         """
-        settings, probability, maps = self.settings, score.probability, self.settings.maps
+        probability, maps = score.probability, self.promises.maps
         # What a source states or nobody covers is not a score that could be calibrated.
         if score.basis or not score.covered:
             return probability
-        critic = score.judge or model_name(self.models.critic)
+        critic = score.judge or self.models.critic.identity.title
         if measure == TYPE_MEASURE and maps is not None:
             return maps.type_probability(critic, probability, self._types.get(claim, ""), score.members)
         if measure != "probability":
             return probability
         if maps is not None:
             probability = maps.probability(critic, probability, self._indicators.get(claim, ""), score.members)
-        is_bounded = maps is not None or settings.certificates is not None
+        is_bounded = maps is not None or self.promises.facts is not None
         return min(probability, BELOW_CERTAIN) if is_bounded else probability
 
     def within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
@@ -743,7 +685,7 @@ class Oracle:
         """Values for which all claimed patterns are given facts; without such patterns, those of any given facts."""
         free = Variable("V", inquiry.question.data_type)
         if not inquiry.claimed:
-            opened = () if self.settings.link_exclusion else inquiry.question.patterns
+            opened = () if self.settings.compat is not None else inquiry.question.patterns
             atoms = (opened_atom(pattern, free) for pattern in opened)
             return list(dict.fromkeys(chain.from_iterable(self.known.given(atom, free.name) for atom in atoms)))
         first, *rest = (self.known.given(pattern_atom(pattern, free), free.name) for pattern in inquiry.claimed)
@@ -751,9 +693,9 @@ class Oracle:
 
     def _restore(self, asked: Sequence[AskedQuestion]) -> None:
         """Answer questions that this knowledge model has exhausted from their candidates, judged call by call."""
-        model = model_name(self.models.knowledge)
+        model = self.models.knowledge.identity.title
         # In LINK's released code the verdicts, and so the number of calls, depend on the beam.
-        restorable = {question: question.inquiry.question.id for question in asked if not self.settings.released}
+        restorable = {question: question.inquiry.question.id for question in asked if not self.settings.is_released}
         if self.journal.retry_unusable:
             restorable = {}  # the journal tells which of their calls are asked again
         states = self.finished.question_states(question.inquiry.question for question in restorable)
@@ -805,7 +747,7 @@ class Oracle:
 
     def _is_sure_no(self, fact: FactRecord) -> bool:
         """True if the critic's score of a rejected fact is as low as a negated literal needs."""
-        limit = self.settings.denial_limit(f"{fact.predicate}/{len(fact.arguments)}")
+        limit = self.denial_limit(f"{fact.predicate}/{len(fact.arguments)}")
         return fact.probability is not None and fact.probability <= limit
 
     def _denial(self, fact: FactRecord) -> DenialRecord:
@@ -813,7 +755,7 @@ class Oracle:
 
     def _settle_conflicts(self, asked: Sequence[AskedQuestion]) -> None:
         """Pass the facts that the other gates accept to the consistency gate."""
-        if CONSISTENCY not in self.settings.gates:
+        if CONSISTENCY not in self.gates:
             return
         proposals: list[ProposedFact] = []
         for question in asked:
@@ -823,7 +765,8 @@ class Oracle:
                 # What the user withdrew comes back by the user alone.
                 withdrawn = next(filter(None, map(self.known.withdrawn, facts)), None)
                 if withdrawn is not None:
-                    question.gates.inconsistent[candidate] = f"the user withdrew this fact: {withdrawn}"
+                    reason = f"the user withdrew this fact: {withdrawn}"
+                    question.gates.objections[CONSISTENCY.name, candidate] = reason
                     continue
                 proposals += [ProposedFact(question, candidate, fact) for fact in facts]
         self.consistency.settle(proposals)
@@ -878,20 +821,7 @@ def _lowest(probabilities: Mapping[str, float], claims: Sequence[str]) -> float 
     return min(known) if len(known) == len(claims) else None
 
 
-def model_name(model: Generator | Critic | LikelihoodModel) -> str:
-    """The model's name as journal records write it: `NAME@REVISION`."""
-    return model.identity.title
-
-
 def critic_names(critic: Critic) -> list[str]:
     """Names of the critics of a chain as `model_name` writes them, or that of a single critic."""
     inner = critic.model if isinstance(critic, JournaledCritic) else critic
-    return [model_name(member) for member in getattr(inner, "critics", (inner,))]
-
-
-def short_model_name(name: str) -> str:
-    """A name from `model_name`, shortened for people: the revision up to its first comma, with each part shortened."""
-    model, at, revision = name.rpartition("@")
-    # Parts are separated by semicolons. The last may say that P(yes) is a vote, so the revision is not cut as a whole.
-    parts = (part[:REVISION_SHOWN] for part in revision.partition(",")[0].split("; "))
-    return f"{model}{at}{'; '.join(parts)}" if at else name
+    return [member.identity.title for member in getattr(inner, "critics", (inner,))]

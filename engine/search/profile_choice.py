@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import model_name, short_model_name
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.score_maps import short_model_name
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.dependencies import Preset
 from hapax.grammar.errors import HapaxError
@@ -96,7 +95,7 @@ class ProfileChooser:
 
     def _stored(self) -> ProfileChoice | None:
         """The choice in the knowledge base, or the words in which it has answers of the model already."""
-        name = model_name(self.model)
+        name = self.model.identity.title
         record = None if self.again else self.kb.first(MODEL_PROFILES, model=name)
         if record is not None:
             order = _order(record.scores.get(record.profile, 0))
@@ -130,7 +129,7 @@ class ProfileChooser:
         generator = JournaledGenerator(inner, self.journal, role=PROBE)
         if self.notice is not None:
             self.notice(
-                f"Choosing the words for {short_model_name(model_name(self.model))}: {len(PROFILES)} profiles "
+                f"Choosing the words for {short_model_name(self.model.identity.title)}: {len(PROFILES)} profiles "
                 f"with {counted(len(questions), 'short question')} each, once. "
                 f"{Setting('settings.profile', 'NAME')} skips it."
             )
@@ -140,7 +139,7 @@ class ProfileChooser:
         # A model that knows none of the answers, such as a stand-in, is asked in the words that Hapax always used.
         if not best.known:
             best = next(score for score in scores if score.profile is HAPAX)
-        name = model_name(self.model)
+        name = self.model.identity.title
         by_profile = {score.profile.name: score.known for score in scores}
         self.kb.add(MODEL_PROFILES, [ProfileRecord(name, best.profile.name, by_profile)])
         sent = counted(self.journal.total.calls - sent_before, "call")

@@ -1,90 +1,96 @@
-"""Progress of a search: the events that a display receives, and a counter of them."""
+"""Progress of a search: its events are counted, and told to those that watch it."""
 
 from __future__ import annotations
 
+import socket
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import Protocol
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.words import counted
 from hapax.kb import system
+from hapax.kb.running import RunFiles, RunState, Wish
+from hapax.llm_oracle.journal import Journal
 
 ESTIMATE_FROM = 0.05
 """Share of a search from which its pace gives the time left; earlier questions are few and have long lists."""
 
 
-class SearchProgress(Protocol):
-    """A display of progress. The engine calls it, and does not know how anything is shown."""
-
-    def started(self, rules: int, calls: int) -> None:
-        """A search of `rules` rules begins, which is expected to need `calls` calls of the knowledge model."""
-
-    def searching(self, rules: Sequence[str], calls: int) -> None:
-        """The search of the next rules begins, side by side; `calls` of the expected calls are theirs."""
-
-    def expecting(self, calls: int) -> None:
-        """The current rules are expected to need `calls` more calls, as follows from the answers so far."""
-
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        """Numbers of new calls to the knowledge model, answers from the journal, accepted and rejected values."""
-
-    def paused(self, is_paused: bool) -> None:
-        """The search waits, because somebody has paused it from elsewhere, or it goes on."""
+Watcher = Callable[["Progress"], None]
+"""Called after each event of a search, to show or to write its progress."""
 
 
+@checked
 @dataclass
-class ProgressCounter:
-    """A `SearchProgress` that counts, for displays of every kind.
+class Progress:
+    """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ...
 
     Rules take fewer or more calls than expected. Therefore finished rules count as expected, the share of the current
     rules follows from their calls, and what these are expected to take is corrected at each of their steps.
+
+    `calls`, `hits`: requests to the knowledge model, and answers from the journal; `accepted`, `rejected`: values.
+    `current`: names of the rules that are searched now, side by side. `paused_seconds`: time in which it waited.
     """
 
+    watchers: Sequence[Watcher] = ()
     clock: Callable[[], float] = system.monotonic
-    calls: int = 0
-    hits: int = 0
-    accepted: int = 0
-    rejected: int = 0
-    is_paused: bool = False
-    _rules: int = 0
-    _expected: int = 0
-    _current: tuple[str, ...] = ()
-    _rules_over: int = 0
-    _expected_now: int = 0
-    _expected_over: int = 0
-    _asked_now: int = 0
-    _started: float = 0.0
+    calls: int = field(default=0, init=False)
+    hits: int = field(default=0, init=False)
+    accepted: int = field(default=0, init=False)
+    rejected: int = field(default=0, init=False)
+    is_paused: bool = field(default=False, init=False)
+    paused_seconds: float = field(default=0.0, init=False)
+    current: tuple[str, ...] = field(default=(), init=False)
+    _rules: int = field(default=0, init=False)
+    _expected: int = field(default=0, init=False)
+    _rules_over: int = field(default=0, init=False)
+    _expected_now: int = field(default=0, init=False)
+    _expected_over: int = field(default=0, init=False)
+    _asked_now: int = field(default=0, init=False)
+    _started: float = field(default=0.0, init=False)
 
     def started(self, rules: int, calls: int) -> None:
+        """A search of `rules` rules begins, which is expected to need `calls` calls of the knowledge model."""
         self._rules, self._expected, self._started = rules, calls, self.clock()
-        self._current, self._rules_over, self._expected_now, self._expected_over, self._asked_now = (), 0, 0, 0, 0
 
     def searching(self, rules: Sequence[str], calls: int) -> None:
-        self._rules_over += len(self._current)
+        """The search of the next rules begins, side by side; `calls` of the expected calls are theirs."""
+        self._rules_over += len(self.current)
         self._expected_over += self._expected_now
-        self._current, self._expected_now, self._asked_now = tuple(rules), calls, 0
+        self.current, self._expected_now, self._asked_now = tuple(rules), calls, 0
+        self._tell()
 
     def expecting(self, calls: int) -> None:
+        """The current rules are expected to need `calls` more calls, as follows from the answers so far."""
         now = self._asked_now + calls
         self._expected += now - self._expected_now
         self._expected_now = now
+        self._tell()
 
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+    def advanced(self, calls: int = 0, hits: int = 0, accepted: int = 0, rejected: int = 0) -> None:
+        """So many more calls to the knowledge model, answers from the journal, accepted and rejected values."""
         self.calls += calls
         self.hits += hits
         self.accepted += accepted
         self.rejected += rejected
         self._asked_now += calls + hits
+        self._tell()
 
     def paused(self, is_paused: bool) -> None:
+        """The search waits, because somebody has paused it from elsewhere, or it goes on."""
         self.is_paused = is_paused
+        self._tell()
+
+    def _tell(self) -> None:
+        for watcher in self.watchers:
+            watcher(self)
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began."""
-        return self.clock() - self._started
+        """Seconds since the search began, without those in which it waited."""
+        return self.clock() - self._started - self.paused_seconds
 
     @property
     def share(self) -> float:
@@ -96,7 +102,7 @@ class ProgressCounter:
     @property
     def rules(self) -> str:
         """The current rules: `rule 3 of 9`, `rules 1 to 8 of 9`."""
-        first, last = self._rules_over + 1, self._rules_over + len(self._current)
+        first, last = self._rules_over + 1, self._rules_over + len(self.current)
         return f"rule {first} of {self._rules}" if first == last else f"rules {first} to {last} of {self._rules}"
 
     @property
@@ -120,36 +126,93 @@ class ProgressCounter:
         return self.seconds * (1 / self.share - 1) if ESTIMATE_FROM <= self.share < 1 else None
 
 
-@checked
-class Progress(ProgressCounter):
-    """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ..."""
-
-    def __init__(self, callback: Callable[[Progress], None]) -> None:
-        super().__init__()
-        self._callback = callback
-
-    def started(self, rules: int, calls: int) -> None:
-        # The counter first, so that the callback sees the event counted.
-        super().started(rules, calls)
-        self._callback(self)
-
-    def searching(self, rules: Sequence[str], calls: int) -> None:
-        super().searching(rules, calls)
-        self._callback(self)
-
-    def expecting(self, calls: int) -> None:
-        super().expecting(calls)
-        self._callback(self)
-
-    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
-        super().advanced(calls, hits, accepted, rejected)
-        self._callback(self)
-
-    def paused(self, is_paused: bool) -> None:
-        super().paused(is_paused)
-        self._callback(self)
-
-
 def duration(seconds: float) -> str:
     """Hours, minutes and seconds: `0:01:40`."""
     return str(timedelta(seconds=round(seconds)))
+
+
+WRITING_SECONDS = 1.0
+"""Least time between two states."""
+LOOKING_SECONDS = 0.2
+"""Time between two looks at what is wanted."""
+PACE_SECONDS = 60.0
+"""Time over which the pace is taken."""
+
+
+class WatchedSearch:
+    """Writes the progress of a search beside the knowledge base, and is the journal's pause.
+
+    `files`: None for a knowledge base in memory, which nobody else can see.
+    """
+
+    def __init__(self, files: RunFiles | None, journal: Journal, progress: Progress) -> None:
+        self._files, self._journal, self._progress = files, journal, progress
+        # The first state is written at once.
+        self._written = self._looked = float("-inf")
+        self._shown: tuple[object, ...] = ()
+        self._wanted = False
+        self._paces: deque[tuple[float, int]] = deque()
+
+    def show(self, progress: Progress) -> None:
+        """Write the state if it says something new, or if the last one is old enough."""
+        now = (progress.current, progress.is_paused)
+        if now != self._shown or system.monotonic() - self._written >= WRITING_SECONDS:
+            self._shown = now
+            self._write()
+
+    # The journal's pause
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if nothing more may be sent now."""
+        now = system.monotonic()
+        if self._files is not None and now - self._looked >= LOOKING_SECONDS:
+            self._looked, self._wanted = now, self._files.wish() is not None
+        return self._wanted
+
+    def wait(self) -> None:
+        """Wait until the search may go on. Raises KeyboardInterrupt if it is asked to end."""
+        began = system.monotonic()
+        wish = self._files.wish() if self._files else None
+        if wish is Wish.PAUSE:
+            self._progress.paused(True)
+        while wish is Wish.PAUSE and self._files is not None:
+            system.sleep(LOOKING_SECONDS)
+            wish = self._files.wish()
+        if wish is Wish.END:
+            raise KeyboardInterrupt
+        self._progress.paused_seconds += system.monotonic() - began
+        self._wanted = False
+        # The pace of the last minute begins anew, without the pause.
+        self._paces.clear()
+        self._progress.paused(False)
+
+    def _write(self) -> None:
+        if self._files is None:
+            return
+        self._written = system.monotonic()
+        progress = self._progress
+        state = RunState(
+            system.process_id(),
+            socket.gethostname(),
+            system.now().timestamp(),
+            progress.seconds,
+            progress.is_paused,
+            progress.rules,
+            progress.share,
+            progress.seconds_left,
+            self._pace(),
+            progress.accepted,
+            progress.rejected,
+            {role: asdict(statistics) for role, statistics in self._journal.statistics.items()},
+        )
+        self._files.write(state)
+
+    def _pace(self) -> float:
+        """Requests a minute, over the last minute."""
+        now, calls = system.monotonic(), self._journal.total.calls
+        self._paces.append((now, calls))
+        while now - self._paces[0][0] > PACE_SECONDS:
+            self._paces.popleft()
+        began, before = self._paces[0]
+        return 60 * (calls - before) / (now - began) if now > began else 0.0

@@ -1,4 +1,4 @@
-"""The likelihood gate: which beams a step keeps (LINK, section 2.3). Pure functions of scores and values."""
+"""The likelihood gate: the texts by which beams are ranked, and which of them a step keeps (LINK, section 2.3)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from hapax.grammar.terms import Value
+from hapax.engine.inference.derive import relevant_library
+from hapax.engine.search.decidable import Origin, origin_of
+from hapax.engine.search.inquiry import PERSON
+from hapax.engine.search.released import released_literals, released_text
+from hapax.grammar.rules import ASKED_KINDS, Library, Rule
+from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
+from hapax.grammar.verbalize import literal_text
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.measures import TextMeasures
+from hapax.llm_oracle.prompts import sentence, type_claim
 
 KEEP_SHARE = 0.75
 
 PENALTY_WEIGHT = 3.0
 """Cost of ROUGE-L between the values of a beam of the head distribution, in nats per token (LINK's released code)."""
 
-PERSON = "PersonX"
-"""LINK's released code puts this for every generic variable, and compares values with it, too."""
-
 CACHED_COMPARISONS = 50_000
 """Size of the caches of split values and compared pairs: enough for a few rules, not for a whole run."""
 
-K = TypeVar("K", bound=Hashable)
-
 _WORD = re.compile(r"[a-z0-9]+")
+
+
+CLAIMS = "\n"
+"""Separator of claims about single values in a ranked text; no sentence contains it."""
 
 
 def keep_count(count: int, share: float, beam: int) -> int:
@@ -46,52 +53,6 @@ def kept(
     sign = -1.0 if distribution is Distribution.HEAD else 1.0
     order = sorted(range(len(scores)), key=lambda position: (sign * scores[position], repr(ties[position])))
     return order[: keep_count(len(scores), share, beam)]
-
-
-def kept_at_ends(
-    pools: Mapping[Distribution, Mapping[K, float]], chance: Callable[[K], float], share: float, beam: int
-) -> dict[Distribution, list[K]]:
-    """The kept beams of each distribution by their scores, best first.
-
-    Where more beams have the last score than can stay, an end takes first those that the other end does not want, and
-    among them chance decides, in opposite order at the two ends: no beam that is tied at both goes to both as long as
-    there are others. `chance` gives a beam's number in [0, 1), the same at both ends and whatever the beams' order.
-    """
-    ends = {distribution: _RankedEnd(pool, distribution, share, beam) for distribution, pool in pools.items()}
-    chosen: dict[Distribution, list[K]] = {}
-    for distribution, end in ends.items():
-        # Rank among tied beams: 0 if the other end does not want it, 1 if it is tied or chosen there, 2 if it is sure.
-        avoided: dict[K, int] = {}
-        for rival, rival_end in ends.items():
-            if rival is distribution:
-                continue
-            if rival in chosen:  # its choice is made
-                avoided |= dict.fromkeys(chosen[rival], 1)
-            else:
-                avoided |= dict.fromkeys(rival_end.tied, 1)
-                avoided |= dict.fromkeys(rival_end.sure, 2)
-        chosen[distribution] = end.chosen(avoided, chance)
-    return chosen
-
-
-class _RankedEnd(Generic[K]):
-    """One end of a ranking: the beams that surely stay, and those tied for the remaining places."""
-
-    def __init__(self, pool: Mapping[K, float], distribution: Distribution, share: float, beam: int) -> None:
-        count = keep_count(len(pool), share, beam)
-        self._sign = -1.0 if distribution is Distribution.HEAD else 1.0
-        ordered = sorted(pool, key=lambda item: self._sign * pool[item])
-        self.sure, self.tied, self._places = ordered[:count], list[K](), 0
-        if 0 < count < len(ordered) and pool[ordered[count - 1]] == pool[ordered[count]]:
-            limit = pool[ordered[count]]
-            self.sure = [item for item in ordered[:count] if pool[item] != limit]
-            self.tied = [item for item in ordered if pool[item] == limit]
-            self._places = count - len(self.sure)
-
-    def chosen(self, avoided: Mapping[K, int], chance: Callable[[K], float]) -> list[K]:
-        """The beams that stay; those to be avoided least come first among the tied ones."""
-        tied = sorted(self.tied, key=lambda item: (avoided.get(item, 0), self._sign * chance(item)))
-        return [*self.sure, *tied[: self._places]]
 
 
 def equal_texts(scores: Mapping[Any, float]) -> int:
@@ -130,3 +91,88 @@ def _rouge_l(left: str, right: str) -> float:
     left_words, right_words = _words(left), _words(right)
     # Indel similarity is this very quotient; for two empty sequences it is 1, where ROUGE has 0.
     return Indel.normalized_similarity(left_words, right_words) if left_words and right_words else 0.0
+
+
+# --- the texts that are ranked ----------------------------------------------------------------------------------------
+
+
+def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat: str | None) -> list[Literal]:
+    """The literals by which a rule's beams are ranked once the named variables have values, in the plan's order.
+
+    LINK (section 2.3) ranks every literal that has its values, the conclusion last. Hapax leaves out those about
+    PersonX: such a sentence adds the same to all values, and a model that never read one adds noise.
+    """
+    if compat == "released":
+        return released_literals(rule, names)
+
+    def is_ranked(literal: Literal) -> bool:
+        is_asked = library.signature(literal.atom.indicator).kind in ASKED_KINDS
+        return is_asked and not literal.negated and not rule.is_information(literal)
+
+    literals = [*rule.literals, rule.conclusion] if compat else filter(is_ranked, rule.literals)
+    known = {*names, *rule.generic}
+    return [literal for literal in literals if variable_names([literal]) <= known]
+
+
+def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: str | None) -> str:
+    """The text by which a substitution is ranked. `bound` has the plan's order, the newest value last."""
+    literals = ranked_literals(rule, library, bound, compat)
+    if literals and compat == "released":
+        return released_text(literals, library, rule, bound)
+    if literals:
+        return sentence(" and ".join(literal_text(literal, library, bound, rule.generic) for literal in literals))
+    by_name = {variable.name: variable for variable in rule.searched}
+    variables = [by_name[name] for name in bound if name in by_name]
+    claimed = [variables[place] for place in claimed_places(rule, variables, library, compat)]
+    values = [bound[variable.name].value for variable in claimed]
+    return type_claims(values, [variable.data_type for variable in claimed])
+
+
+def claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
+    """Places of the variables by whose types a beam is ranked: the newest.
+
+    Where no premise needs a model, ranking waits until all given values are joined, so that all texts count.
+    """
+    newest = [len(variables) - 1]
+    if compat or len(variables) == 1:
+        return newest
+    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
+    for definition in relevant_library(library, goals=[literal.atom.indicator for literal in literals]).rules:
+        literals += definition.literals
+    if any(origin_of(literal, library) is Origin.MODEL for literal in literals):
+        return newest
+    return [place for place, variable in enumerate(variables) if not library.is_numeric(variable.data_type)] or newest
+
+
+def type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
+    """The values' types, joined: `Oslo is a city. Norway is a country.`"""
+    return CLAIMS.join(type_claim(str(value), data_type) for value, data_type in zip(values, types, strict=True))
+
+
+def ranked_parts(text: str) -> list[str]:
+    """The sentences of a ranked text that a model scores apart, so that each value's claim is scored once."""
+    return text.split(CLAIMS)
+
+
+def joined_measures(texts: Iterable[str], measures: Mapping[str, TextMeasures]) -> dict[str, TextMeasures]:
+    """Measures of ranked texts by those of their parts: the mean of each. A text with an unmeasured part has none."""
+    joined: dict[str, TextMeasures] = {}
+    for text in texts:
+        parts = [measures[part] for part in ranked_parts(text) if part in measures]
+        if len(parts) == len(ranked_parts(text)):
+            common = set.intersection(*(set(part.scores) for part in parts))
+            means = {}
+            for measure in common:
+                means[measure] = sum(part.scores[measure] for part in parts) / len(parts)
+            joined[text] = TextMeasures(means, sum(part.name_tokens for part in parts))
+    return joined
+
+
+def joined_scores(texts: Iterable[str], scores: Mapping[str, float]) -> dict[str, float]:
+    """Scores of ranked texts by those of their parts: the mean. A text with an unscored part has none."""
+    joined: dict[str, float] = {}
+    for text in texts:
+        parts = [scores[part] for part in ranked_parts(text) if part in scores]
+        if len(parts) == len(ranked_parts(text)):
+            joined[text] = sum(parts) / len(parts)
+    return joined

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hapax.engine.search.gates import CRITIC, TYPE, Gate, QuestionGates, Scores
-from hapax.engine.search.ranking import PERSON
+from hapax.engine.search.inquiry import PERSON
 from hapax.engine.search.thresholds import START, STEP, TYPE_FLOOR, CriticRule
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value
@@ -55,17 +55,17 @@ class ReleasedGates(QuestionGates):
         """Take the scored candidates of one call; 0 if it was empty."""
         self.scores.update(scores)
         self._move(scores)
-        by_gate = [self._passing(gate, scores) for gate in self.order]
-        passed = set(scores).intersection(*by_gate)
-        self._once_accepted |= passed
-        return min((len(passing) for passing in by_gate), default=len(passed))
+        self.end()  # nothing falls here: the values go through the gates again
+        self._once_accepted |= scores.keys() & set(self.accepted)
+        passing = [sum(self._admits(gate, *value) for value in scores.items()) for gate in self.order]
+        return min(passing, default=len(scores))
 
     @property
     def forbidden(self) -> list[Candidate]:
         """All candidates that were accepted when they came."""
         return [candidate for candidate in self.scores if candidate in self._once_accepted]
 
-    def _move(self, scores: Iterable[Candidate]) -> None:
+    def _move(self, scores: Mapping[Candidate, Scores]) -> None:
         """Move the thresholds by the values of one call, each by all of them."""
         facts, types = self._call_scores(CRITIC, scores), self._call_scores(TYPE, scores)
         if CRITIC.name in self.thresholds:
@@ -76,12 +76,9 @@ class ReleasedGates(QuestionGates):
             threshold -= STEP  # not rounded, see above
         self._type_thresholds |= dict.fromkeys(types, threshold)
 
-    def _call_scores(self, gate: Gate, candidates: Iterable[Candidate]) -> dict[Candidate, float]:
-        scores = {candidate: self._score(gate, candidate) for candidate in candidates}
-        return {candidate: score for candidate, score in scores.items() if score is not None}
-
-    def _passing(self, gate: Gate, candidates: Iterable[Candidate]) -> set[Candidate]:
-        return {candidate for candidate in candidates if self._passes(candidate, (gate,))}
+    def _call_scores(self, gate: Gate, scores: Mapping[Candidate, Scores]) -> dict[Candidate, float]:
+        found = {candidate: self._score(gate, own) for candidate, own in scores.items()}
+        return {candidate: score for candidate, score in found.items() if score is not None}
 
     def _threshold(self, gate: Gate, candidate: Candidate) -> float:
         if gate.name == TYPE.name and candidate in self._type_thresholds:
@@ -89,17 +86,12 @@ class ReleasedGates(QuestionGates):
         return super()._threshold(gate, candidate)
 
 
-def released_claim(atom: Atom, library: Library) -> str:
-    """The words by which the critic judges a ground atom: without capital letter and full stop."""
-    return atom_text(atom, library)
-
-
 def _type_questions(value: Value, data_type: str, _: Sequence[Atom], __: Library) -> Sequence[str]:
     return (released_type_question(str(value), data_type),)  # numbers are asked about, too
 
 
 def _fact_claims(_: Value, __: str, atoms: Sequence[Atom], library: Library) -> Sequence[str]:
-    return [released_claim(atom, library) for atom in atoms]
+    return [atom_text(atom, library) for atom in atoms]
 
 
 RELEASED_CLAIMS: Mapping[str, Callable[[Value, str, Sequence[Atom], Library], Sequence[str]]] = {

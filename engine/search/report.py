@@ -7,13 +7,16 @@ import pickle
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
-from hapax.engine.search.ends import SMALL_POOL
+from hapax.engine.search.ends import SMALL_POOL, Ends
 from hapax.engine.search.gates import GateCount
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
+
+if TYPE_CHECKING:
+    from hapax.engine.search.beams import RuleSearch
 
 EXAMPLES = 3
 
@@ -169,6 +172,43 @@ class RuleReport:
         # Different substitutions may read the same.
         texts = dict.fromkeys(statement.text for statement in scored or statements)
         return tuple(texts)[:count]
+
+
+def rule_report(search: RuleSearch, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> RuleReport:
+    """The line of a rule whose search is over, with its statements."""
+    rule, division = search.plan.rule, search.division
+    gates = dict(search.gates)
+    for gate, count in search.verdicts.by_gate(search.settings.gates).items():
+        gates[gate] = gates.get(gate, GateCount()) + count
+    ids = {end: {statement.id for statement in statements} for end, statements in kept.items()}
+    return RuleReport(
+        rule.name,
+        rule.domain,
+        {distribution: PackedStatements(own) for distribution, own in kept.items()},
+        gates,
+        len(search.questions),
+        search.calls,
+        search.hits,
+        len(ids.get(Distribution.HEAD, set()) & ids.get(Distribution.LONG_TAIL, set())),
+        cut=search.cut,
+        capped=dict(search.capped),
+        account=tuple(search.account),
+        pool=0 if division is None else division.pool,
+        crowded=0 if division is None else len(division.crowded),
+        matched=() if division is None else tuple(_matched(division, kept)),
+        uncertain=search.uncertain,
+    )
+
+
+def _matched(division: Ends, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> Iterator[Pairing]:
+    """The matched pairs whose statements were derived, by ids."""
+    ids: dict[tuple[Distribution, str], str] = {}
+    for distribution, statements in kept.items():
+        ids |= {(distribution, statement.text): statement.id for statement in statements}
+    for pair in division.pairs:
+        head, tail = ids.get((Distribution.HEAD, pair.head)), ids.get((Distribution.LONG_TAIL, pair.long_tail))
+        if head is not None and tail is not None:
+            yield Pairing(head, tail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from hapax.kb.records import DenialRecord, FactRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.combined_critic import logit, sigmoid
 
+REVISION_SHOWN = 20
+"""Characters of each part of a revision that people are shown: enough to tell hashes apart. The journal has all."""
+
 TYPES = "types"
 """Name of the map of claims about data types among the parameters of a calibration."""
 
@@ -191,3 +194,11 @@ def last_critic(chain: str) -> str:
     names, _, revisions = chain.partition("@")
     revision = revisions.rpartition("; ")[2]
     return f"{names.rpartition(',')[2]}@{revision}" if revision else names.rpartition(",")[2]
+
+
+def short_model_name(name: str) -> str:
+    """A name from `model_name`, shortened for people: the revision up to its first comma, with each part shortened."""
+    model, at, revision = name.rpartition("@")
+    # Parts are separated by semicolons. The last may say that P(yes) is a vote, so the revision is not cut as a whole.
+    parts = (part[:REVISION_SHOWN] for part in revision.partition(",")[0].split("; "))
+    return f"{model}{at}{'; '.join(parts)}" if at else name

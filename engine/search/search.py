@@ -14,39 +14,28 @@ from functools import cached_property
 from itertools import chain
 
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
-from hapax.engine.inference.known_facts import Row
+from hapax.engine.inference.known_facts import FactTable, Row
+from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.logic.query import run_query
-from hapax.engine.search.beams import Beam, RuleSearch, joined_measures, joined_scores, ranked_parts
-from hapax.engine.search.certified_statements import StatementCertifier, StatementScores
-from hapax.engine.search.certifying import Certifier, certificate_lines
-from hapax.engine.search.decidable import DecidableFacts
+from hapax.engine.search.beams import Beam, RuleSearch
+from hapax.engine.search.decidable import DecidableFacts, Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, run_demand
-from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED, LastVerdicts
+from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import (
-    AtomVerdict,
-    Oracle,
-    OracleSettings,
-    RoundResult,
-    critic_names,
-    journaled,
-    model_name,
-    short_model_name,
-)
-from hapax.engine.search.origin import Origin, origin_of
+from hapax.engine.search.oracle import Oracle, critic_names, journaled
 from hapax.engine.search.profile_choice import settled_job
-from hapax.engine.search.progress import ProgressCounter, SearchProgress
-from hapax.engine.search.report import PackedStatements, Pairing, RuleReport, SearchReport, Unanswerable
-from hapax.engine.search.running import WatchedSearch
-from hapax.engine.search.score_maps import ScoreMaps
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.progress import Progress, WatchedSearch
+from hapax.engine.search.promises import Promises
+from hapax.engine.search.ranking import joined_measures
+from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable, rule_report
+from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.engine.search.stored_certificates import certificate_lines
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.remedies import Operation, Remedy, Setting
+from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
 from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
 from hapax.kb import system
@@ -71,7 +60,7 @@ from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
 from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, chosen_measure, counts_names, kept_measures
-from hapax.llm_oracle.protocols import KNOWLEDGE, Critic, Models
+from hapax.llm_oracle.protocols import KNOWLEDGE, Models
 from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
@@ -102,18 +91,18 @@ def search(job: SearchJob) -> SearchReport:
     """
     journal = job.journal or Journal(job.kb)
     job = with_measure(settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal))
-    kb, settings = job.kb, worthy_settings(job.kb, job.library, job.models.critic, job.settings)
-    run = run_record(job, settings)
+    kb, promises = job.kb, Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
+    run = run_record(job, promises)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.add(RUNS, [run])
     kb.add(RULES, map(RuleRecord.of, job.rules))
-    for certificates in settings.all_certificates:
+    for certificates in promises.certificates:
         kb.add(CERTIFICATES, certificates.of_run(kb, run.id))
     kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in job.library.completed().signatures))
-    oracle = Oracle(kb, job.library, job.models, settings, run.id, journal=journal)
+    oracle = Oracle(kb, job.library, job.models, job.settings, run.id, promises=promises, journal=journal)
     try:
-        with _watched(job, journal, run) as watched, PrologSession() as session, _rare_garbage_collection():
-            report = SearchRun(watched, oracle, session).report()
+        with _watched(job, journal, run) as progress, PrologSession() as session, _rare_garbage_collection():
+            report = SearchRun(job, oracle, session, progress).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
             kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
@@ -123,15 +112,16 @@ def search(job: SearchJob) -> SearchReport:
 
 
 @contextmanager
-def _watched(job: SearchJob, journal: Journal, run: RunRecord) -> Iterator[SearchJob]:
-    """The job with a progress that other processes see, and that they can pause, until the block ends."""
-    files = None if job.kb.path is None else RunFiles(job.kb.path, run.id)
-    watched = WatchedSearch(files, journal, job.progress)
+def _watched(job: SearchJob, journal: Journal, run: RunRecord) -> Iterator[Progress]:
+    """The progress of a search that other processes see, and that they can pause, until the block ends."""
+    files, progress = None if job.kb.path is None else RunFiles(job.kb.path, run.id), Progress()
+    watched = WatchedSearch(files, journal, progress)
+    progress.watchers = [watched.show] if job.progress is None else [watched.show, job.progress]
     before, journal.pause = journal.pause, watched
     if files is not None:
         files.remove()  # starting again means going on
     try:
-        yield replace(job, progress=watched)
+        yield progress
     finally:
         journal.pause = before
         if files is not None:
@@ -166,39 +156,11 @@ def settled_measure(settings: SearchSettings, models: Models) -> SearchSettings:
     return replace(settings, measure=measure.value)
 
 
-def worthy_settings(kb: KnowledgeBase, library: Library, critic: Critic, wanted: SearchSettings) -> OracleSettings:
-    """The oracle's settings with the calibration and the certificates of the knowledge base, if the search wants them.
-
-    Raises HapaxError if its critic is not calibrated, or if nothing can be promised.
-    """
-    critics = critic_names(critic)
-    maps = ScoreMaps.stored(kb) if wanted.calibrated else None
-    # The last critic of a chain gives the scores; those before it decide by their sources.
-    if maps is not None and critics[-1] not in maps.maps:
-        raise HapaxError(
-            f"{kb.place}: {short_model_name(critics[-1])} is not calibrated.",
-            Remedy("Run {} first, or leave out {}.", Operation("calibrate"), Setting("settings.calibrated")),
-        )
-    certificates = statements = None
-    if wanted.promise is not None:
-        certificates = Certifier(kb, library, critics, maps).certify(wanted.promise, wanted.certify_by)
-    if wanted.statement_promise is not None:
-        certifier = StatementCertifier(StatementScores(kb, library, critics, maps), certificates)
-        statements = certifier.certify(wanted.statement_promise, wanted.certify_by)
-    return replace(wanted.oracle, maps=maps, certificates=certificates, statements=statements)
-
-
-def run_record(job: SearchJob, oracle: OracleSettings) -> RunRecord:
+def run_record(job: SearchJob, promises: Promises) -> RunRecord:
     """The run's identity: the same rules, predicates, settings, models, calibration and promise are the same run."""
-    models, library, settings = job.models, job.library, job.settings.to_json()
-    if oracle.maps is not None:
-        settings["calibrated"] = oracle.maps.checksum
-    if oracle.certificates is not None:
-        settings["certificates"] = oracle.certificates.checksum
-    if oracle.statements is not None:
-        settings["statement_certificates"] = oracle.statements.certificates.checksum
+    models, library, settings = job.models, job.library, job.settings.to_json() | promises.checksums
     roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
-    names = [model_name(model) for model in roles]
+    names = [model.identity.title for model in roles]
     # The place is where the rule file lies: moving a file does not make another run.
     signatures = library.completed().signatures
     predicates = sorted(repr(replace(signature, place=Place())) for signature in signatures)
@@ -270,22 +232,29 @@ def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Varia
 
 @dataclass
 class SearchRun:
-    """One run of a job. Its rules are searched in groups, each group step by step.
+    """One run of a job: `report` plans its rules and searches them in groups, each group step by step.
 
-    `_sent`: inquiries of all rules so far, whose calls are counted. `_counts`: of the rules in the current group.
+    A step extends the beams of its rules (`extend`: questions are asked, and gates judge the values), drops those for
+    which a premise does not hold (`close`), and keeps each end's share of the others (`rank`). Statements are derived
+    from the beams that the last step leaves.
+
+    `table_limits`: of deriving all rows of a predicate. `tables`: those rows by indicator. `_sent`: inquiries of all
+    rules so far, whose calls are counted.
     """
 
     job: SearchJob
     oracle: Oracle
     session: PrologSession
-    progress: SearchProgress = field(default_factory=ProgressCounter)
+    progress: Progress = field(default_factory=Progress)
+    table_limits: QueryLimits = TABLE_LIMITS
+    tables: dict[str, FactTable | None] = field(default_factory=dict)
     _sent: set[Inquiry] = field(default_factory=set)
-    _counts: dict[RuleSearch, _Counts] = field(default_factory=dict)
+    _group: list[RuleSearch] = field(default_factory=list)
 
     @cached_property
     def facts(self) -> DecidableFacts:
         """The facts that decide premises without a model."""
-        return DecidableFacts(self.oracle.known, self.job.library, self._derived_rows)
+        return DecidableFacts(self.oracle.known, self.job.library, self._derived_rows, self.tables)
 
     def _derived_rows(self, indicator: str) -> list[Row] | None:
         """All rows of a predicate that rules derive from given facts; None if they are too many or take too long."""
@@ -293,7 +262,7 @@ class SearchRun:
         names = [f"V{place}" for place in range(int(arity))]
         theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
         try:
-            answers = run_query(theory, f"{name}({', '.join(names)})", TABLE_LIMITS, session=self.session)
+            answers = run_query(theory, f"{name}({', '.join(names)})", self.table_limits, session=self.session)
         except LimitExceeded:
             return None
         if answers.truncated:
@@ -319,7 +288,7 @@ class SearchRun:
                 reports[rule.name] = RuleReport(rule.name, rule.domain, skipped=reason)
         # Under a budget rules go one by one, so that some are complete when it is reached.
         together = settings.rules_together if self.oracle.journal.budget.is_unlimited else 1
-        with _reported_to(self.job.progress, self.oracle) as self.progress:
+        with _reported_to(self.progress, self.oracle):
             self.progress.started(len(plans), _expected_calls(plans, library, settings))
             uses = _Uses([rule_plan.rule for rule_plan in plans], library)
             for start in range(0, len(plans), together):
@@ -354,13 +323,13 @@ class SearchRun:
         return ranks and is_circular(models.evaluator.identity, models.likelihood.identity)
 
     def _certificate_lines(self) -> list[str]:
-        all_certificates = self.oracle.settings.all_certificates
+        all_certificates = self.oracle.promises.certificates
         return certificate_lines(list(chain.from_iterable(certificates.records for certificates in all_certificates)))
 
     def _conflicts(self) -> tuple[int | None, int]:
         """Numbers of conflicts and of facts that came to the consistency gate."""
         consistency = self.oracle.consistency
-        is_on = consistency.is_needed and CONSISTENCY in self.oracle.settings.gates
+        is_on = consistency.is_needed and CONSISTENCY in self.oracle.gates
         return (consistency.conflicts if is_on else None), len(consistency.facts)
 
     def _free(self, uses: _Uses, number: int) -> None:
@@ -378,12 +347,11 @@ class SearchRun:
         except BudgetReached as reached:
             if len(plans) > 1:
                 return list(chain.from_iterable(self._search_group([rule_plan]) for rule_plan in plans))
-            ((rule_search, counts),) = self._counts.items()
-            self._counts.clear()
+            (rule_search,) = self._group
             if isinstance(reached, Deferred):
                 self._queue_ahead(plans)
-        rule, questions = rule_search.plan.rule, len(counts.questions)
-        gates, calls, hits = rule_search.gates, counts.calls, counts.hits
+        rule, questions = rule_search.plan.rule, len(rule_search.questions)
+        gates, calls, hits = rule_search.gates, rule_search.calls, rule_search.hits
         return [RuleReport(rule.name, rule.domain, {}, gates, questions, calls, hits, cut=True)]
 
     def _queue_ahead(self, plans: Sequence[SearchPlan]) -> None:
@@ -394,7 +362,15 @@ class SearchRun:
         with KnowledgeBase() as scratch:
             scratch.add_facts(fact for fact in self.job.kb.facts() if fact.source is Source.GIVEN)
             known = self.oracle
-            oracle = Oracle(scratch, known.library, known.models, known.settings, known.run_id, journal=known.journal)
+            oracle = Oracle(
+                scratch,
+                known.library,
+                known.models,
+                known.settings,
+                known.run_id,
+                promises=known.promises,
+                journal=known.journal,
+            )
             oracle.finished, oracle.takes_parts = known.finished, True
             SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
 
@@ -405,7 +381,7 @@ class SearchRun:
         facts = None if settings.compat else self.facts
         run_id = self.oracle.run_id
         searches = [RuleSearch(rule_plan, library, settings, run_id, facts=facts) for rule_plan in plans]
-        self._counts = {rule_search: _Counts() for rule_search in searches}
+        self._group = searches
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
             if any(rule_search.step_number for rule_search in active):
                 self.progress.expecting(sum(map(_calls_left, active)))
@@ -421,9 +397,7 @@ class SearchRun:
             rule_search.finish()
             self.job.kb.add(DECISIONS, rule_search.decisions)
             rule_search.decisions.clear()
-        reports = [self._report(rule_search) for rule_search in searches]
-        self._counts.clear()
-        return reports
+        return [self._report(rule_search) for rule_search in searches]
 
     # -- the three phases of a step
 
@@ -497,41 +471,20 @@ class SearchRun:
         """Called for beams whose answers are missing, before they are dropped. A plan counts them."""
 
     def _judge(self, checked: Sequence[tuple[RuleSearch, Literal]]) -> None:
-        """Close literals that arithmetic, given facts or the critic decide."""
-        batch: list[Atom] = []
+        """Close literals that arithmetic, given facts or the critic decide, all of them by one batch."""
+        self.oracle.probabilities(chain.from_iterable(search.ground(literal) for search, literal in checked))
         for rule_search, literal in checked:
-            batch += rule_search.ground(literal)
-        probabilities = self.oracle.probabilities(batch)
-        has_critic = self.job.settings.critic
-        for rule_search, literal in checked:
-            threshold = self.oracle.settings.threshold_of(literal.atom.indicator)
-            denial_limit = self.oracle.settings.denial_limit(literal.atom.indicator)
+            atoms = rule_search.ground(literal)
+            verdicts = self.oracle.verdicts(atoms, literal.negated)
+            paired = zip(rule_search.beams, atoms, strict=True)
+            self._wait(rule_search, [beam for beam, atom in paired if atom not in verdicts])
             passed: list[bool] = []
             failing: list[float] = []
-            verdicts: dict[Atom, AtomVerdict] = {}
-            atoms = rule_search.ground(literal)
-            if has_critic:
-                paired = zip(rule_search.beams, atoms, strict=True)
-                self._wait(rule_search, [beam for beam, atom in paired if probabilities[atom] is None])
             for atom in atoms:
-                score = probabilities[atom]
-                if score is None and has_critic:  # the answer is queued
-                    passed.append(False)
-                    continue
-                if score is None:
-                    is_true = not literal.negated  # without a critic every premise holds
-                    passed.append(True)
-                else:
-                    is_true = score >= threshold
-                    # A negated literal needs a sure no: a score between the thresholds is neither true nor false.
-                    known = self.oracle.known
-                    is_covered = literal.negated and (known.is_covered(atom) or known.truth(atom) == 0.0)
-                    is_false = (is_covered or score <= denial_limit) and not is_true
-                    passed.append(is_false if literal.negated else is_true)
-                    if not passed[-1] and not literal.negated:
-                        failing.append(score)
-                verdicts[atom] = AtomVerdict(atom, score, threshold, is_true)
-            self.oracle.store_verdicts(list(verdicts.values()))
+                verdict = verdicts.get(atom)  # None: the answer is queued
+                passed.append(verdict is not None and (verdict.is_false if literal.negated else verdict.is_true))
+                if verdict is not None and verdict.score is not None and not passed[-1] and not literal.negated:
+                    failing.append(verdict.score)
             kind = self.job.library.signature(literal.atom.indicator).kind
             gate = COMPUTED if kind is PredicateKind.COMPUTED else CRITIC
             highest = max(failing, default=None) if gate is CRITIC else None
@@ -539,33 +492,27 @@ class SearchRun:
 
     def rank(self, active: Sequence[RuleSearch]) -> None:
         """Keep each distribution's share of the beams, or the first beams where this step does not rank."""
-        ranker = self.job.settings.likelihood
-        texts = {
-            rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked and ranker != "none"
-        }
-        measures = self._measures(texts) if ranker == "model" and not self.job.settings.is_ranked_by_mean else {}
-        batch: dict[str, None] = {}
-        for rule_search, by_beam in texts.items():
-            if rule_search not in measures:
-                for text in dict.fromkeys(by_beam.values()):
-                    batch.update(dict.fromkeys(ranked_parts(text)))
-        # Chance ranks beams without their texts, but a beam whose text has no score would be dropped.
-        scores = dict.fromkeys(batch, 0.0) if ranker == "random" else self.oracle.log_likelihoods(batch)
+        settings = self.job.settings
+        texts = {rule_search: rule_search.texts() for rule_search in active if rule_search.is_ranked}
+        batch = list(dict.fromkeys(chain.from_iterable(own.values() for own in texts.values())))
+        scores: dict[str, float] = {}
+        measures: dict[RuleSearch, dict[str, TextMeasures]] = {}
+        if settings.likelihood == "random":
+            scores = dict.fromkeys(batch, 0.0)  # a beam whose text has no score would be dropped
+        elif settings.compat is not None:
+            scores = self.oracle.log_likelihoods(batch)
+        else:
+            measures = self._measures(texts)
         for rule_search in active:
-            if rule_search in measures:
-                own = texts[rule_search]
-                joined = joined_measures(dict.fromkeys(own.values()), measures[rule_search])
-                wanted = Measure(self.job.settings.measure or Measure.PAPER)
-                known = {text: found.scores[wanted] for text, found in joined.items() if wanted in found.scores}
-                self._wait(rule_search, [beam for beam, text in own.items() if text not in known])
-                rule_search.rank(own, known, joined)
-            elif rule_search in texts:
-                own = texts[rule_search]
-                known = joined_scores(dict.fromkeys(own.values()), scores)
-                self._wait(rule_search, [beam for beam, text in own.items() if text not in known])
-                rule_search.rank(own, known)
-            else:
+            if rule_search not in texts:
                 rule_search.advance_unranked()
+                continue
+            own, joined = texts[rule_search], measures.get(rule_search)
+            if joined is not None:
+                wanted = Measure(settings.measure or Measure.PAPER)
+                scores = {text: found.scores[wanted] for text, found in joined.items() if wanted in found.scores}
+            self._wait(rule_search, [beam for beam, text in own.items() if text not in scores])
+            rule_search.rank(own, scores, joined)
 
     def _measures(self, texts: Mapping[RuleSearch, Mapping[Beam, str]]) -> dict[RuleSearch, dict[str, TextMeasures]]:
         """The ranker's measures of the texts: those that are kept where ends are cut, elsewhere the one that ranks."""
@@ -577,8 +524,8 @@ class SearchRun:
             for own in parts.values():
                 batch |= own
             known = self.oracle.measures(batch.values(), measures)
-            for search, own in parts.items():
-                found[search] = {part: known[part] for part in own if part in known}
+            for search in parts:
+                found[search] = joined_measures(dict.fromkeys(texts[search].values()), known)
         return found
 
     # -- derived predicates
@@ -647,30 +594,14 @@ class SearchRun:
 
     def _count(self, rule_search: RuleSearch, answers: Answers) -> None:
         """Count answers: each question once per rule, and its calls for the first rule of the run that asked it."""
-        counts = self._counts[rule_search]
         for inquiry, answer in answers.items():
-            if (rule_search.step_number, inquiry) not in counts.by_step:
-                counts.by_step.add((rule_search.step_number, inquiry))
-                rule_search.account_now.add(answer.account)
-            if inquiry in counts.questions:
-                continue
             # The oracle answers a repeated inquiry from memory, with the calls of the first time.
-            sent = 0 if inquiry in self._sent else answer.sent
+            rule_search.count_answer(inquiry, answer, 0 if inquiry in self._sent else answer.sent)
             self._sent.add(inquiry)
-            counts.questions.add(inquiry)
-            counts.calls += sent
-            counts.hits += answer.calls - sent
-            if answer.verdicts:
-                counts.verdicts.add(answer.verdicts)
-                continue
-            for gate, count in answer.gates.items():
-                rule_search.count(gate, count)
 
     def _report(self, rule_search: RuleSearch) -> RuleReport:
         """Derive and store the statements of a rule, and report them."""
-        rule, counts, settings = rule_search.plan.rule, self._counts[rule_search], self.job.settings
-        for gate, count in counts.verdicts.by_gate(self.oracle.settings.gates).items():
-            rule_search.count(gate, count)
+        rule, settings = rule_search.plan.rule, self.job.settings
         # A search that ran out of beams stopped at an earlier step.
         is_complete = rule_search.step_number == len(rule_search.plan.steps)
         statements = self._statements(rule_search) if is_complete else []
@@ -679,27 +610,8 @@ class SearchRun:
             own = [statement for statement in statements if statement.distribution is distribution]
             # Without a limit, which is None, all are kept.
             kept[distribution] = own[: settings.max_statements]
-        found = list(chain.from_iterable(kept.values()))
-        self.job.kb.replace_statements(self.oracle.run_id, rule.name, found)
-        head = {statement.id for statement in kept.get(Distribution.HEAD, ())}
-        long_tail = {statement.id for statement in kept.get(Distribution.LONG_TAIL, ())}
-        return RuleReport(
-            rule.name,
-            rule.domain,
-            {distribution: PackedStatements(own) for distribution, own in kept.items()},
-            rule_search.gates,
-            len(counts.questions),
-            counts.calls,
-            counts.hits,
-            len(head & long_tail),
-            cut=rule_search.cut,
-            capped=dict(rule_search.capped),
-            account=tuple(rule_search.account),
-            pool=0 if rule_search.division is None else rule_search.division.ends.pool,
-            crowded=0 if rule_search.division is None else len(rule_search.division.ends.crowded),
-            matched=_matched(rule_search, kept),
-            uncertain=counts.uncertain,
-        )
+        self.job.kb.replace_statements(self.oracle.run_id, rule.name, list(chain.from_iterable(kept.values())))
+        return rule_report(rule_search, kept)
 
     def _statements(self, rule_search: RuleSearch) -> list[StatementRecord]:
         """The statements that follow from the kept beams, scored by the evaluator."""
@@ -710,27 +622,12 @@ class SearchRun:
         kept = KeptSubstitutions(rule, rule_search.substitutions(), self.oracle.run_id)
         denied = chain.from_iterable(map(self.oracle.known.denials, sorted(self.job.library.open_negations)))
         statements = derive_statements(self.oracle.kb, self.job.library, facts, kept, denied)
-        if self.oracle.settings.statements is not None:
+        if self.oracle.promises.statements is not None:
             derived = list(statements)
-            statements = self.oracle.settings.statements.kept(derived)
-            self._counts[rule_search].uncertain = len(derived) - len(statements)
+            statements = self.oracle.promises.statements.kept(derived)
+            rule_search.uncertain = len(derived) - len(statements)
         scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
-
-
-def _matched(rule_search: RuleSearch, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> tuple[Pairing, ...]:
-    """The matched pairs whose statements were derived, by ids."""
-    if rule_search.division is None:
-        return ()
-    ids: dict[tuple[Distribution, str], str] = {}
-    for distribution, statements in kept.items():
-        ids |= {(distribution, statement.text): statement.id for statement in statements}
-    pairings = []
-    for pair in rule_search.division.pairs:
-        head, tail = ids.get((Distribution.HEAD, pair.head)), ids.get((Distribution.LONG_TAIL, pair.long_tail))
-        if head is not None and tail is not None:
-            pairings.append(Pairing(head, tail))
-    return tuple(pairings)
 
 
 class _Uses:
@@ -752,21 +649,6 @@ class _Uses:
     def from_rule(self, number: int) -> set[str]:
         """Indicators of the predicates that the rule with this number, or a later one, needs."""
         return {indicator for indicator, last in self._last.items() if last >= number}
-
-
-@dataclass(slots=True)
-class _Counts:
-    """Questions, calls and hits of one rule. `by_step`: questions with the number of each step that asked them.
-
-    `verdicts`: on values that were judged more than once. `uncertain`: statements below the threshold of their promise.
-    """
-
-    questions: set[Inquiry] = field(default_factory=set)
-    by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
-    calls: int = 0
-    hits: int = 0
-    verdicts: LastVerdicts = field(default_factory=LastVerdicts)
-    uncertain: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -804,9 +686,8 @@ def rows_of(names: Sequence[str], beams: Sequence[Beam]) -> Rows:
 
 
 @contextmanager
-def _reported_to(display: SearchProgress | None, oracle: Oracle) -> Iterator[SearchProgress]:
-    """Have the journal and the oracle report their progress to the display; without one, to a counter."""
-    progress = display or ProgressCounter()
+def _reported_to(progress: Progress, oracle: Oracle) -> Iterator[None]:
+    """Have the journal and the oracle report what they do until the block ends."""
     journal, before = oracle.journal, oracle.journal.on_batch
 
     def on_batch(report: BatchReport) -> None:
@@ -814,14 +695,14 @@ def _reported_to(display: SearchProgress | None, oracle: Oracle) -> Iterator[Sea
             before(report)
         is_of_knowledge = report.role == KNOWLEDGE
         # Other roles' calls are in no display, but show that the search is alive.
-        progress.advanced(report.sent if is_of_knowledge else 0, report.hits if is_of_knowledge else 0, 0, 0)
+        progress.advanced(report.sent if is_of_knowledge else 0, report.hits if is_of_knowledge else 0)
 
-    def on_round(result: RoundResult) -> None:
-        progress.advanced(0, 0, result.accepted, result.rejected)
+    def on_round(accepted: int, rejected: int) -> None:
+        progress.advanced(accepted=accepted, rejected=rejected)
 
     journal.on_batch, oracle.on_round = on_batch, on_round
     try:
-        yield progress
+        yield
     finally:
         journal.on_batch, oracle.on_round = before, None
 

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
-from hapax.engine.search.certifying import Grouping
 from hapax.engine.search.ends import END_SHARE, EndSize
-from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
-from hapax.engine.search.oracle import OracleSettings
+from hapax.engine.search.gates import CRITIC, TYPE, Gate, gates_in_order
+from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES
+from hapax.engine.search.progress import Watcher
 from hapax.engine.search.ranking import KEEP_SHARE
-from hapax.engine.search.released import MAX_TOKENS
-from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule
+from hapax.engine.search.released import MAX_TOKENS, TRIES
+from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import MOST_LINES
+from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
-from hapax.llm_oracle.protocols import GenerationParameters
+from hapax.llm_oracle.protocols import GenerationParameters, Models
 
-Ranker = Literal["model", "random", "none"]
+Ranker = Literal["model", "random"]
 Compat = Literal["paper", "released"]
-EndKind = Literal["disjoint", "overlapping"]
+Grouping = Literal["all", "predicate"]
 
 ANSWER_TOKENS = GenerationParameters().max_tokens
 
@@ -48,20 +51,18 @@ class SearchSettings:
     """Settings of a search. The defaults are Hapax's own; `compat` follows LINK's paper or LINK's released code.
 
     `beam`: partial substitutions kept at each step and distribution; None: all, and then the share cuts nothing
-    either. `likelihood`: who ranks; `random` and `none` are for ablations. `measure`: by which it ranks (`Measure`);
-    None: the first of `PREFERRED` that the ranker gives, and LINK's under `compat`. `ends`: None: `disjoint`, where
-    head and long tail are cut once from the complete substitutions and share none; LINK's `overlapping` ones are cut
-    at each step, and are the default under `compat`. `keep_share`: share at each end; None: a third, or 75 % of
-    overlapping ends. `max_statements`: limit per rule and distribution; None: no limit. `threshold_cap`: the critic's
-    threshold never rises above it. `answer_tokens`: tokens that a model may use for one list of values, its reasoning
-    included. `rules_together`: number of rules that share batches, and so are cut together when a budget ends.
-    `fact_threshold`, `type_threshold`: the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None:
-    Hapax's own. `profile`: name of the prompt profile that words the questions; None: that of `compat`, or the one
-    that suits the model best. `calibrated`: the critic's scores are those of the knowledge base's calibration.
-    `promise`: on the precision of the accepted facts, whose thresholds labelled facts decide; `statement_promise`: on
-    that of the kept statements, by judged statements; `certify_by`: for all facts or statements together, or for each
-    predicate or rule.
+    either. `keep_share`: share at each end; None: a third of the complete substitutions, or under `compat` 75 % of
+    those of each step, so that LINK's ends may overlap. `likelihood`: who ranks; `random` is for ablations. `measure`:
+    by which it ranks (`Measure`); None: the first of `PREFERRED` that the ranker gives, and LINK's under `compat`.
     `plan`: None: the cheapest order, or the one that suits a model of which probing shows that it knows little.
+    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included. `max_statements`: limit
+    per rule and distribution; None: no limit. `rules_together`: number of rules that share batches, and so are cut
+    together when a budget ends. `fact_threshold`, `type_threshold`: the critic's thresholds of P(yes), as
+    `CriticRule.parse` reads them; None: Hapax's own. `profile`: name of the prompt profile that words the questions;
+    None: that of `compat`, or the one that suits the model best. `calibrated`: the critic's scores are those of the
+    knowledge base's calibration. `promise`: on the precision of the accepted facts, whose thresholds labelled facts
+    decide; `statement_promise`: on that of the kept statements, by judged statements; `certify_by`: for all facts or
+    statements together, or for each predicate or rule.
     """
 
     distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
@@ -77,7 +78,6 @@ class SearchSettings:
     temperature: float = 0.7
     answer_tokens: int = ANSWER_TOKENS
     max_statements: int | None = None
-    threshold_cap: float = 1.0
     rules_together: int = 8
     fact_threshold: CriticRule | None = None
     type_threshold: CriticRule | None = None
@@ -87,7 +87,6 @@ class SearchSettings:
     statement_promise: Promise | None = None
     certify_by: Grouping = "all"
     measure: str | None = None
-    ends: EndKind | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -96,7 +95,6 @@ class SearchSettings:
             ("compat", Compat),
             ("plan", Preset),
             ("certify_by", Grouping),
-            ("ends", EndKind),
         )
         for name, kind in choices:
             choice = getattr(self, name)
@@ -123,10 +121,9 @@ class SearchSettings:
             raise HapaxError(f"temperature is {self.temperature:g}. Set it to a number from 0.")
         if not 0.0 < self.share <= 1.0:
             raise HapaxError(f"keep_share is {self.share:g}. Set it above 0, and to at most 1.")
-        if self.has_disjoint_ends and self.share > 0.5:
+        if self.compat is None and self.share > 0.5:
             raise HapaxError(
-                f"keep_share is {self.share:g}, but ends that share nothing have at most half of the statements each. "
-                "Set it to at most 0.5, or ends to overlapping."
+                f"keep_share is {self.share:g}, but each end has at most half of the statements. Set it to at most 0.5."
             )
 
     def _check_ranking(self) -> None:
@@ -134,8 +131,6 @@ class SearchSettings:
             raise HapaxError(f"measure is {self.measure!r}. Choose {' or '.join(Measure)}.")
         if self.compat and self.measure not in (None, Measure.PAPER):
             raise HapaxError(f"compat {self.compat} ranks by LINK's own measure. Leave out either it or the measure.")
-        if self.compat and self.ends == "disjoint":
-            raise HapaxError(f"compat {self.compat} has LINK's own ends. Omit compat or the disjoint ends.")
 
     def _check_thresholds(self) -> None:
         if self.compat and (self.fact_threshold or self.type_threshold):
@@ -160,8 +155,6 @@ class SearchSettings:
                 "Without a critic nothing can be promised.",
                 Remedy("Leave out {} or {}.", Setting("settings.critic"), Setting("settings.promise")),
             )
-        if self.fact_threshold and self.threshold_cap != 1.0:
-            raise HapaxError("There are two caps of the fact threshold. Give the cap within fact_threshold alone.")
 
     @property
     def order(self) -> Preset:
@@ -174,35 +167,25 @@ class SearchSettings:
         return sys.maxsize if self.beam is None else self.beam
 
     @property
-    def has_disjoint_ends(self) -> bool:
-        """True if head and long tail are cut from the complete substitutions and share none."""
-        return (self.ends or ("overlapping" if self.compat else "disjoint")) == "disjoint"
-
-    @property
-    def is_ranked_by_mean(self) -> bool:
-        """True if beams are ranked by the mean per token of their whole texts, with LINK's measure and ends."""
-        return not self.has_disjoint_ends and self.wanted_measure in (None, Measure.PAPER)
-
-    @property
     def share(self) -> float:
         """Share of the substitutions at each end."""
-        return self.keep_share if self.keep_share is not None else END_SHARE if self.has_disjoint_ends else KEEP_SHARE
+        return self.keep_share if self.keep_share is not None else KEEP_SHARE if self.compat else END_SHARE
 
     @property
     def end_size(self) -> EndSize:
-        """Size of disjoint ends."""
+        """Size of the ends of the complete substitutions."""
         return EndSize(self.share, self.width, splits_ties=True, by_pairs=self.measure == Measure.PAIR)
 
     @property
     def pool(self) -> int:
         """Partial substitutions kept at most at each step.
 
-        For disjoint ends both sides of the ranking are kept whatever distributions are wanted, so that the long tail of
-        a search for the long tail alone is that of a search for both.
+        Both sides of the ranking are kept whatever distributions are wanted, so that the long tail of a search for the
+        long tail alone is that of a search for both.
         """
         if self.beam is None:
             return sys.maxsize
-        return self.beam * (2 if self.has_disjoint_ends else len(self.distributions))
+        return self.beam * (len(self.distributions) if self.compat else 2)
 
     @property
     def wanted_measure(self) -> Measure | None:
@@ -220,33 +203,43 @@ class SearchSettings:
         return Yields(usual.open.within(*limits), usual.keyed.within(*limits), usual.functional, PASSING)
 
     @property
-    def oracle(self) -> OracleSettings:
-        """Settings of the oracle that follow from these."""
-        is_link, is_released = self.compat is not None, self.is_released
-        cap = max(START, self.threshold_cap)  # no threshold starts above its cap
-        rules: dict[str, CriticRule] = {}
-        if is_link:
-            rules[CRITIC.name] = CriticRule(cap=cap, released=is_released)
-            rules[TYPE.name] = CriticRule(floor=TYPE_FLOOR)  # LINK's moves, Hapax's own is fixed
-        else:
-            rules[CRITIC.name] = self.fact_threshold or replace(DEFAULT_RULE, cap=cap)
-            rules |= {TYPE.name: self.type_threshold} if self.type_threshold else {}
-        tokens = self.answer_tokens
-        if is_released and tokens == GenerationParameters().max_tokens:  # not set
-            tokens = MAX_TOKENS
-        parameters = GenerationParameters(temperature=self.temperature, max_tokens=tokens, seed=self.seed)
-        return OracleSettings(
-            calls_per_question=self.calls_per_question,
-            values_per_call=self.values_per_call,
-            critic=self.critic,
-            ranks_if_needed=not (is_link or self.fact_threshold or self.type_threshold or self.promise),
-            gates=gates_in_order(self.compat),
-            rules=rules,
-            link_exclusion=is_link,
-            released=is_released,
-            profile=self.words,
-            parameters=parameters,
-        )
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates in the order in which they judge a value."""
+        return gates_in_order(self.compat)
+
+    @property
+    def rules(self) -> dict[str, CriticRule]:
+        """Rules of thresholds by gate, where they differ from the gate's own."""
+        if self.compat is not None:
+            # LINK's threshold of types moves, Hapax's own is fixed.
+            of_facts = CriticRule(released=self.is_released)
+            return {CRITIC.name: of_facts, TYPE.name: CriticRule(floor=TYPE_FLOOR)}
+        rules = {CRITIC.name: self.fact_threshold or DEFAULT_RULE}
+        return rules if self.type_threshold is None else {**rules, TYPE.name: self.type_threshold}
+
+    @property
+    def ranks_if_needed(self) -> bool:
+        """True if a critic that says no to known truths ranks values where none reaches a threshold."""
+        return not (self.compat or self.fact_threshold or self.type_threshold or self.promise)
+
+    @property
+    def samples(self) -> int:
+        """Samples of a question with one right value; a limit of one call holds for it, too, except in LINK's ways."""
+        return FUNCTIONAL_SAMPLES if self.compat else min(FUNCTIONAL_SAMPLES, self.calls_per_question)
+
+    @property
+    def tries(self) -> int:
+        """Calls for each of these samples until a reply has a value. Without `--compat` all stay within `--calls`."""
+        if self.is_released:
+            return TRIES
+        return 1 if self.compat else self.calls_per_question // self.samples
+
+    @property
+    def parameters(self) -> GenerationParameters:
+        """Parameters of requests for values."""
+        is_default = self.answer_tokens == ANSWER_TOKENS
+        tokens = MAX_TOKENS if self.is_released and is_default else self.answer_tokens
+        return GenerationParameters(temperature=self.temperature, max_tokens=tokens, seed=self.seed)
 
     @property
     def words(self) -> Profile:
@@ -273,11 +266,25 @@ class SearchSettings:
             del settings["profile"]
         if self.answer_tokens == ANSWER_TOKENS:
             del settings["answer_tokens"]
-        # Not stored: LINK's measure with LINK's ends, as runs of older versions had them. Those that store another
-        # measure of overlapping ends, but not the ends, were ranked by LINK's measure all the same.
-        del settings["ends"]
-        if not self.is_ranked_by_mean:
-            settings["ends"] = "disjoint" if self.has_disjoint_ends else "overlapping"
+        if self.compat is None:
+            settings["ends"] = "disjoint"
         if self.wanted_measure in (None, Measure.PAPER):
             del settings["measure"]
         return settings
+
+
+@dataclass(frozen=True)
+class SearchJob:
+    """Everything that a search needs.
+
+    `rules` are those of `library` to search; the others may derive what these need. `journal` has the budget and the
+    prices; None: calls are journaled in `kb` without a limit. `progress`: is called after each event.
+    """
+
+    library: Library
+    rules: Sequence[Rule]
+    kb: KnowledgeBase
+    models: Models
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    journal: Journal | None = None
+    progress: Watcher | None = None

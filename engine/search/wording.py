@@ -50,29 +50,20 @@ class QuestionWording:
         excluded: tuple[str, ...] = (),
         sample_index: int = 0,
         *,
+        rejected: tuple[str, ...] | None = None,
         variable: str = "",
     ) -> GenerationRequest:
-        """The request for `count` values other than the excluded ones."""
-        worded = self.question(question, count, excluded, variable)
-        form = self.profile.reply_form(worded)
-        return GenerationRequest(self.profile.word(worded), excluded, sample_index=sample_index, form=form)
+        """The request for `count` values other than the excluded ones.
 
-    def link_request(
-        self,
-        question: Question,
-        count: int,
-        accepted: tuple[str, ...],
-        rejected: tuple[str, ...],
-        sample_index: int,
-        *,
-        variable: str = "",
-    ) -> GenerationRequest:
-        """LINK's request, which names the accepted values in words and has a bias against tokens of rejected ones."""
-        worded = self.question(question, count, accepted, variable)
-        prompt = self.profile.word(worded)
+        `rejected`: LINK's way, where words exclude the others, and a bias the tokens of these.
+        """
+        worded = self.question(question, count, excluded, variable)
+        prompt, form = self.profile.word(worded), self.profile.reply_form(worded)
+        if rejected is None:
+            return GenerationRequest(prompt, excluded, sample_index=sample_index, form=form)
         if not self.profile.names_forbidden:
-            prompt += exclusion_clause(accepted)
-        return GenerationRequest(prompt, (), rejected, sample_index, self.profile.reply_form(worded))
+            prompt += exclusion_clause(excluded)
+        return GenerationRequest(prompt, (), rejected, sample_index, form)
 
     def question(
         self, question: Question, count: int, forbidden: tuple[str, ...] = (), variable: str = ""

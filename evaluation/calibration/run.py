@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
-from hapax.engine.search.certified_groups import describe
 from hapax.engine.search.gates import TYPE_MEASURE
-from hapax.engine.search.oracle import member_assessments, model_name, short_model_name
-from hapax.engine.search.score_maps import TYPES
+from hapax.engine.search.oracle import member_assessments
+from hapax.engine.search.promises import describe
+from hapax.engine.search.score_maps import TYPES, short_model_name
 from hapax.engine.search.scored_facts import VOTES, ProposedAtom, labels_of, proposed_atoms
 from hapax.evaluation.calibration.fitting import (
     LEAST_LABELS,
@@ -174,7 +174,7 @@ class Calibrator:
         journal = opening.journal or Journal(kb)
         critic: Critic = open_model(options.critic, CRITIC, opening)
         self._critic = JournaledCritic(critic, journal)
-        self.name = model_name(critic)
+        self.name = critic.identity.title
         self._reader = LabelReader(kb, library, proposed_atoms(kb, library), opening)
 
     def run(self) -> CalibrationResult:

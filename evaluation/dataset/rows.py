@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
 from hapax.engine.judgements import MODEL_VOTER
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
-from hapax.engine.search.beams import ranked_text
+from hapax.engine.search.ranking import ranked_text
 from hapax.evaluation.dataset.columns import Row, probe_rows
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.dataset.frozen import CONTRADICTS, ENTAILS

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from hapax.engine.search.certifying import StoredCertificate, stored_certificates
 from hapax.engine.search.gates import GateCount, Subject, VerdictCounts, gates_in_order
+from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.frozen import LAYOUT, METADATA_CHECKSUM, metadata_checksum
 from hapax.evaluation.dataset.rows import DatasetSource, Entry

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
 from hapax.evaluation.entailment.probabilities import argument_types, triple_name
 from hapax.evaluation.entailment.prompts import Direction, filled

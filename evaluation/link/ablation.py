@@ -8,19 +8,17 @@ statements give the columns of the paper's tables 8 and 9; their likelihoods by 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
 from hapax.engine.chosen_rules import chosen_rules
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import model_name
-from hapax.engine.search.progress import Progress, SearchProgress
+from hapax.engine.search.progress import Watcher
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, accuracy
 from hapax.evaluation.link.likelihood.figures import ablation_plot, write
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
@@ -119,7 +117,7 @@ def evaluate_ablation(
     settings: SearchSettings | None = None,
     *,
     only: str | Sequence[str] = (),
-    progress: SearchProgress | Callable[[Progress], None] | None = None,
+    progress: Watcher | None = None,
 ) -> Evaluation[AblationReport]:
     """Search without critic, without likelihood gate and without both: LINK's tables 8 and 9 and figure 6.
 
@@ -127,12 +125,10 @@ def evaluate_ablation(
     variants together; `value.reports` says which of them it ended.
     """
     atlas, settings = load_atlas(), settings or SearchSettings()
-    # A function is called at each event; a display has a method for each kind of event.
-    display = Progress(progress) if callable(progress) else progress
     experiment = Experiment(rules, chosen_rules(rules, only), models, settings)
     journal = journal_of(kb, models)
     # One after the other on one journal: what two variants ask alike is sent once.
-    reports = {variant.name: search_variant(experiment, variant, kb, journal, display) for variant in VARIANTS}
+    reports = {variant.name: search_variant(experiment, variant, kb, journal, progress) for variant in VARIANTS}
     # The user's store has the given facts, and none that an ablated variant accepted.
     judge = TruthJudge(rules, GroundTruth(atlas.truth, atlas.type_truth), KnownFacts(kb, rules))
     cells = []
@@ -149,7 +145,7 @@ def evaluate_ablation(
 
 def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder: Path) -> None:
     """Write LINK's figure 6 as PNG, SVG and CSV files."""
-    write(ablation_plot(evaluation.value.reports, model_name(models.evaluator)), folder)
+    write(ablation_plot(evaluation.value.reports, models.evaluator.identity.title), folder)
 
 
 def search_variant(
@@ -157,16 +153,15 @@ def search_variant(
     variant: AblationVariant,
     kb: KnowledgeBase,
     journal: Journal,
-    progress: SearchProgress | None,
+    progress: Watcher | None,
 ) -> SearchReport:
     """Search with the variant's settings; facts go to a temporary store that begins with the given facts of `kb`."""
     # "random" keeps as many beams as the likelihood gate would, so that the variants' statements can be compared.
-    # The tables compare LINK's ends by LINK's measure, unless others are asked for.
+    # The tables compare ends by LINK's measure, unless another is asked for.
     settings = replace(
         experiment.settings,
         critic=variant.critic,
         likelihood="model" if variant.likelihood else "random",
-        ends=experiment.settings.ends or "overlapping",
         measure=experiment.settings.measure or Measure.PAPER.value,
     )
     # In memory, and gone with the block.
@@ -176,7 +171,7 @@ def search_variant(
         report = search(job)
         # Statements only: facts that no critic has judged stay in the temporary store.
         if experiment.keep:
-            _keep(temporary, report, kb, model_name(experiment.models.evaluator))
+            _keep(temporary, report, kb, experiment.models.evaluator.identity.title)
     return report
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.judgements import Judgements
-from hapax.engine.search.origin import Origin, origin_of
+from hapax.engine.search.decidable import Origin, origin_of
 from hapax.grammar.arithmetic import holds
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value

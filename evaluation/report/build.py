@@ -12,7 +12,7 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.logic.derive import RUN_ID
 from hapax.engine.run_memory import circular_judge, with_stored_predicates
-from hapax.engine.search.certifying import StoredCertificate, stored_certificates
+from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.report.drawing import Histogram
 from hapax.evaluation.report.extensions import AddedSection, SectionSource, added_sections
 from hapax.evaluation.report.gates import GateReport, gate_report

@@ -311,11 +311,9 @@ def _lines(tally: _Tally, order: Sequence[Gate]) -> Iterator[GateLine]:
 def _critic_rule(run: RunRecord) -> CriticRule:
     # Settings are JSON that other programs may have written: what is not a threshold counts as Hapax's own.
     try:
-        stored: dict[str, Any] = {
-            name: run.settings[name] for name in ("compat", "threshold_cap") if name in run.settings
-        }
+        stored: dict[str, Any] = {"compat": run.settings.get("compat")}
         stored |= {name: CriticRule.parse(str(run.settings[name])) for name in THRESHOLDS if name in run.settings}
-        return SearchSettings(**stored).oracle.rules[CRITIC.name]
+        return SearchSettings(**stored).rules[CRITIC.name]
     except (HapaxError, TypeError):
         return DEFAULT_RULE
 

@@ -20,7 +20,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from hapax.engine.search.oracle import short_model_name
+from hapax.engine.search.score_maps import short_model_name
 from hapax.evaluation.report.build import Report, ReportOptions, build
 from hapax.evaluation.report.sections import StoryLine
 from hapax.evaluation.shared.estimates import Estimate

@@ -9,7 +9,7 @@ from itertools import islice
 from hapax.engine.judgements import Judgement, Judgements
 from hapax.engine.kept_rules import kept_rules
 from hapax.engine.logic.derive import current_rules, read_statements, statement_by_id
-from hapax.engine.search.certified_statements import StatementScores
+from hapax.engine.search.promises import StatementScores
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy

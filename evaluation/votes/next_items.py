@@ -14,7 +14,7 @@ from hapax.engine.judging_draw import (
     random_number,
 )
 from hapax.engine.run_memory import models_of
-from hapax.engine.search.certified_statements import DistinctStatements, StatementScores
+from hapax.engine.search.promises import DistinctStatements, StatementScores
 from hapax.engine.search.score_maps import ScoreMaps, chained_critics
 from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent

@@ -90,9 +90,9 @@ def test_another_measure_asks_the_ranker_nothing() -> None:
     assert stored >= {"total", "slor", "span"}
 
 
-def test_overlapping_ends_are_ranked_by_the_wanted_measure() -> None:
+def test_ends_are_ranked_by_the_wanted_measure() -> None:
     """By the names the head has the early letters; by the mean per token, which is equal here, chance decides."""
-    options = {"ends": "overlapping", "keep_share": 0.25}
+    options = {"keep_share": 0.25}
 
     assert is_by_names(search(**options, measure="prior"))
     assert is_by_names(search(**options))

@@ -129,7 +129,7 @@ def test_ties_and_doubt_deny_nothing() -> None:
     ask("soundness", {"Norwegian": "rule", "dalasi": "unsure"}, voter="ada")
     ask("soundness", {"dalasi": "unsure"}, voter="ben")
     found, metadata, card, _ = dataset("out")
-    judged = {"Norwegian": "undecided", "dalasi": "undecided", "euro": "true"}
+    judged = {"Norwegian": "undecided", "dalasi": "undecided", "euro": "true", "yen": "true"}
 
     assert metadata["left_out"]["denied"] == 0
     for row in found:

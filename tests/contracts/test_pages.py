@@ -328,7 +328,7 @@ def test_what_another_program_writes_breaks_no_page(searched: Path, tmp_path: Pa
     places = ["/", "/statements", "/facts", "/claims", "/rule/currency", "/entity?name=Norway", "/runs"]
     places += ["/judge?voter=ann", "/predicate/uses_currency/2", f"/why?atom={quote(NORWAY)}"]
     with serving(database, "--judge") as served:
-        places.append(f"/statement/{data(served, '/statements')[0]['id']}")
+        places.append(f"/statement/{data(served, '/statements')[-1]['id']}")
         for cell, value in SPOILED.items():
             name, _, column = cell.partition(".")
             rows = "WHERE rowid = 1" if name in ("predicates", "statements") else ""

@@ -30,6 +30,16 @@ oracle is_printed_on(Label, Box): "[1] is printed on [2]" / "[1] is not printed 
 weighs(Box A, Gram G) & K = G / 1000 & K > 1 -> is_heavy(Box A, Kilogram K).
 """
 
+DISHES = """
+given is_in(Cheese, Dish)
+given hates(Person, Cheese)
+@name within
+@generic none
+is_in(Cheese C, Dish D) -> contains(Dish D, Cheese C).
+@name avoids
+hates(Person X, Cheese C) & contains(Dish D, Cheese C) -> avoids(Person X, Dish D).
+"""
+
 
 class Reluctant:
     """A model that answers questions with one right value with 1608, and only each tenth time that one is asked."""
@@ -90,6 +100,18 @@ def test_a_plan_over_given_facts_and_equations_is_exact() -> None:
     assert {
         (count.expected, count.most) for role, count in calls(estimate).items() if role in ("knowledge", "critic")
     } <= {(0, 0)}
+
+
+def test_a_plan_knows_what_follows_from_given_facts() -> None:
+    """Rows that rules derive from given facts bound a plan, not all that a goal might ever return."""
+    rules, kb = hapax.parse_rules(DISHES), hapax.KnowledgeBase()
+    hapax.add_facts(kb, "is_in", [("brie", "toast"), ("cheddar", "toast"), ("brie", "tart")], rules)
+    (rule,) = hapax.plan(rules, kb, scripted(SILENT), SETTINGS, only=["avoids"]).rules
+
+    assert [(step.variable, step.values.expected, step.values.most) for step in rule.steps] == [
+        ("C", 2, 2),
+        ("D", 3, 3),
+    ]
 
 
 def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import invoke, run
-from money_fixture import RULES
+from money_fixture import RULES, WORLD
 from worlds import search_world
 
 import hapax
@@ -46,7 +46,7 @@ deals(Country A, Country B) & trades(Country B, Country C) -> deals(Country A, C
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A knowledge base whose facts about three cities and their currencies have P(yes) 0.95."""
-    return search_world(tmp_path_factory.mktemp("world"), RULES + REACH).parent
+    return search_world(tmp_path_factory.mktemp("world"), RULES + REACH, WORLD).parent
 
 
 @pytest.fixture

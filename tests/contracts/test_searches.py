@@ -89,17 +89,16 @@ def test_rules_share_their_questions_and_do_not_change_each_other(allergy: Found
 
 
 def test_the_ranker_is_what_parts_head_and_long_tail() -> None:
-    """Ranked at random the ends lie closer together; without a ranker they are the same."""
+    """Ranked at random the ends lie closer together."""
     library = rules_of(ALLERGY)
     models, kb = simulated(library), hapax.KnowledgeBase()
-    options: dict[str, Any] = {"beam": 20, "ends": "overlapping"}
-    full, chance, none = (
+    options: dict[str, Any] = {"beam": 20}
+    full, chance = (
         rows(searched(library, models, kb, likelihood=ranker, **options))[0]["delta"]
-        for ranker in ("model", "random", "none")
+        for ranker in ("model", "random")
     )
 
     assert abs(chance) < full
-    assert none == 0
 
 
 @pytest.mark.parametrize("compat", ["paper", "released"])
@@ -129,17 +128,18 @@ def script(critic: dict[str, float] | None = None, **more: Any) -> dict[str, Any
     }
 
 
-WHOLE: dict[str, Any] = {"keep_share": 1.0, "ends": "overlapping", "plan": "premise-first"}
+WHOLE: dict[str, Any] = {"keep_share": 0.5, "plan": "premise-first"}
 
 
 def test_scripted_models_make_a_search_that_can_be_followed() -> None:
-    """One allergen, one ingredient, two dishes: exactly these statements come out."""
+    """One allergen, one ingredient, two dishes: exactly these statements come out, one at each end."""
     result = searched(rules_of(ALLERGY), scripted(script()), **WHOLE)
     expected = {
         f"If PersonX is allergic to dairy, then PersonX cannot eat {dish}." for dish in ("toast", "peanut butter")
     }
 
-    assert [sentences(result, end) for end in ENDS] == [expected] * 2
+    assert sentences(result) == expected
+    assert [len(sentences(result, end)) for end in ENDS] == [1, 1]
 
 
 def test_hapax_ranks_what_models_are_asked_and_the_paper_all_it_knows() -> None:
@@ -157,16 +157,13 @@ def test_hapax_ranks_what_models_are_asked_and_the_paper_all_it_knows() -> None:
     ) in link.likelihood.texts
 
 
-def test_the_head_is_penalised_for_repeated_words_but_not_in_the_paper() -> None:
-    """Of two equally likely dishes the head takes the one whose words are new; under `compat="paper"` both are equal."""
+def test_the_paper_has_no_penalty_for_repeated_words() -> None:
+    """Two equally likely dishes are equal under `compat="paper"`, although one repeats a word."""
     known = script()
     known["defaults"]["likelihood"] = [-12, 6]
-    options: dict[str, Any] = {"ends": "overlapping", "measure": "paper", "keep_share": 0.5, "plan": "premise-first"}
-    result = searched(rules_of(ALLERGY), scripted(known), beam=1, **options)
     kb = hapax.KnowledgeBase()
     searched(rules_of(ALLERGY), scripted(known), kb, compat="paper", plan="premise-first")
 
-    assert [item.values["B"] for item in result.statements if item.distribution == "head"] == ["toast"]
     assert {decision.score for decision in kb.decisions(gate="likelihood")} == {-2.0}
 
 
@@ -247,7 +244,7 @@ RULE = hapax.CriticRule(0.5)
         ({"beam": 0}, ["beam", "0", "1"]),
         ({"temperature": math.nan}, ["temperature", "nan"]),
         ({"keep_share": 0.0}, ["keep_share", "above 0"]),
-        ({"keep_share": 0.51}, ["half", "overlapping"]),
+        ({"keep_share": 0.51}, ["half"]),
         ({"distributions": ()}, ["distribution", "long_tail"]),
         ({"profile": "none of these"}, ["none of these", "hapax"]),
         ({"measure": "weight"}, ["weight", "paper"]),

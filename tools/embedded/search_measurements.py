@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from hapax.engine.inference.proof import proof_from_json
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.report import RuleReport, SearchReport
 from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchJob
 from hapax.evaluation.shared.estimates import Estimate, mean, share
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution, FactRecord, Source

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.entailment import report as entailment_report
 from hapax.evaluation.entailment.datasets import read_splits
 from hapax.evaluation.entailment.prompts import Direction

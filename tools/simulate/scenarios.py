@@ -19,8 +19,7 @@ from hapax.api.browser.judging import Cells, Judging
 from hapax.engine.cluster.owner import Opening, Owner, Post
 from hapax.engine.cluster.running import Spread, search_spread
 from hapax.engine.cluster.walking import Ahead, walk
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.dataset import build
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.selection import SelectionOptions

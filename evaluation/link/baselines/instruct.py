@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from hapax.engine.search.oracle import GENERATION_BATCH, model_name
+from hapax.engine.search.oracle import GENERATION_BATCH
 from hapax.evaluation.link.baselines.rows import Drop, RowVariable, parse_rows, row_key, row_text, row_variables
 from hapax.evaluation.link.baselines.wording import rule_sentence
 from hapax.evaluation.link.likelihood.methods import KNOWLEDGE_MODEL
@@ -182,7 +182,7 @@ def run_record(instructed: Instructed, settings: InstructSettings) -> RunRecord:
     # The head's prompts alone: the number of the long-tail wording is among the settings.
     prompts = [_prompt(rule, instructed.library, settings, None) for rule in instructed.rules]
     rules = [str(rule) for rule in instructed.rules]
-    names = [model_name(instructed.knowledge), model_name(instructed.evaluator)]
+    names = [instructed.knowledge.identity.title, instructed.evaluator.identity.title]
     identity = content_id("run", "instruct", rules, prompts, asdict(settings), names)
     recorded = {
         KNOWLEDGE_MODEL: names[0],
@@ -279,7 +279,7 @@ class _Instruction:
         while active := [stream for stream in streams if stream.end is None]:
             self._round(active, generator)
         reports = self._measured(streams)
-        name = model_name(generator)
+        name = generator.identity.title
         return InstructReport(
             self._run_id, name, self._settings, tuple(reports), str(self._budget) if self._budget else None
         )
@@ -319,7 +319,7 @@ class _Instruction:
             self._budget = self._budget or reached
             scores = reached.answers
         scored = {text: score for text, score in zip(texts, scores, strict=True) if score is not None}
-        name = model_name(evaluator)
+        name = evaluator.identity.title
         self._kb.add(
             ASSESSMENTS,
             (

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.judgements import Judgements
-from hapax.engine.search.oracle import model_name, short_model_name
+from hapax.engine.search.score_maps import short_model_name
 from hapax.evaluation.link.judging import GroundTruth, Judge, TruthJudge, VoteJudge, critic_truth
 from hapax.grammar.rules import Library
 from hapax.kb.records import StatementRecord
@@ -37,7 +37,7 @@ class Jury:
         if self.critic is not None:
             truth, reached = critic_truth(statements, self.library, self.critic)
             self.budget = self.budget or reached
-            name = f"the critic {short_model_name(model_name(self.critic))}"
+            name = f"the critic {short_model_name(self.critic.identity.title)}"
         # A vote on one statement is enough: those without votes are then unknown, never judged by somebody else.
         elif any(map(self._votes.knows, statements)):
             return self._votes

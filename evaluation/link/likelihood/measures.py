@@ -14,7 +14,6 @@ from itertools import chain, combinations, product
 
 from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import identities_of, models_of
-from hapax.engine.search.oracle import model_name
 from hapax.evaluation.link.likelihood.methods import (
     LIKELIHOOD_MODEL,
     SearchMethod,
@@ -242,7 +241,7 @@ def _circular(
     evaluators: Sequence[LikelihoodModel],
 ) -> set[tuple[str, str]]:
     """Pairs of a method and an evaluator that is not an independent judge of it."""
-    identities = {model_name(model): model.identity for model in evaluators}
+    identities = {model.identity.title: model.identity for model in evaluators}
     for run in runs:
         recorded, full_name = identities_of(run).get(EVALUATOR), models_of(run).get(EVALUATOR)
         if recorded is not None and full_name is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from hapax.engine.search.oracle import short_model_name
+from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.shared.experiments import INSTRUCT
 from hapax.kb.records import RunRecord, StatementRecord
@@ -34,7 +34,6 @@ _TRAIT_NAMES = {
     ("critic", False): "without critic",
     ("likelihood", "model"): "ranked",
     ("likelihood", "random"): "drawn at random",
-    ("likelihood", "none"): "not ranked",
     ("released", True): "the released prompt",
     ("released", False): "the paper's prompt",
     ("bias", True): "with logit bias",
@@ -118,8 +117,7 @@ def _traits(run: RunRecord) -> dict[str, Any]:
     if run.command != _SEARCH:
         return {"command": run.command, **settings}
     # Runs of older versions lack settings that were added since: they ran with what were the defaults then.
-    legacy = {**SearchSettings(ends="overlapping", measure=Measure.PAPER).to_json(), "ends": "overlapping"}
-    legacy["measure"] = Measure.PAPER.value
+    legacy = {**SearchSettings().to_json(), "ends": "overlapping", "measure": Measure.PAPER.value}
     defaults = {name: value for name, value in legacy.items() if name not in _NO_TRAITS}
     # A fourth model is stored, too: the evaluator, in which runs of one method may differ.
     models = dict(zip(_MODELS, run.settings.get("models", ()), strict=False))

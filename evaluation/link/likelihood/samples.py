@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from hapax.engine.search.oracle import model_name
 from hapax.engine.search.ranking import KEEP_SHARE, keep_count
 from hapax.engine.search.report import SearchReport
 from hapax.grammar.errors import HapaxError
@@ -144,7 +143,7 @@ def ask_scores(
     scores: dict[str, dict[str, float]] = {}
     deferrals = DeferralCollector()
     for model in evaluators:
-        name = model_name(model)
+        name = model.identity.title
         stored = kb.assessments(texts, _MEASURE, name)
         missing = [text for text in texts if text not in stored]
         with deferrals:

@@ -9,9 +9,9 @@ from typing import Any
 
 from cli_fixture import EVERY_END, invoke, run
 from click.testing import Result
+from money_fixture import FOUR_CITIES
 from money_fixture import RULES as MONEY_RULES
 from money_fixture import SCRIPT as MONEY_SCRIPT
-from money_fixture import VALUES
 from votes_fixture import fill_csv
 
 import hapax
@@ -22,7 +22,11 @@ lives_in(Person X, City A) & is_a_city_in(City A, Country C) & is_a_city_in(City
 """
 SCRIPT = {
     **MONEY_SCRIPT,
-    "generate": {**VALUES, "'[A] is a city in Norway'": ["Bergen", "Oslo"], "'Bergen is a city in [B]'": ["Norway"]},
+    "generate": {
+        **FOUR_CITIES,
+        "'[A] is a city in Norway'": ["Bergen", "Oslo"],
+        "'Bergen is a city in [B]'": ["Norway"],
+    },
     "likelihood": {"Norway uses the Norwegian krone.": -12.0, "The Gambia uses the dalasi.": -20.0},
 }
 """Two rules, and a script whose search finds statements of both and rejects one value."""

@@ -259,7 +259,9 @@ def test_experiments_are_left_out_unless_named(searched: Path, tmp_path: Path) -
     """Statements that a search without its critic alone has are no part of a dataset; `--run` brings them."""
     database = Path(shutil.copy(searched, tmp_path / "kb.db"))
     before = {row["conclusion"] for row in rows(made(database, folder="before"))}
-    said = search(database, json.loads((searched.parent / "script.json").read_text("utf-8")), "--no-critic")
+    known = json.loads((searched.parent / "script.json").read_text("utf-8"))
+    del known["generate"]["'Kyoto is a city in [B]'"]  # so that an even number of statements is left
+    said = search(database, known, "--no-critic")
     plain, named = made(database, folder="plain"), made(database, "--run", said["run"][:8], folder="named")
 
     assert {row["conclusion"] for row in rows(plain)} == before

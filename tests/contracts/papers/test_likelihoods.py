@@ -210,7 +210,7 @@ def test_all_figures_come_of_searches_wordings_and_evaluators(tmp_path: Path) ->
     rules, database = tmp_path / "world.rules", tmp_path / "kb.db"
     rules.write_text(WORLD, "utf-8")
     asked = (rules, "-m", "simulated:1", "--evaluator", "simulated:9", "--db", database)
-    searches = (*SEARCH, "--no-progress", "--ends", "overlapping")
+    searches = (*SEARCH, "--no-progress")
     for more in ((), ("--temperature", 0.5), ("-m", "simulated:2"), ("--no-likelihood",)):
         run("search", *asked, *searches, *more)
     run("evaluate", "instruct", *asked, "--wording", "all", "--count", 10, "--values", 10, "--calls", 2)

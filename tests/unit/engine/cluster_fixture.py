@@ -22,10 +22,9 @@ from openai_fake import FakeServer
 from hapax.engine.cluster.owner import Opening, Owner, Post
 from hapax.engine.cluster.running import ClusterReport, Spread, search_spread
 from hapax.engine.cluster.walking import Ahead, walk
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.parser import load_library
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.connection import reading_uri

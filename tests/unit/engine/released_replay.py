@@ -20,10 +20,9 @@ from typing import Any
 
 from hapax.engine.search.gates import CRITIC, TYPE, Scores
 from hapax.engine.search.inquiry import Inquiry, ParsedGeneration
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import asked_question
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import load_library
 from hapax.grammar.rules import Library
@@ -72,7 +71,7 @@ def recorded_outcome(trace: Mapping[str, Any]) -> QuestionOutcome:
 
 def replayed_outcome(trace: Mapping[str, Any]) -> QuestionOutcome:
     """The outcome under `--compat released`, with the values and scores of the trace."""
-    settings = SearchSettings(compat="released", calls_per_question=len(trace["calls"])).oracle
+    settings = SearchSettings(compat="released", calls_per_question=len(trace["calls"]))
     prior = ((CRITIC.name, tuple(trace["prior_p_fact"])), (TYPE.name, tuple(trace["prior_p_type"])))
     question = Question((AtomPattern("is_a_value_of", (None, "key")),), "Entity")
     asked = asked_question(Inquiry(question, question.patterns, prior), settings)

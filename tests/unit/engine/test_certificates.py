@@ -20,7 +20,8 @@ from hapax.engine.certificates import (
     upper_bound,
 )
 from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights
-from hapax.engine.search.certifying import stored_certificates
+from hapax.engine.search.promises import prompt_version
+from hapax.engine.search.stored_certificates import stored_certificates
 from hapax.evaluation.shared.estimates import mended_share
 from hapax.kb.records import CERTIFICATES, RUNS, CertificateRecord, DrawnItem, RunRecord
 from hapax.kb.store import KnowledgeBase
@@ -190,7 +191,8 @@ def test_labels_drawn_by_the_scores_of_another_critic_are_no_sample(
 def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
     """Of merged rows a run may be missing; without the last run before the test, the certificate's own counts."""
     record = CertificateRecord(
-        fact_group="all facts", precision=0.95, confidence=0.9, method="learn-then-test", basis={"critic": "c@1"},
+        fact_group="all facts", precision=0.95, confidence=0.9, method="learn-then-test",
+        basis={"critic": "c@1", "calibration": None, "prompt": prompt_version(), "templates": {}},
         threshold=0.8, labels=60, false=1, bound=0.046, accepted=30, pool=40, sample="", shift=None, reason="", created="2026",
     )  # fmt: skip
     with KnowledgeBase() as kb:

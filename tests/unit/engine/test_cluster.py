@@ -36,11 +36,9 @@ from hapax.engine.cluster.owner import PLACE, Allowance, Opening, Owner, Post
 from hapax.engine.cluster.routing import Nothing, owner_of, routed
 from hapax.engine.cluster.running import Spread, search_spread
 from hapax.engine.cluster.walking import Walking
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.oracle import model_name
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import ATTEMPTS, AttemptRecord, CallRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -177,7 +175,7 @@ def gathering(folder: Path, count: int = 2) -> Iterator[tuple[Threads, Gathering
         locked(folder / "shards"),
         cluster.workers(opening(folder / "asked.log"), folder / "shards") as owners,
     ):
-        simulated = model_name(noted(folder / "asked.log", Journal(Nothing())))
+        simulated = noted(folder / "asked.log", Journal(Nothing())).identity.title
         yield cluster, Gathering(owners, folder / "shards", folder / "known.db", ["m", simulated])
 
 

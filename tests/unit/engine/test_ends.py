@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.engine.search.ends import Division, Ends, EndSize, MatchedPair, ends, matched_pairs
+from hapax.engine.search.ends import Ends, EndSize, MatchedPair, divided, ends, matched_pairs
 from hapax.engine.search.ranking import random_score
 from hapax.llm_oracle.measures import Measure, TextMeasures
 
@@ -38,11 +38,10 @@ def test_the_order_of_statements_does_not_matter(scores: dict[str, float]) -> No
 
 @pytest.mark.parametrize(("count", "size"), [(0, 0), (1, 0), (2, 1), (3, 1), (5, 1), (6, 2), (9, 3), (10, 3)])
 def test_a_third_at_each_end(count: int, size: int) -> None:
-    """Each end has a third, rounded down; a pair is split, a single statement is at no end, and few are called small."""
+    """Each end has a third, rounded down; a pair is split, and a single statement is at no end."""
     made = split({str(number): float(number) for number in range(count)})
 
     assert (len(made.head), len(made.long_tail)) == (size, size)
-    assert made.is_small == (count < 6)
 
 
 def test_statements_that_the_ranker_cannot_tell_apart_are_at_no_end() -> None:
@@ -76,7 +75,6 @@ def test_quotas_on_a_tiny_pool_empty_no_end(rows: list[tuple[int, int]]) -> None
     assert len(made.head) + len(made.long_tail) + len(made.crowded) == 2 * size
     for end in (made.head, made.long_tail):
         assert len(end) >= min(2, size)
-    assert made.is_small == (len(rows) < 6)
 
 
 def test_matched_pairs_differ_in_one_value() -> None:
@@ -101,6 +99,6 @@ def test_pair_rarity_is_asked_of_common_names() -> None:
     measures = {name: TextMeasures({Measure.PRIOR: prior, Measure.PAIR: 0.0}, 1) for name, prior in priors.items()}
     scores = {"oslo": 0.0, "paris": 1.0, "apia": 5.0, "rome": -1.0}
     values = {name: (name,) for name in priors}
-    made = Division.of(scores, values, measures, lambda _: 0.5, EndSize(by_pairs=True))
+    made = divided(scores, values, measures, lambda _: 0.5, EndSize(by_pairs=True))
 
-    assert (made.ends.head, made.ends.long_tail, made.rarer_names) == (("paris",), ("rome",), 2)
+    assert (made.head, made.long_tail, made.pool) == (("paris",), ("rome",), 2)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from released_replay import (
+from benchmarks.released_traces import (
     equal_questions,
     read_questions,
     read_rules,
@@ -14,11 +14,10 @@ from released_replay import (
     search_differences,
 )
 
-from hapax.engine.search.job import SearchJob
 from hapax.engine.search.ranking import released_penalty
 from hapax.engine.search.released import TRIES, first_calls
 from hapax.engine.search.search import search
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.parser import parse_library
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -19,7 +18,6 @@ from hapax.engine.search.account import (
     shortage,
 )
 from hapax.engine.search.gates import CRITIC, QuestionGates
-from hapax.engine.search.ranking import keep_count, kept_at_ends, random_score
 from hapax.engine.search.thresholds import FACT_FLOOR
 from hapax.grammar.remedies import worded_for
 from hapax.kb.records import Candidate, Decision, Distribution
@@ -120,43 +118,3 @@ def test_a_threshold_falls_at_the_end_to_the_best_step_but_not_below_the_floor(b
     else:
         assert bool(accepted) == any(score >= FACT_FLOOR for score in scores)
         assert all(max(scores) - score <= 0.05 for score in accepted)
-
-
-# --- ties at overlapping ends -----------------------------------------------------------------------------------------
-
-SCORES = st.dictionaries(st.text(max_size=3), st.sampled_from([-3.0, -2.0, -1.0]), max_size=12)
-
-
-def chance(name: str) -> float:
-    return random_score(0, name)
-
-
-@given(SCORES, st.dictionaries(st.text(max_size=3), st.floats(-9, 0), max_size=6), st.integers(1, 6), st.randoms())
-def test_ends_depend_on_the_beams_and_not_on_their_order(
-    common: dict[str, float], more: dict[str, float], beam: int, rng: random.Random
-) -> None:
-    """Shuffled pools give the same ends, of the usual size, and no kept beam is worse than one that was cut."""
-    pools = {HEAD: {**common, **more}, TAIL: common}
-    shuffled = {end: dict(rng.sample(list(pool.items()), len(pool))) for end, pool in pools.items()}
-    ends = kept_at_ends(pools, chance, 0.75, beam)
-
-    assert {end: set(names) for end, names in kept_at_ends(shuffled, chance, 0.75, beam).items()} == {
-        end: set(names) for end, names in ends.items()
-    }
-    for end, pool in pools.items():
-        sign = 1 if end is HEAD else -1
-        assert len(set(ends[end])) == keep_count(len(pool), 0.75, beam)
-        cut = [sign * pool[name] for name in pool if name not in ends[end]]
-        assert min((sign * pool[name] for name in ends[end]), default=0) >= max(cut, default=-99)
-
-
-@given(st.integers(0, 40), st.integers(1, 20), st.sampled_from([0.3, 0.5, 0.75]), st.booleans())
-def test_no_tied_beam_goes_to_both_ends_while_there_are_others(
-    count: int, beam: int, share: float, ranked_head: bool
-) -> None:
-    """Where all have one score, at one end or at both, the ends share only what the pool is too small to spare."""
-    names = [f"beam{number}" for number in range(count)]
-    head = {name: -float(place) if ranked_head else -1.0 for place, name in enumerate(names)}
-    ends = kept_at_ends({HEAD: head, TAIL: dict.fromkeys(names, -1.0)}, chance, share, beam)
-
-    assert len(set(ends[HEAD]) & set(ends[TAIL])) == max(0, 2 * keep_count(count, share, beam) - count)
