@@ -562,7 +562,6 @@ def query(
     from hapax.api.results import Answers
     from hapax.engine.inference.theory import Theory
     from hapax.engine.logic.query import run_query
-    from hapax.engine.probability.answers import probable_answers
     from hapax.engine.query_options import QueryOptions
 
     rules = sound_rules(rules)
@@ -571,6 +570,8 @@ def query(
     limits, probability = options.limits, options.probability
     if models is None:
         if probability is not None:
+            from hapax.engine.probability.answers import probable_answers
+
             return Answers.probable(probable_answers(theory, goal, probability, limits))
         return Answers(run_query(theory, goal, limits))
     from hapax.engine.inference.limits import QueryLimits
@@ -591,6 +592,8 @@ def query(
     stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
     # Over the facts that were asked for as well.
     if probability is not None:
+        from hapax.engine.probability.answers import probable_answers
+
         return Answers.probable(probable_answers(theory, goal, probability, limits), result.complete, stopped)
     return Answers(result.result, complete=result.complete, stopped=stopped)
 

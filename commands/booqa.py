@@ -21,6 +21,7 @@ from hapax.commands.entailment import (
     with_scorers,
     with_training_pairs,
 )
+from hapax.commands.groups import CommandGroup
 from hapax.commands.options import F, open_journal, open_kb, opening_options, together, with_json, with_queue
 from hapax.grammar.words import counted
 
@@ -38,7 +39,7 @@ def with_count(name: str, default: int, description: str, lowest: int = 1) -> Ca
     return click.option(name, type=click.IntRange(lowest), default=default, show_default=True, help=description)
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.booqa.")
 def booqa() -> None:
     """Build BoOQA from a corpus of triples, and answer its questions with scorers.
 

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
-from rich.table import Column, Table
 from rich.text import Text
 
 from hapax.commands.excerpts import Excerpts
+from hapax.commands.groups import CommandGroup
 from hapax.commands.wording import CommandLine
 from hapax.grammar.arguments import ArgumentRejected
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
@@ -112,7 +111,7 @@ SECONDS_BETWEEN_LINES = 10
 # --- errors, signals and the log --------------------------------------------------------------------------------------
 
 
-class Commands(click.Group):
+class Commands(CommandGroup):
     """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -120,25 +119,15 @@ class Commands(click.Group):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
-        from hapax.llm_oracle.budget import BudgetReached
-
         try:
             # A missing library becomes an error that names the extra which brings it.
             with _ended_by_signals(), extras_named():
                 return super().invoke(ctx)
-        except RulesRejected as rejected:
-            print_diagnostics(rejected.diagnostics, texts=rejected.texts)
-            # A faulty goal is no fault of the rules.
-            ctx.exit(FAILED if isinstance(rejected, GoalRejected) else RULES_REJECTED)
-        except BudgetReached as reached:
-            _print_always(escape(str(reached)))
-            ctx.exit(BUDGET_REACHED)
         except ArgumentRejected as rejected:
             # Exit code 2, as for the faults that click finds itself.
             raise click.UsageError(str(rejected)) from None
         except HapaxError as fault:
-            _print_always(f"[red]error:[/] {escape(str(fault))}")
-            ctx.exit(FAILED)
+            ctx.exit(_ended_by(fault))
         except OSError as fault:
             if isinstance(fault, BrokenPipeError):
                 raise  # click ends quietly when a reader such as `head` has gone
@@ -154,6 +143,21 @@ class Commands(click.Group):
         except KeyboardInterrupt as ended:
             _print_always(" ".join(["Interrupted.", *getattr(ended, "__notes__", [Left.UNCHANGED])]))
             ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
+
+
+def _ended_by(fault: HapaxError) -> int:
+    """Print why a command ends; its exit code."""
+    from hapax.llm_oracle.budget import BudgetReached
+
+    if isinstance(fault, RulesRejected):
+        print_diagnostics(fault.diagnostics, texts=fault.texts)
+        # A faulty goal is no fault of the rules.
+        return FAILED if isinstance(fault, GoalRejected) else RULES_REJECTED
+    if isinstance(fault, BudgetReached):
+        _print_always(escape(str(fault)))
+        return BUDGET_REACHED
+    _print_always(f"[red]error:[/] {escape(str(fault))}")
+    return FAILED
 
 
 def be_quiet(quiet: bool) -> None:
@@ -271,6 +275,8 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
     """Print a table without lines. Cells are data, never markup."""
+    from rich.table import Column, Table
+
     # Folded, not cut: at 80 columns two rows must not read alike.
     headers = [Column(escape(name), overflow="fold") for name in columns]
     title = None if title is None else escape(title)
@@ -372,7 +378,7 @@ def progress_display(visible: bool) -> Iterator[_Display | None]:
 @contextmanager
 def _bar() -> Iterator[Callable[[ProgressCounter], None]]:
     """A progress bar as wide as the counts leave room for."""
-    from rich.progress import BarColumn, TextColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     # `transient`: the bar is gone when the report is printed.
     with Progress(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:

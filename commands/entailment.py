@@ -16,6 +16,7 @@ import hapax
 from hapax.api import entailments
 from hapax.commands.console import Left, err, leaving, out, print_json, print_result, print_table
 from hapax.commands.declared import Finite
+from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     F,
     dry_run,
@@ -109,7 +110,7 @@ def _scorer_options(options: dict[str, Any]) -> dict[str, Any]:
     return {**same, "training": options["train"], "scorers": options["named"]}
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.entailment.")
 def entailment() -> None:
     """Measure directional predicate entailment on LevyHolt, SherLIiC and similar data sets.
 

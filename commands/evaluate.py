@@ -20,6 +20,7 @@ from hapax.commands.console import (
     progress_display,
 )
 from hapax.commands.declared import Finite
+from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     dry_run,
     load_models,
@@ -45,7 +46,7 @@ from hapax.commands.options import (
 from hapax.grammar.words import counted
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.")
 def evaluate() -> None:
     """Run the papers' experiments.
 

@@ -17,6 +17,7 @@ from hapax.api import expansion, mining
 from hapax.api.expansion import ACCEPT, REJECT, WAITING
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
 from hapax.commands.declared import Finite
+from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     open_journal,
     open_kb,
@@ -65,7 +66,7 @@ with_review = together(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="rules.")
 def rules() -> None:
     """Write rules with the help of a model, or of the facts there are.
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 from hapax.api import evaluations, sheets
 from hapax.commands.console import err, print_json, print_result
 from hapax.commands.declared import Finite
+from hapax.commands.groups import CommandGroup
 from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
 
@@ -18,7 +19,7 @@ REPLACED_SHOWN = 20
 """Number of changed votes that `votes import` prints."""
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="votes.")
 def votes() -> None:
     """Have people judge statements: export sheets, import answers, report.
 

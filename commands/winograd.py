@@ -14,6 +14,7 @@ import hapax
 from hapax.api import schemas
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json, print_result
 from hapax.commands.declared import Finite
+from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     dry_run,
     open_journal,
@@ -59,7 +60,7 @@ with_variant = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.winograd.")
 def winograd() -> None:
     """Ask, score and generate concept-reversed Winograd schemas (CR-WSC), and abstract before answering (AoT).
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -19,7 +19,6 @@ from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
-from hapax.kb.attempts import AttemptLog
 from hapax.kb.fact_checks import check_fact
 from hapax.kb.record_store import FileMoved, RecordStore
 from hapax.kb.records import (
@@ -72,6 +71,9 @@ from hapax.kb.records import (
 )
 from hapax.kb.rows import OnConflict
 from hapax.kb.values import refusal
+
+if TYPE_CHECKING:
+    from hapax.kb.attempts import AttemptLog
 
 _EXPERIMENT = (
     "(runs.command = 'evaluate instruct' OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
@@ -338,6 +340,8 @@ class KnowledgeBase(RecordStore):
     def attempt_log(self) -> AttemptLog:
         """The log of requests that leave for servers while this object is open."""
         if self._attempt_log is None:
+            from hapax.kb.attempts import AttemptLog
+
             self._attempt_log = AttemptLog(self.path)
         return self._attempt_log
 

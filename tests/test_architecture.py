@@ -183,8 +183,8 @@ def runtime_imports(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-PLUMBING = {"console", "declared", "executor", "options", "search"}
-"""Modules that turn options into values of the rooms: settings, models, journals, clusters; and show progress."""
+PLUMBING = {"console", "declared", "executor", "groups", "options", "search"}
+"""Modules that find commands, turn options into values of the rooms, such as settings and models, and show progress."""
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "commands").glob("*.py")), ids=lambda path: str(path.stem))
