@@ -11,8 +11,9 @@ from rich.markup import escape
 
 import hapax
 from hapax.api import evaluations, operations
-from hapax.commands.console import BUDGET_REACHED, DONE, err, out, print_result
+from hapax.commands.console import BUDGET_REACHED, DONE, err, out
 from hapax.commands.declared import Finite
+from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     open_journal,
     open_kb,
@@ -110,7 +111,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
             out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
         if options["examples"]:
             out.print()
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if result.budget else DONE)
 
 
@@ -146,6 +147,6 @@ def grid(config: Path, **options: Any) -> None:
                 opening,
                 progress=lambda number, total, cell: status.update(f"Cell {number} of {total}: {cell}"),
             )
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     # A cell that could not run makes the command fail, unless a budget ended it.
     sys.exit(BUDGET_REACHED if evaluation.value.budget else evaluation.value.exit_code)

@@ -10,7 +10,7 @@ import click
 
 import hapax
 from hapax.api import questions
-from hapax.commands.console import Left, err, leaving, print_result
+from hapax.commands.console import Left, err, leaving
 from hapax.commands.declared import Finite
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
@@ -21,6 +21,7 @@ from hapax.commands.entailment import (
     with_scorers,
     with_training_pairs,
 )
+from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import F, open_journal, open_kb, opening_options, together, with_json, with_queue
 from hapax.grammar.words import counted
@@ -118,7 +119,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Building"):
         opening = opening_options(None, options, open_journal(kb, options))
         evaluation = questions.build_questions(kb, triples, out, settings, words=words, opening=opening)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     err.print(f"{counted(sum(map(len, evaluation.value.sets.values())), 'question')} in {out}", markup=False)
 
 
@@ -183,4 +184,4 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
         evaluation = questions.answer_questions(kb, sets, answering, opening)
     if out is not None:
         questions.write_answers(evaluation, out)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)

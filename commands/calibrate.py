@@ -9,7 +9,8 @@ import click
 
 import hapax
 from hapax.api import calibration
-from hapax.commands.console import err, print_result
+from hapax.commands.console import err
+from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     open_journal,
     open_kb,
@@ -75,4 +76,4 @@ def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Calibrating"):
             evaluation = calibration.calibrate(library, kb, chosen, opening)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

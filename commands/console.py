@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hapax.engine.search.progress import ProgressCounter
-    from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 
 DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
 
@@ -298,30 +297,6 @@ def print_json(value: Any) -> None:
     """Print a value as one line of JSON; paths as texts."""
     # By `echo`: `out` would escape signs, and take brackets for markup.
     click.echo(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def print_result(result: ExperimentResult, as_json: bool) -> None:
-    """Print an experiment's result: its figures as JSON, or its tables and details as text; its notes to stderr."""
-    from hapax.evaluation.shared.results import json_value
-
-    if as_json:
-        click.echo(json.dumps(json_value(result.figures), ensure_ascii=False))
-    else:
-        print_tables(result.tables)
-        if result.tables and result.details:
-            out.print()
-        for line in result.details:
-            out.print(escape(line))
-    for note in result.notes:
-        err.print(escape(note), soft_wrap=True)
-
-
-def print_tables(tables: Iterable[ResultTable]) -> None:
-    """Print tables with a blank line between them."""
-    for number, table in enumerate(tables):
-        if number:
-            out.print()
-        print_table(table.columns, table.texts, title=table.title or None)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

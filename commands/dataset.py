@@ -12,7 +12,8 @@ from rich.markup import escape
 import hapax
 from hapax.api import outputs
 from hapax.api.outputs import DATASET_FORMATS
-from hapax.commands.console import err, out, print_tables
+from hapax.commands.console import err, out
+from hapax.commands.experiments import print_tables
 from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
 

@@ -14,8 +14,9 @@ import click
 
 import hapax
 from hapax.api import entailments
-from hapax.commands.console import Left, err, leaving, out, print_json, print_result, print_table
+from hapax.commands.console import Left, err, leaving, out, print_json, print_table
 from hapax.commands.declared import Finite
+from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     F,
@@ -143,7 +144,7 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
     if out is not None:
         written = entailments.write_entailment_splits(evaluation, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @entailment.command()
@@ -195,7 +196,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
         evaluation = entailments.score_entailments(kb, files, scoring, opening, progress=show)
     if out is not None:
         entailments.draw_entailments(evaluation, out)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @entailment.command()
@@ -227,7 +228,7 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
         evaluation = entailments.audit_entailments(kb, files, auditing, opening, progress=show)
     if out is not None:
         entailments.draw_audit(evaluation, out)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @entailment.command()
@@ -280,7 +281,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
         if store:
             # A single scorer, as was checked, has a single audit.
             stored = entailments.store_audited_entailments(kb, evaluation.value[0])
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     if store:
         err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
 

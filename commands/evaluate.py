@@ -11,15 +11,9 @@ import click
 
 import hapax
 from hapax.api import evaluations
-from hapax.commands.console import (
-    BUDGET_REACHED,
-    DONE,
-    FAILED,
-    err,
-    print_result,
-    progress_display,
-)
+from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, progress_display
 from hapax.commands.declared import Finite
+from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     dry_run,
@@ -85,7 +79,7 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
         journal = open_journal(kb, options)
         models = load_models(library, options, journal=journal)
         evaluation = evaluations.evaluate_ablation(library, kb, models, settings, only=chosen, progress=progress)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     if out is not None:
         evaluations.draw_ablation(evaluation, models, out)
     # Each variant is a search of its own; the budget is for all together.
@@ -150,7 +144,7 @@ def likelihood(
             out=out,
         )
         evaluation = evaluations.evaluate_likelihood(kb, measurement, journal=journal)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
     sys.exit(FAILED if named and evaluation.value.unavailable else DONE)
 
@@ -199,7 +193,7 @@ def long_tail(
             models = evaluations.open_evaluators(judges, opening)
         with err.status("Measuring"):
             evaluation = evaluations.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=journal)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     if out is not None:
         evaluations.draw_long_tail(evaluation, out)
 
@@ -272,7 +266,7 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
             )
     if output is not None:
         output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in evaluation.value.answers_json())
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if evaluation.value.run.stopped else DONE)
 
 
@@ -313,4 +307,4 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
         # One name gives one model.
         (evaluator,) = evaluations.open_evaluators([options["evaluator"]], opening)
         evaluation = evaluations.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

@@ -11,8 +11,9 @@ import click
 import hapax
 from hapax.api import evaluations
 from hapax.api.whole_files import atomic_text_file
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
+from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.commands.declared import Finite
+from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     open_journal,
     open_kb,
@@ -86,5 +87,5 @@ def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str 
             stream.write(board.value.html)
     # With `-` the page is on stdout.
     if html != "-":
-        print_result(board.result, options["as_json"])
+        print_result(board, options["as_json"])
     sys.exit(BUDGET_REACHED if board.value.stopped else DONE)

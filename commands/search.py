@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.markup import escape
 
-from hapax.api.operations import chosen_rules
+from hapax.api.operations import chosen_rules, run_search
 from hapax.commands.console import (
     BUDGET_REACHED,
     DONE,
@@ -24,7 +24,6 @@ from hapax.commands.console import (
     print_table,
     progress_display,
 )
-from hapax.commands.executor import Executor, with_executor
 from hapax.commands.options import (
     choose_profile,
     keep_rules,
@@ -35,6 +34,7 @@ from hapax.commands.options import (
     profile_choice,
     search_settings,
     sound_library,
+    together,
     with_budget,
     with_chosen,
     with_database,
@@ -46,6 +46,7 @@ from hapax.commands.options import (
     with_search_settings,
 )
 from hapax.grammar.extras import missing_of
+from hapax.grammar.plug_ins import load, plug_ins
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -57,11 +58,35 @@ if TYPE_CHECKING:
     from hapax.llm_oracle.protocols import Models
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 DEFAULT_RANKERS = ("smollm2", "frequency")
 """The first of these that is installed ranks the embedded model's findings; that model itself has read no texts."""
 
 ACCOUNTS = 10
 """Rules without a statement whose accounts are printed without --account."""
+
+
+EXECUTORS = "hapax.executors"
+"""Entry-point group of executors, by the names of --executor.
+
+Each is called with the rules and the options of a search; it searches by `search(job)`, and says afterwards by
+`print_report()` what it did beside. `options` adds its own options to the command.
+"""
+
+
+def with_executors(command: F) -> F:
+    """Add --executor, and the options of each executor."""
+    executors = plug_ins(EXECUTORS)
+    choice = click.option(
+        "--executor",
+        type=click.Choice(["process", *executors]),
+        default="process",
+        show_default=True,
+        help="Search in this process or on a Ray cluster; the result is the same.",
+    )
+    decorated: F = together(choice, *(load(point).options for point in executors.values()))(command)
+    return decorated
 
 
 class GatedCommand(click.Command):
@@ -150,7 +175,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 @click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
 @with_promise
-@with_executor
+@with_executors
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Search head and long-tail knowledge for rules, store it, and derive statements from it.
 
@@ -183,7 +208,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
     # Before anything is opened: Ray may be missing, or options contradict each other.
-    executor = Executor(library, options)
+    name = options["executor"]
+    executor = None if name == "process" else load(plug_ins(EXECUTORS)[name])(library, options)
     # After the defaults were chosen, which it names.
     _explain_default(options)
     with open_kb(options["database"]) as kb:
@@ -195,11 +221,13 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         keep_rules(kb, paths, "search", library)
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
-            report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
+            job = SearchJob(library, rules, kb, models, settings, journal, progress)
+            report = run_search(job).report if executor is None else executor.search(job)
     # Known only when the search has asked.
     _warn_of_no_bias(models)
     _print_search(report, library, options)
-    executor.print_report()
+    if executor is not None:
+        executor.print_report()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 

@@ -11,7 +11,8 @@ from rich.markup import escape
 
 import hapax
 from hapax.api import evaluations, sheets
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
+from hapax.commands.console import BUDGET_REACHED, DONE, err
+from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     dry_run,
     open_journal,
@@ -105,5 +106,5 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
                 opening_options(None, options, journal),
                 progress=lambda done, total: status.update(f"Judged: {done} of {counted(total, 'statement')}"),
             )
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if evaluation.value.stopped else DONE)

@@ -9,8 +9,9 @@ import click
 from rich.markup import escape
 
 from hapax.api import evaluations, sheets
-from hapax.commands.console import err, print_json, print_result
+from hapax.commands.console import err, print_json
 from hapax.commands.declared import Finite
+from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
 from hapax.grammar.words import counted
@@ -216,4 +217,4 @@ def report(failures: int, database: str, as_json: bool) -> None:
     """
     with open_kb(database, read_only=True) as kb:
         evaluation = evaluations.report_votes(kb, failures)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)

@@ -12,8 +12,9 @@ from rich.markup import escape
 
 import hapax
 from hapax.api import schemas
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json, print_result
+from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json
 from hapax.commands.declared import Finite
+from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     dry_run,
@@ -92,7 +93,7 @@ def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: 
     """
     rows = None if all_rows else SHOWN_ROWS
     evaluation = schemas.count_schemas(*paths, published=published, rows=rows, skip_faulty=skip_faulty)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @winograd.command()
@@ -166,7 +167,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
 
             opening = opening_options(None, options, journal)
             evaluation = schemas.ask_schemas(kb, paths, asking, opening, progress=show)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     used, stopped = journal.total, evaluation.value.stopped
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
     if stopped:
@@ -189,7 +190,7 @@ def tables(released: bool, database: str, as_json: bool) -> None:
     """
     with open_kb(database, read_only=True, begun_by=ASK) as kb:
         evaluation = schemas.tabulate_schemas(kb, released=released)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @winograd.command()
@@ -226,7 +227,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     same = {name: options[name] for name in ("model", "sources", "most")}
     with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
         evaluation = schemas.compare_cases(kb, paths, methods, **same)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
 
 
 @winograd.command()
@@ -314,7 +315,7 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     # A set cut short by a budget is not written; the same command continues it.
     if not generated.stopped:
         schemas.write_schemas(evaluation, target)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if generated.stopped else DONE)
 
@@ -340,7 +341,7 @@ def association(path: Path, model: str, database: str, as_json: bool, **options:
     with open_kb(database) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
         evaluation = schemas.measure_association(kb, path, model, opening)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @winograd.command()
@@ -440,7 +441,7 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     """
     with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
         evaluation = schemas.judge_schemas(kb, path)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     if target is not None:
         schemas.write_schemas(evaluation, target)
 

@@ -9,7 +9,8 @@ import click
 from rich.markup import escape
 
 from hapax.api import evaluations, schemas
-from hapax.commands.console import err, print_result
+from hapax.commands.console import err
+from hapax.commands.experiments import print_result
 from hapax.commands.options import open_kb, with_database, with_json, with_skip_leaked
 from hapax.commands.winograd import ASK, with_files, with_skip_faulty, with_sources
 
@@ -48,7 +49,7 @@ def reword(paths: tuple[Path, ...], kinds: tuple[str, ...], target: Path, as_jso
     """
     evaluation = schemas.reword_schemas(paths, kinds, **options)
     schemas.write_rewordings(evaluation, target)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     err.print(escape(f"{target}: {len(evaluation.value.items)} sentences"))
 
 
@@ -85,4 +86,4 @@ def robustness(paths: tuple[Path, ...], methods: tuple[str, ...], asked: bool, *
     else:
         # Something must resolve the pronouns: the patterns need neither a model nor an extra.
         evaluation = schemas.measure_robustness(items, methods or evaluations.METHODS[:1])
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

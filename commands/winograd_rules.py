@@ -10,7 +10,8 @@ from rich.markup import escape
 
 from hapax.api import evaluations
 from hapax.api.evaluations import PARTS, part_of
-from hapax.commands.console import out, print_json, print_result
+from hapax.commands.console import out, print_json
+from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     open_journal,
     open_kb,
@@ -105,7 +106,7 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     evaluation = _resolved(items, options)
     # For programs, the result contains the proofs of all items.
     if options["as_json"] or not item_ids:
-        print_result(evaluation.result, options["as_json"])
+        print_result(evaluation, options["as_json"])
         return
     for answer in evaluation.value:
         if answer.item.id not in item_ids:
@@ -149,7 +150,7 @@ def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_
     items = _read_items(paths, sources, options)
     with open_kb(database, read_only=True, begun_by="hapax evaluate winograd ask") as kb:
         evaluation = schemas.combine_proofs(kb, items, **options)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 def _read_items(paths: tuple[Path, ...], sources: tuple[str, ...], options: dict[str, Any]) -> list[WinogradItem]:
@@ -273,4 +274,4 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
             opening = opening_options(None, options, open_journal(kb, options))
             evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=review)
     schemas.write_lesson(evaluation, folder)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

@@ -45,7 +45,7 @@ def _declared(group: str) -> list[EntryPoint]:
 
 
 def load(point: EntryPoint) -> Any:
-    """What an entry point refers to. Raises HapaxError with the name of the package if that cannot be loaded."""
+    """The object of an entry point. Raises HapaxError with the name of the package if that cannot be loaded."""
     # What this package declares is a defect of Hapax if it fails, and the traceback should be seen.
     if package(point) == PACKAGE:
         return point.load()
