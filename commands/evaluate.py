@@ -23,7 +23,6 @@ from hapax.commands.options import (
     opening_options,
     print_foreseen,
     read_library,
-    search_settings,
     with_budget,
     with_chosen,
     with_database,
@@ -35,8 +34,8 @@ from hapax.commands.options import (
     with_queue,
     with_rules,
     with_runs,
-    with_search_settings,
 )
+from hapax.commands.search_options import search_settings, with_search_settings
 from hapax.grammar.words import counted
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,22 +17,21 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from hapax.api import operations
-from hapax.commands.configuration import SearchSetting
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
-from hapax.commands.declared import Finite, declared, values_of
+from hapax.commands.declared import Finite, declared, made
 from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
 from hapax.engine.probability.options import ProbabilityOptions
+from hapax.engine.search.thresholds import FactThreshold, TypeThreshold
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.words import counted
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, Price
-from hapax.llm_oracle.profiles import PROFILE_NAMES
+from hapax.llm_oracle.profiles import ProfileName
 
 if TYPE_CHECKING:
     from hapax.api.operations import BudgetedModels
     from hapax.engine.search.profile_choice import ProfileChoice
     from hapax.engine.search.settings import SearchSettings
-    from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.journal import Journal, PlanningJournal
@@ -43,16 +42,6 @@ SECONDS = Finite(0, MOST_SECONDS, min_open=True)
 """Type of a time limit."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class NumberOrAll(click.IntRange):
-    """A whole number in a range, or `all`, which is None."""
-
-    name = "number or all"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:  # type: ignore[override]
-        """The number, None for `all`, or a usage error."""
-        return None if value == "all" else int(super().convert(value, param, ctx))
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -99,9 +88,6 @@ with_paths = together(
         help="The same as PATHS: rule files or folders, or `shipped`.",
     ),
 )
-
-search_setting = partial(click.option, cls=SearchSetting)
-"""`click.option` for an option that a `hapax.toml` which nobody named may set."""
 
 with_rules = click.option(
     "--rules",
@@ -332,13 +318,6 @@ with_queue = together(
 )
 
 
-def _profile_name(ctx: click.Context, param: click.Parameter, name: str) -> str | None:
-    """The name of a prompt profile, None for `auto`; a usage error for another name."""
-    if name not in ("auto", *PROFILE_NAMES):
-        raise click.BadParameter(f"{name!r} is not one of auto, {', '.join(PROFILE_NAMES)}.", ctx, param)
-    return None if name == "auto" else name
-
-
 # --- goals ------------------------------------------------------------------------------------------------------------
 
 with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
@@ -364,162 +343,6 @@ with_goal_seconds = click.option(
 )
 
 with_limits = declared(QueryLimits, "seconds", "inferences", "memory_mb", "answers")
-
-
-# --- searches ---------------------------------------------------------------------------------------------------------
-
-
-class ThresholdRule(click.ParamType["CriticRule"]):
-    """A threshold of the critic: `0.75`, or `start=0.85,step=0.05,floor=0.65,cap=1` or some of these."""
-
-    name = "threshold"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> CriticRule:
-        """The rule, or a usage error."""
-        from hapax.engine.search.thresholds import CriticRule
-
-        try:
-            return value if isinstance(value, CriticRule) else CriticRule.parse(str(value))
-        except HapaxError as fault:
-            self.fail(str(fault), param, ctx)
-
-
-with_thresholds = together(
-    search_setting(
-        "--fact-threshold",
-        type=ThresholdRule(),
-        metavar="P|NAME=P,...",
-        help="P(yes) that facts need: a fixed number, or a threshold that moves with the scores of each question, by "
-        "start, step, floor and cap.  [default: start=0.85,step=0.05,floor=0.7,cap=1]",
-    ),
-    search_setting(
-        "--type-threshold",
-        type=ThresholdRule(),
-        metavar="P|NAME=P,...",
-        help="P(yes) that the data types of values need, in the same form.  [default: 0.65]",
-    ),
-)
-
-with_promise = together(
-    search_setting(
-        "--calibrated", is_flag=True, help="Compare calibrated probabilities instead of raw scores (`hapax calibrate`)."
-    ),
-    search_setting(
-        "--precision",
-        type=Finite(0, 1, min_open=True, max_open=True),
-        help="Promise that this share of the accepted facts is true: labelled facts decide the threshold. Where "
-        "nothing can be promised, no model's value is accepted.",
-    ),
-    search_setting(
-        "--statement-precision",
-        type=Finite(0, 1, min_open=True, max_open=True),
-        help="Promise that this share of the kept statements is true: judged statements decide the threshold.",
-    ),
-    search_setting(
-        "--confidence",
-        type=Finite(0, 1, min_open=True, max_open=True),
-        default=0.9,
-        show_default=True,
-        help="Probability with which the promises of --precision and --statement-precision are kept.",
-    ),
-    search_setting(
-        "--promise",
-        "promise_method",
-        type=click.Choice(["learn-then-test", "anytime", "conformal"]),
-        default="learn-then-test",
-        show_default=True,
-        help="Method of the promise; anytime: it may be tested again after every label; conformal: on the expected "
-        "share of false values of a question.",
-    ),
-    search_setting(
-        "--certify-by",
-        type=click.Choice(["all", "predicate"]),
-        default="all",
-        show_default=True,
-        help="Give one promise for all facts and all statements together, or one for each predicate and each rule.",
-    ),
-)
-
-with_profile = search_setting(
-    "--profile",
-    metavar="NAME",
-    default="auto",
-    show_default=True,
-    callback=_profile_name,
-    help=f"Words in which the knowledge model is asked: {', '.join(PROFILE_NAMES)}; auto: those of --compat, or those "
-    "that bring the most known answers, which are probed once per model.",
-)
-
-# Defaults as in `SearchSettings`; written out, so that `--help` does not import the engine.
-with_search_settings = together(
-    search_setting(
-        "--distribution",
-        type=click.Choice(["head", "long_tail", "both"]),
-        default="both",
-        show_default=True,
-        help="Distribution to search.",
-    ),
-    search_setting(
-        "--beam",
-        # LINK keeps at most 200 as well.
-        type=NumberOrAll(1),
-        default=200,
-        show_default=True,
-        metavar="NUMBER|all",
-        help="Partial substitutions kept at each step; all: neither the beam nor --keep-share cuts anything.",
-    ),
-    search_setting(
-        "--measure",
-        type=click.Choice(["paper", "total", "slor", "span", "prior", "pair"]),
-        help="Measure by which the likelihood model ranks (docs/long_tail.md).  [default: prior, or paper for a model "
-        "that scores whole texts alone, and with --compat]",
-    ),
-    search_setting(
-        "--ends",
-        type=click.Choice(["disjoint", "overlapping"]),
-        help="Head and long tail without a common statement, cut from all complete substitutions, or, as in LINK, cut "
-        "at each step.  [default: disjoint; with --compat overlapping]",
-    ),
-    search_setting(
-        "--keep-share",
-        type=Finite(0, 1, min_open=True),
-        help="Share at each end.  [default: a third; 0.75 of overlapping ends]",
-    ),
-    search_setting(
-        "--calls",
-        "calls_per_question",
-        type=click.IntRange(1),
-        # LINK's number of calls; each asks for 50 values.
-        default=4,
-        show_default=True,
-        help="Limit of calls per question.",
-    ),
-    search_setting(
-        "--values",
-        "values_per_call",
-        # Replies are numbered lists, read with numbers of up to four digits.
-        type=click.IntRange(1, 9_999),
-        help="Values asked for in one call.  [default: 50; 10 of smollm2 and gguf models; with --compat 50]",
-    ),
-    search_setting("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
-    search_setting(
-        "--answer-tokens",
-        type=click.IntRange(1),
-        help="Tokens that a model may use for one list of values, its reasoning included.  [default: 1000; 25 a value "
-        "of smollm2 and gguf models]",
-    ),
-    search_setting(
-        "--plan",
-        type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
-        help="Order in which variables are searched.  [default: cheapest, or premise-first of a model that knows few "
-        "of the probed answers; with --compat link]",
-    ),
-    search_setting(
-        "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
-    ),
-    with_thresholds,
-    with_profile,
-)
 
 
 # --- what options make ------------------------------------------------------------------------------------------------
@@ -609,13 +432,14 @@ def opening_options(
     # `_queueing` has put the opened queue in the place of the path.
     queueing: Queueing | None = options.get("queue")
 
-    return OpeningOptions(
+    return made(
+        OpeningOptions,
+        options,
         library=library,
         journal=journal,
         prices=dict(options["prices"]),
         queue=None if queueing is None else queueing.queue,
         notice=_print_notice,
-        **values_of(OpeningOptions, options),
     )
 
 
@@ -637,79 +461,17 @@ def load_models(
         return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
-TOKENS_PER_VALUE = 25
-"""Tokens for one value of a list where a model is given few values at once: a name and a few words about it."""
+def question_settings(
+    *, fact_threshold: FactThreshold = None, type_threshold: TypeThreshold = None, profile: ProfileName = None
+) -> SearchSettings:
+    """The settings under which the questions of a goal are asked."""
+    from hapax.engine.search.settings import SearchSettings
+
+    return SearchSettings(fact_threshold=fact_threshold, type_threshold=type_threshold, profile=profile)
 
 
-def search_settings(options: dict[str, Any]) -> Any:
-    """The settings of a search by its options."""
-    from hapax.engine.search.settings import THRESHOLDS, SearchSettings
-    from hapax.kb.records import Distribution
-
-    given = [f"--{name.replace('_', '-')}" for name in THRESHOLDS if options[name] is not None]
-    if options["compat"] and given:
-        message = f"{' and '.join(given)} cannot go with --compat {options['compat']}, which has LINK's own thresholds."
-        raise click.UsageError(message)
-    wanted = options["distribution"]
-    # Options with the names of fields of `SearchSettings`.
-    same = (
-        "beam",
-        "keep_share",
-        "calls_per_question",
-        "temperature",
-        "measure",
-        "ends",
-        "compat",
-        "seed",
-        "profile",
-    )
-    from hapax.engine.certificates import Promise
-
-    promises: dict[str, Any] = {}
-    for option, setting in (("precision", "promise"), ("statement_precision", "statement_promise")):
-        if options.get(option) is not None:
-            promises[setting] = Promise(options[option], options["confidence"], options["promise_method"])
-    if not promises:
-        # A search without a promise would look as if it had the one that was asked for.
-        context = click.get_current_context(silent=True)  # None where no command line asked
-        for name, flag in (("confidence", "confidence"), ("promise_method", "promise"), ("certify_by", "certify-by")):
-            if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{flag} needs --precision or --statement-precision.")
-    return SearchSettings(
-        calibrated=bool(options.get("calibrated")),
-        **promises,
-        certify_by=options.get("certify_by", "all"),
-        distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
-        # Commands without switches of gates do not have these options.
-        critic=not options.get("no_critic"),
-        likelihood="random" if options.get("no_likelihood") else "model",
-        # LINK's ways include its order of variables.
-        plan=options["plan"] or ("link" if options["compat"] else None),
-        **_list_sizes(options),
-        **{name: options[name] for name in (*same, *THRESHOLDS)},
-    )
-
-
-def _list_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Values and tokens of one list: as the user says, as suits the knowledge model, or the settings' own."""
-    from hapax.llm_oracle.registry import find_backend
-
-    names = ("values_per_call", "answer_tokens")
-    sizes = {name: options[name] for name in names if options[name] is not None}
-    # The kind of the model: `hf` of `hf:NAME`.
-    backend = None if options["compat"] else find_backend(options["knowledge"].partition(":")[0])
-    if backend is not None and backend.values_per_call is not None:
-        # The user's own numbers stay.
-        sizes.setdefault("values_per_call", backend.values_per_call)
-        sizes.setdefault("answer_tokens", TOKENS_PER_VALUE * sizes["values_per_call"])
-    return sizes
-
-
-def question_settings(options: Mapping[str, Any]) -> SearchSettings:
-    """The settings under which the questions of a goal are asked: thresholds and prompt profile."""
-    from hapax.engine.search.settings import THRESHOLDS, SearchSettings
-
-    return SearchSettings(profile=options["profile"], **{name: options[name] for name in THRESHOLDS})
+with_questions = declared(question_settings)
+"""The options of questions; `made(question_settings, options)` reads them."""
 
 
 def choose_profile(
@@ -756,7 +518,7 @@ def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     from hapax.llm_oracle.journal import Journal
 
     # A command without such options has no limits.
-    budget = Budget(**values_of(Budget, options))
+    budget = made(Budget, options)
     journal = Journal(kb, budget, retry_unusable=bool(options.get("retry_unusable")))
     context = click.get_current_context(silent=True)  # None where no command line asked
     if context is not None:
@@ -817,4 +579,4 @@ def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
             if name in options and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --probability.")
         return None
-    return ProbabilityOptions(**values_of(ProbabilityOptions, options))
+    return made(ProbabilityOptions, options)

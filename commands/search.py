@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,7 +31,6 @@ from hapax.commands.options import (
     open_kb,
     print_idle,
     profile_choice,
-    search_settings,
     sound_library,
     together,
     with_budget,
@@ -41,10 +39,9 @@ from hapax.commands.options import (
     with_json,
     with_models,
     with_paths,
-    with_promise,
     with_queue,
-    with_search_settings,
 )
+from hapax.commands.search_options import search_settings, with_gates, with_promise, with_search_settings
 from hapax.grammar.extras import missing_of
 from hapax.grammar.plug_ins import load, plug_ins
 from hapax.grammar.words import counted
@@ -89,28 +86,7 @@ def with_executors(command: F) -> F:
     return decorated
 
 
-class GatedCommand(click.Command):
-    """A command with the option `--no-GATE` for each gate that can be switched off.
-
-    The gates are imported when the command is called: every start of the program would wait for them otherwise.
-    """
-
-    @cached_property
-    def switches(self) -> list[click.Parameter]:
-        from hapax.engine.search.gates import gates_in_order
-
-        # Cached, because click asks for the parameters several times and compares them by identity.
-        gates = [gate for gate in gates_in_order() if gate.switch]
-        return [click.Option([f"--no-{gate.name}"], is_flag=True, help=gate.switch) for gate in gates]
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own parameters, the switches, and --help."""
-        # click puts --help last.
-        *params, help_option = super().get_params(ctx)
-        return [*params, *self.switches, help_option]
-
-
-@click.command(cls=GatedCommand)
+@click.command()
 @with_paths
 @with_chosen
 @click.option("--graph", type=click.Choice(["text", "mermaid", "dot"]), help="Print the dependency graph in this form.")
@@ -119,6 +95,7 @@ class GatedCommand(click.Command):
 @with_database
 @with_json
 @with_promise
+@with_gates
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show the order in which variables would be searched and the cost of a run. No question is asked.
 
@@ -149,7 +126,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     print_estimate(estimate, options["as_json"])
 
 
-@click.command(cls=GatedCommand)
+@click.command()
 @with_paths
 @with_chosen
 @with_search_settings
@@ -176,6 +153,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
 @with_promise
 @with_executors
+@with_gates
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Search head and long-tail knowledge for rules, store it, and derive statements from it.
 

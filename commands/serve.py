@@ -16,9 +16,8 @@ from hapax.commands.options import (
     with_budget,
     with_database,
     with_models,
-    with_profile,
+    with_questions,
     with_rules,
-    with_thresholds,
 )
 
 
@@ -43,8 +42,7 @@ from hapax.commands.options import (
 @click.option("--control", is_flag=True, help="Let people pause running searches, have them go on, and end them.")
 @click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
 @with_models
-@with_thresholds
-@with_profile
+@with_questions
 @with_budget
 def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
