@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import inspect
 import math
-import types
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
 from hapax.commands.configuration import SearchSetting
-from hapax.grammar.arguments import annotated_type
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option
+from hapax.grammar.options import Declared, Option, declarations
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S")
@@ -38,7 +35,9 @@ class NumberOr(click.IntRange):
 
     def __init__(self, word: str, least: int | None, most: int | None) -> None:
         super().__init__(least, most)
-        self.word, self.name = word, f"number or {word}"
+        self.word = word
+        if not word.isdigit():
+            self.name = f"number or {word}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:  # type: ignore[override]
         """The number, None for the word, or a usage error."""
@@ -63,20 +62,6 @@ class Read(click.ParamType[Any]):
             self.fail(str(fault), param, ctx)
 
 
-class Declared(NamedTuple):
-    """An option with the field or parameter that declares it."""
-
-    field: str
-    kind: Any
-    default: Any
-    option: Option
-
-    @property
-    def name(self) -> str:
-        """The name of the click parameter."""
-        return (self.option.name or self.field).replace("-", "_")
-
-
 def declared(target: Callable[..., Any], *names: str) -> Callable[[F], F]:
     """The options that a class or function declares with these fields or parameters, in this order.
 
@@ -84,7 +69,7 @@ def declared(target: Callable[..., Any], *names: str) -> Callable[[F], F]:
     """
 
     def decorate(command: F) -> F:
-        by_name = {item.field: item for item in _declarations(target)}
+        by_name = {item.field: item for item in declarations(target)}
         # click lists options in the reverse order in which they are applied.
         for name in reversed(names or tuple(by_name)):
             command = _click_option(by_name[name])(command)
@@ -98,7 +83,7 @@ def made(target: Callable[..., S], options: Mapping[str, Any], **others: Any) ->
 
     What was not given keeps its default.
     """
-    for item in _declarations(target):
+    for item in declarations(target):
         value = options.get(item.name)
         is_given = value not in (None, ()) or (item.option.none and item.name in options)
         if is_given and item.field not in others:
@@ -113,19 +98,6 @@ def _converted(value: Any, kind: Any, option: Option) -> Any:
     if isinstance(value, tuple):
         return tuple(_converted(part, get_args(kind)[0], option) for part in value)
     return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
-
-
-@cache
-def _declarations(target: Callable[..., Any]) -> tuple[Declared, ...]:
-    found = []
-    for parameter in inspect.signature(target).parameters.values():
-        annotation = annotated_type(target, parameter)
-        if get_origin(annotation) is Annotated:
-            kind, option = get_args(annotation)
-            if get_origin(kind) in (Union, types.UnionType):
-                kind = next(part for part in get_args(kind) if part is not type(None))
-            found.append(Declared(parameter.name, kind, parameter.default, option))
-    return tuple(found)
 
 
 def _click_option(item: Declared) -> Callable[[F], F]:

@@ -12,7 +12,7 @@ import click
 import hapax
 from hapax.api import evaluations
 from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, progress_display
-from hapax.commands.declared import Finite
+from hapax.commands.declared import declared, made
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
@@ -33,7 +33,6 @@ from hapax.commands.options import (
     with_paths,
     with_queue,
     with_rules,
-    with_runs,
 )
 from hapax.commands.search_options import search_settings, with_search_settings
 from hapax.grammar.words import counted
@@ -199,33 +198,10 @@ def long_tail(
 
 @evaluate.command()
 @with_database
-@with_chosen
-@with_runs
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model that is probed.")
-@click.option(
-    "--ask",
-    type=click.Choice(["critic", "text", "cot"]),
-    help="How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.  "
-    "[default: critic; with --compat text]",
+@declared(
+    hapax.ProbeOptions,
+    *("rules", "runs", "model", "way", "compat", "variants", "writer", "sample", "temperature"),
 )
-@click.option("--compat", type=click.Choice(["released"]), help="Ask and score as LINK's released code does.")
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    type=click.Choice(["no-rationale", "no-examples", "positive-form"]),
-    help="With --compat: ask for no explanation; show no worked examples before a chain of thought; ask about positive "
-    "conclusions in the form that the released code has for them, and never uses.",
-)
-@click.option(
-    "--writer",
-    help="Model that writes the negations and questions that grammar cannot; with --compat all of them, by default the "
-    "probed model.",
-)
-@click.option(
-    "--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements per distribution; 0: all."
-)
-@click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening
 @with_budget
 @with_queue
@@ -236,7 +212,7 @@ def long_tail(
 @click.option("-o", "--output", type=click.File("w", "utf-8", lazy=True), help="JSONL file for every answer.")
 @with_dry_run
 @with_json
-def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -> None:
+def probe(database: str, output: Any, **options: Any) -> None:
     """Ask a model 13 questions about each statement of the knowledge base: LINK's tables 4, 13 and 15.
 
     No rule file is needed, and no question is asked twice. docs/evaluation.md explains the figures.
@@ -246,7 +222,9 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     hapax evaluate probe -m hf:Qwen/Qwen2.5-7B-Instruct --ask cot --sample 100 -o answers.jsonl
     hapax evaluate probe -m openai:gpt-4.1 --compat released --ask cot
     """
-    probing = hapax.ProbeOptions.of(chosen, options)
+    if options["compat"] and not options["ask"]:
+        options["ask"] = "text"
+    probing = made(hapax.ProbeOptions, options)
     if options["dry_run"]:
         with dry_run(database) as (kb, foreseeing):
             # As below, with a journal that counts requests and sends none.

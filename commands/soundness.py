@@ -12,6 +12,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import evaluations, sheets
 from hapax.commands.console import BUDGET_REACHED, DONE, err
+from hapax.commands.declared import declared, made
 from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     dry_run,
@@ -20,13 +21,11 @@ from hapax.commands.options import (
     opening_options,
     print_foreseen,
     with_budget,
-    with_chosen,
     with_database,
     with_dry_run,
     with_json,
     with_opening,
     with_queue,
-    with_runs,
 )
 from hapax.grammar.words import counted
 
@@ -34,34 +33,12 @@ from hapax.grammar.words import counted
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False))
 @with_database
-@with_chosen
-@with_runs
+@declared(hapax.SoundnessOptions, "rules", "runs")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write sheets for people to.")
 @click.option(
     "--voter", "voters", multiple=True, help="Name of a reader with a sheet (repeatable).  [default: voter-1]"
 )
-@click.option("-m", "--model", help="Model that judges the drawn statements.")
-@click.option(
-    "--ask",
-    type=click.Choice(["critic", "text", "cot"]),
-    default="critic",
-    show_default=True,
-    help="How to ask the model: for P(yes), for a reply, or for a chain of thought and a reply.",
-)
-@click.option(
-    "--sample",
-    type=click.IntRange(0),
-    default=150,
-    show_default=True,
-    help="Statements to draw, evenly over rules and distributions; 0: all.",
-)
-@click.option(
-    "--bar",
-    type=click.FloatRange(0, 1),
-    default=0.9,
-    show_default=True,
-    help="Share of true statements below which a rule is marked.",
-)
+@declared(hapax.SoundnessOptions, "model", "way", "sample", "bar")
 @with_opening
 @with_budget
 @with_queue
@@ -81,7 +58,7 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
     if options["out"] is not None and (files or options["model"]):
         raise click.UsageError("--out writes sheets and measures nothing. Leave out the files and --model.")
     # Checked before anything is opened or written.
-    measured = hapax.SoundnessOptions.of(options)
+    measured = made(hapax.SoundnessOptions, options)
     if options["out"] is not None:
         with open_kb(database, read_only=True) as kb:
             # By the same draw the votes are counted later.

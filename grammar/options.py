@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+
+from hapax.grammar.arguments import annotated_type
+from hapax.grammar.errors import HapaxError
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,49 @@ class Option:
     in_any_folder: bool = False
 
 
+class Declared(NamedTuple):
+    """An option with the field or parameter that declares it."""
+
+    field: str
+    kind: Any
+    default: Any
+    option: Option
+
+    @property
+    def name(self) -> str:
+        """The name of the click parameter."""
+        return (self.option.name or self.field).replace("-", "_")
+
+
+@cache
+def declarations(target: Callable[..., Any]) -> tuple[Declared, ...]:
+    """The options that a class or function declares with its fields or parameters."""
+    found = []
+    for parameter in inspect.signature(target).parameters.values():
+        annotation = annotated_type(target, parameter)
+        if get_origin(annotation) is Annotated:
+            kind, option = get_args(annotation)
+            if get_origin(kind) in (Union, types.UnionType):
+                kind = next(part for part in get_args(kind) if part is not type(None))
+            found.append(Declared(parameter.name, kind, parameter.default, option))
+    return tuple(found)
+
+
+def check_ranges(settings: Any) -> None:
+    """Raise HapaxError for a number outside the range of its option."""
+    for item in declarations(type(settings)):
+        option, value = item.option, getattr(settings, item.field)
+        if not isinstance(value, int | float):
+            continue
+        # Negated, so that NaN is refused too.
+        if option.above is not None and not option.above < value < math.inf:
+            raise HapaxError(f"{item.field} is {value!r}. Set it to a number above {option.above:g}.")
+        least, most = option.least, math.inf if option.most is None else option.most
+        if least is not None and not least <= value <= most:
+            bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+            raise HapaxError(f"{item.field} is {value!r}. Set it to a number {bounds}.")
+
+
 ChosenRules: TypeAlias = Annotated[tuple[str, ...], Option("Only these rules, by name.", name="rule")]
 """Names of rules; all if there are none."""
 
@@ -47,3 +97,5 @@ ChosenRuns: TypeAlias = Annotated[
 """Beginnings of the ids of runs."""
 
 Temperature: TypeAlias = Annotated[float, Option("Sampling temperature.", least=0)]
+
+Seed: TypeAlias = Annotated[int, Option("Seed of all random choices.", in_any_folder=True)]
