@@ -12,7 +12,6 @@ import click
 
 import hapax
 from hapax.commands.console import Left, leaving
-from hapax.commands.declared import made
 from hapax.commands.options import (
     load_models,
     open_journal,
@@ -28,6 +27,7 @@ from hapax.commands.options import (
 )
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
+from hapax.grammar.options import made
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

@@ -12,7 +12,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import evaluations, operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, out
-from hapax.commands.declared import Finite
+from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     open_journal,
@@ -35,7 +35,7 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 @click.command()
 @with_paths
 @with_chosen
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model that is instructed.")
+@declared(hapax.InstructOptions, "model")
 @click.option(
     "--wording",
     "wordings",
@@ -45,27 +45,8 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
     show_default=True,
     help="Wording that asks for the long tail, by number in LINK's table 11 (repeatable); paper: 1, as in section 3.1.",
 )
-# Defaults as in `InstructSettings`; written out, so that `--help` does not import the evaluation.
-@click.option(
-    "--count", type=click.IntRange(1), default=200, show_default=True, help="Statements per rule and distribution."
-)
-@click.option(
-    "--values",
-    "values_per_call",
-    # Replies are numbered lists, read with numbers of up to four digits.
-    type=click.IntRange(1, 9_999),
-    default=50,
-    show_default=True,
-    help="Statements per call.",
-)
-@click.option(
-    "--calls", type=click.IntRange(1), default=8, show_default=True, help="Most calls per rule and distribution."
-)
-@click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature.")
-@click.option("--released", is_flag=True, help="Spell the prompt as LINK's released code does, not as its table 2.")
-@click.option("--bias", is_flag=True, help="Also put a logit bias on the values of repeated rows.")
-@click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta.")
-@click.option("--critic", help="Model that judges the statements; default: votes if there are any, else known facts.")
+@declared(hapax.InstructSettings, "count", "values_per_call", "calls", "temperature", "released", "bias")
+@declared(hapax.InstructOptions, "evaluator", "critic")
 @click.option(
     "--examples",
     type=click.IntRange(0),

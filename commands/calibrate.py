@@ -10,7 +10,7 @@ import click
 import hapax
 from hapax.api import calibration
 from hapax.commands.console import err
-from hapax.commands.declared import declared, made
+from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     open_journal,
@@ -24,6 +24,7 @@ from hapax.commands.options import (
     with_queue,
     with_rules,
 )
+from hapax.grammar.options import made
 
 
 @click.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -78,28 +78,6 @@ def declared(target: Callable[..., Any], *names: str) -> Callable[[F], F]:
     return decorate
 
 
-def made(target: Callable[..., S], options: Mapping[str, Any], **others: Any) -> S:
-    """An object of a class, or what a function returns, by the options that it declares and by other arguments.
-
-    What was not given keeps its default.
-    """
-    for item in declarations(target):
-        value = options.get(item.name)
-        is_given = value not in (None, ()) or (item.option.none and item.name in options)
-        if is_given and item.field not in others:
-            others[item.field] = _converted(value, item.kind, item.option)
-    return target(**others)
-
-
-def _converted(value: Any, kind: Any, option: Option) -> Any:
-    """The value of an option for the field: a choice as the function reads it, or as a member of an enumeration."""
-    if option.choices and option.read is not None:
-        return option.read(value)
-    if isinstance(value, tuple):
-        return tuple(_converted(part, get_args(kind)[0], option) for part in value)
-    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
-
-
 def _click_option(item: Declared) -> Callable[[F], F]:
     kind, option = item.kind, item.option
     is_repeated = get_origin(kind) is tuple and option.read is None
@@ -122,7 +100,7 @@ def _click_option(item: Declared) -> Callable[[F], F]:
 
 def _default(item: Declared) -> Any:
     """The default as click takes and shows it; None for an empty one, one that cannot be typed, or one that is told."""
-    if "[default:" in item.option.help:
+    if "default:" in item.option.help:
         return None
     default = item.default.value if isinstance(item.default, Enum) else item.default
     is_plain = isinstance(default, bool | int | float | str | tuple | Path) and item.option.read is None

@@ -12,7 +12,7 @@ import click
 import hapax
 from hapax.api import evaluations
 from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, progress_display
-from hapax.commands.declared import declared, made
+from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
@@ -35,6 +35,7 @@ from hapax.commands.options import (
     with_rules,
 )
 from hapax.commands.search_options import search_settings, with_search_settings
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 

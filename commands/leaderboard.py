@@ -12,7 +12,7 @@ import hapax
 from hapax.api import evaluations
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import BUDGET_REACHED, DONE, err
-from hapax.commands.declared import declared, made
+from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     open_journal,
@@ -24,6 +24,7 @@ from hapax.commands.options import (
     with_opening,
     with_queue,
 )
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 

@@ -18,11 +18,12 @@ from rich.markup import escape
 
 from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
-from hapax.commands.declared import Finite, declared, made
+from hapax.commands.declared import Finite, declared
 from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.search.thresholds import FactThreshold, TypeThreshold
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, Price

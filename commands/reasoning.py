@@ -14,7 +14,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table
-from hapax.commands.declared import Finite, made
+from hapax.commands.declared import Finite
 from hapax.commands.options import (
     choose_profile,
     keep_rules,
@@ -37,6 +37,7 @@ from hapax.commands.options import (
     with_queue,
     with_rules,
 )
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import hapax
 from hapax.api import outputs
 from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import err, print_json
-from hapax.commands.declared import declared, made
+from hapax.commands.declared import declared
 from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 

@@ -16,7 +16,7 @@ import hapax
 from hapax.api import expansion, mining
 from hapax.api.expansion import ACCEPT, REJECT, WAITING
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
-from hapax.commands.declared import Finite, declared, made
+from hapax.commands.declared import Finite, declared
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import (
     open_journal,
@@ -34,6 +34,7 @@ from hapax.commands.options import (
     with_rules,
 )
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import click
 from click.core import ParameterSource
 
-from hapax.commands.declared import declared, made
+from hapax.commands.declared import declared
 from hapax.commands.options import together
 from hapax.engine.certificates import Promise, PromiseMethod
 from hapax.engine.search.gates import gates_in_order
 from hapax.engine.search.settings import THRESHOLDS, SearchSettings
-from hapax.grammar.options import Option
+from hapax.grammar.options import Option, made
 from hapax.llm_oracle.registry import find_backend
 
 TOKENS_PER_VALUE = 25

@@ -12,7 +12,7 @@ from rich.markup import escape
 import hapax
 from hapax.api import evaluations, sheets
 from hapax.commands.console import BUDGET_REACHED, DONE, err
-from hapax.commands.declared import declared, made
+from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.options import (
     dry_run,
@@ -27,6 +27,7 @@ from hapax.commands.options import (
     with_opening,
     with_queue,
 )
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 

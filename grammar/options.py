@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from hapax.grammar.arguments import annotated_type
 from hapax.grammar.errors import HapaxError
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,28 @@ def declarations(target: Callable[..., Any]) -> tuple[Declared, ...]:
                 kind = next(part for part in get_args(kind) if part is not type(None))
             found.append(Declared(parameter.name, kind, parameter.default, option))
     return tuple(found)
+
+
+def made(target: Callable[..., S], options: Mapping[str, Any], **others: Any) -> S:
+    """An object of a class, or what a function returns, by the options that it declares and by other arguments.
+
+    What was not given keeps its default.
+    """
+    for item in declarations(target):
+        value = options.get(item.name)
+        is_given = value not in (None, ()) or (item.option.none and item.name in options)
+        if is_given and item.field not in others:
+            others[item.field] = _converted(value, item.kind, item.option)
+    return target(**others)
+
+
+def _converted(value: Any, kind: Any, option: Option) -> Any:
+    """The value of an option for the field: a choice as the function reads it, or as a member of an enumeration."""
+    if option.choices and option.read is not None:
+        return option.read(value)
+    if isinstance(value, tuple):
+        return tuple(_converted(part, get_args(kind)[0], option) for part in value)
+    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
 
 
 def check_ranges(settings: Any) -> None:

@@ -206,8 +206,9 @@ def test_the_core_imports_nothing_that_hangs_on_it() -> None:
     assert outer == {*REACHING_OUT}
 
 
-PURE_HELPERS = {"hapax.grammar.errors", "hapax.grammar.extras", "hapax.grammar.remedies", "hapax.grammar.words"}
-"""Modules without state or operations, which commands use for messages."""
+PURE_HELPERS = {"hapax.grammar.errors", "hapax.grammar.extras", "hapax.grammar.options", "hapax.grammar.remedies"}
+PURE_HELPERS |= {"hapax.grammar.words"}
+"""Modules without state or operations, which commands use for options and messages."""
 
 
 def runtime_imports(path: Path) -> Iterator[str]:
