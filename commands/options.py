@@ -123,11 +123,6 @@ with_database = click.option(
 with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 with_chosen = click.option("--rule", "chosen", multiple=True, help="Only these rules, by name.")
-with_skip_leaked = click.option(
-    "--skip-leaked",
-    is_flag=True,
-    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
-)
 with_runs = click.option(
     "--run",
     "runs",

@@ -11,8 +11,8 @@ from rich.markup import escape
 from hapax.api import evaluations, schemas
 from hapax.commands.console import err
 from hapax.commands.experiments import print_result
-from hapax.commands.options import open_kb, with_database, with_json, with_skip_leaked
-from hapax.commands.winograd import ASK, with_files, with_skip_faulty, with_sources
+from hapax.commands.options import open_kb, with_database, with_json
+from hapax.commands.winograd import ASK, with_files, with_skip_faulty, with_skip_leaked, with_sources
 
 # Written out, so that `--help` does not import the evaluation.
 KINDS = ("voice", "tense", "number", "order", "synonym", "names", "adverb", "context")
@@ -79,7 +79,7 @@ def robustness(paths: tuple[Path, ...], methods: tuple[str, ...], asked: bool, *
     hapax evaluate winograd robustness reworded.jsonl --asked
     """
     items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"], skip_leaked=options["skip_leaked"])
-    items = [item for item in items if not options["sources"] or item.source in options["sources"]]
+    items = [item for item in items if not options["source"] or item.source in options["source"]]
     if asked:
         with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
             evaluation = schemas.measure_robustness(items, methods, kb=kb)

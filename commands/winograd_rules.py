@@ -21,9 +21,8 @@ from hapax.commands.options import (
     with_json,
     with_opening,
     with_queue,
-    with_skip_leaked,
 )
-from hapax.commands.winograd import with_skip_faulty
+from hapax.commands.winograd import with_skip_faulty, with_skip_leaked
 
 if TYPE_CHECKING:
     from hapax.api.evaluations import Evaluation
