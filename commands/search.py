@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.markup import escape
@@ -42,18 +42,24 @@ from hapax.commands.options import (
     with_queue,
 )
 from hapax.commands.search_options import search_settings, with_gates, with_promise, with_search_settings
+from hapax.engine.search.account import cut_text, step_text
+from hapax.engine.search.ends import SMALL_POOL
+from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate, estimate_orders, estimate_run
+from hapax.engine.search.gates import gates_in_order
+from hapax.engine.search.job import SearchJob
+from hapax.engine.search.profile_choice import settled
+from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.dependencies import SearchPlan, graph_text
 from hapax.grammar.extras import missing_of
 from hapax.grammar.plug_ins import load, plug_ins
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
-
-if TYPE_CHECKING:
-    from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate
-    from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
-    from hapax.engine.search.settings import SearchSettings
-    from hapax.grammar.dependencies import SearchPlan
-    from hapax.grammar.rules import Library, Rule
-    from hapax.llm_oracle.protocols import Models
-
+from hapax.kb.records import Distribution
+from hapax.llm_oracle.backends.reference import covering_references
+from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.registry import find_backend, price_table, runs_in_process
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -112,7 +118,6 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     hapax plan --db hapax.db --beam 50
     hapax plan --precision 0.95
     """
-    from hapax.grammar.dependencies import graph_text
 
     library = sound_library(paths)
     rules = chosen_rules(library, chosen)
@@ -169,7 +174,6 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
     hapax search rules/library -m openai:my-model --executor ray --ray-address auto
     """
-    from hapax.engine.search.job import SearchJob
 
     # Before the file of the knowledge base is made: all rules may have errors.
     library = sound_library(paths)
@@ -216,11 +220,6 @@ def estimated(
     library: Library, rules: Sequence[Rule], options: dict[str, Any], with_orders: bool = False
 ) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
     """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
-    from hapax.engine.search.estimate import estimate_orders, estimate_run
-    from hapax.engine.search.job import SearchJob
-    from hapax.engine.search.profile_choice import settled
-    from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
-    from hapax.llm_oracle.registry import price_table
 
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
@@ -328,8 +327,6 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     if options["as_json"]:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
         return
-    from hapax.engine.search.gates import gates_in_order
-    from hapax.kb.records import Distribution
 
     domains = list(dict.fromkeys(rule.domain for rule in report.searched))
     for domain in domains:
@@ -380,7 +377,6 @@ def _is_default_model() -> bool:
 
 def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
     """The critic of the default model: the installed references that cover predicates of the rules, then itself."""
-    from hapax.llm_oracle.backends.reference import covering_references
 
     critic: str | None = options["critic"]
     if critic or options["compat"] or options["no_critic"] or not _is_default_model():
@@ -392,7 +388,6 @@ def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
 
 def _default_ranker(options: dict[str, Any]) -> str | None:
     """The ranker of the default model: one that knows which names are common, if it is installed."""
-    from hapax.llm_oracle.registry import find_backend
 
     ranker: str | None = options["likelihood"]
     # With every beam kept nothing is ranked.
@@ -496,7 +491,6 @@ def _print_empty(report: SearchReport, library: Library, options: dict[str, Any]
 
 def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
     """Print the steps of all rules with --account, else of the first rules without a statement."""
-    from hapax.engine.search.account import step_text
 
     rules = [rule for rule in report.searched if rule.account and (options["all_accounts"] or rule.is_empty)]
     shown = rules if options["all_accounts"] else rules[:ACCOUNTS]
@@ -510,7 +504,6 @@ def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
 
 def _print_cuts(report: SearchReport, settings: SearchSettings) -> None:
     """Print for each rule and step how many values the beam and the share cut in all distributions."""
-    from hapax.engine.search.account import cut_text
 
     lines = []
     for rule in report.searched:
@@ -594,7 +587,6 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
 
 def _print_ends(report: SearchReport) -> None:
     """Say how the disjoint ends were cut, and of which rules there are too few statements for meaningful ends."""
-    from hapax.engine.search.ends import SMALL_POOL
 
     divided = [rule for rule in report.searched if rule.pool]
     if not divided:
@@ -617,7 +609,6 @@ def _print_ends(report: SearchReport) -> None:
 
 def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
     """The requests of a run in words: those that were sent, and those that models in this process answered."""
-    from hapax.llm_oracle.registry import runs_in_process
 
     sent: dict[str, int] = {}
     local: dict[str, int] = {}
@@ -645,7 +636,6 @@ def _print_conflicts(report: SearchReport) -> None:
 
 
 def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
-    from hapax.kb.records import Distribution
 
     # A gate that is switched off has judged nothing.
     shares = (rule.gates[gate].share if gate in rule.gates else None for gate in gates)
