@@ -79,7 +79,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
         pair=hapax.CountRange(options["pair_from"], options["pair_below"]),
         predicate=hapax.CountRange(options["predicate_from"], options["predicate_below"]),
     )
-    words = questions.QuestionWords(options["lexicon"], options["senses"], options["model"])
+    words = questions.QuestionWords(options["lexicon"] or "", options["senses"], options["model"])
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Building"):
         opening = opening_options(None, options, open_journal(kb, options))
         evaluation = questions.build_questions(kb, triples, out, settings, words=words, opening=opening)

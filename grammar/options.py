@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,8 +65,14 @@ class Declared(NamedTuple):
 @cache
 def declarations(target: Callable[..., Any]) -> tuple[Declared, ...]:
     """The options that a class or function declares with its fields or parameters."""
+    owners = target.__mro__ if isinstance(target, type) else (target,)
+    known = {name for owner in owners for name in vars(sys.modules[owner.__module__])}
     found = []
     for parameter in inspect.signature(target).parameters.values():
+        written = parameter.annotation
+        # What is neither annotated here nor a name of the module declares nothing, and may not be imported yet.
+        if "Annotated[" not in written and written not in known:
+            continue
         annotation = annotated_type(target, parameter)
         if get_origin(annotation) is Annotated:
             kind, option = get_args(annotation)
