@@ -12,19 +12,15 @@ import click
 
 import hapax
 from hapax.commands.console import Left, leaving
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     load_models,
     open_journal,
-    open_kb,
     question_settings,
-    read_library,
     with_budget,
-    with_database,
-    with_limits,
     with_models,
     with_questions,
-    with_rules,
 )
+from hapax.commands.options import open_kb, read_library, with_database, with_limits, with_rules
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.options import made

@@ -14,20 +14,15 @@ from hapax.api import evaluations, operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, out
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     open_journal,
-    open_kb,
     opening_options,
-    sound_library,
     warn_of_prices,
     with_budget,
-    with_chosen,
-    with_database,
-    with_json,
     with_opening,
-    with_paths,
     with_queue,
 )
+from hapax.commands.options import open_kb, sound_library, with_chosen, with_database, with_json, with_paths
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 

@@ -20,7 +20,8 @@ from hapax.commands.entailment import (
 )
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
-from hapax.commands.options import F, open_journal, open_kb, opening_options, with_json, with_queue
+from hapax.commands.model_options import open_journal, opening_options, with_queue
+from hapax.commands.options import F, open_kb, with_json
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 

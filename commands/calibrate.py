@@ -12,18 +12,8 @@ from hapax.api import calibration
 from hapax.commands.console import err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
-from hapax.commands.options import (
-    open_journal,
-    open_kb,
-    opening_options,
-    read_library,
-    with_budget,
-    with_database,
-    with_json,
-    with_opening,
-    with_queue,
-    with_rules,
-)
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.options import made
 
 

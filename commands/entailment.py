@@ -18,22 +18,17 @@ from hapax.commands.console import Left, err, leaving, out, print_json, print_ta
 from hapax.commands.declared import Finite, declared
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     dry_run,
     open_journal,
-    open_kb,
     opening_options,
     print_foreseen,
-    read_library,
-    together,
     with_budget,
-    with_database,
     with_dry_run,
-    with_json,
     with_opening,
     with_queue,
-    with_rules,
 )
+from hapax.commands.options import open_kb, read_library, together, with_database, with_json, with_rules
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 

@@ -15,25 +15,19 @@ from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, progress_d
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     dry_run,
     load_models,
     open_journal,
-    open_kb,
     opening_options,
     print_foreseen,
-    read_library,
     with_budget,
-    with_chosen,
-    with_database,
     with_dry_run,
-    with_json,
     with_models,
     with_opening,
-    with_paths,
     with_queue,
-    with_rules,
 )
+from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths, with_rules
 from hapax.commands.search_options import search_settings, with_search_settings
 from hapax.grammar.options import made
 from hapax.grammar.words import counted

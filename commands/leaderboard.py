@@ -14,16 +14,8 @@ from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
-from hapax.commands.options import (
-    open_journal,
-    open_kb,
-    opening_options,
-    with_budget,
-    with_database,
-    with_json,
-    with_opening,
-    with_queue,
-)
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 

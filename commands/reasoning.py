@@ -15,26 +15,28 @@ import hapax
 from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table
 from hapax.commands.declared import Finite
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     choose_profile,
-    keep_rules,
     load_models,
     open_journal,
+    question_settings,
+    with_budget,
+    with_models,
+    with_questions,
+    with_queue,
+)
+from hapax.commands.options import (
+    keep_rules,
     open_kb,
     probability_options,
-    question_settings,
     sound_library,
     with_assume,
     with_at_least,
-    with_budget,
     with_database,
     with_goal_seconds,
     with_json,
     with_limits,
-    with_models,
     with_probability,
-    with_questions,
-    with_queue,
     with_rules,
 )
 from hapax.grammar.options import made

@@ -18,19 +18,15 @@ from hapax.api.expansion import ACCEPT, REJECT, WAITING
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
 from hapax.commands.declared import Finite, declared
 from hapax.commands.groups import CommandGroup
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
 from hapax.commands.options import (
-    open_journal,
     open_kb,
-    opening_options,
     read_library,
     together,
-    with_budget,
     with_chosen,
     with_database,
     with_json,
-    with_opening,
     with_paths,
-    with_queue,
     with_rules,
 )
 from hapax.grammar.errors import HapaxError

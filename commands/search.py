@@ -23,23 +23,25 @@ from hapax.commands.console import (
     print_table,
     progress_display,
 )
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     choose_profile,
-    keep_rules,
     load_models,
     open_journal,
+    profile_choice,
+    with_budget,
+    with_models,
+    with_queue,
+)
+from hapax.commands.options import (
+    keep_rules,
     open_kb,
     print_idle,
-    profile_choice,
     sound_library,
     together,
-    with_budget,
     with_chosen,
     with_database,
     with_json,
-    with_models,
     with_paths,
-    with_queue,
 )
 from hapax.commands.search_options import search_settings, with_gates, with_promise, with_search_settings
 from hapax.engine.search.account import cut_text, step_text

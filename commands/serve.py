@@ -12,13 +12,8 @@ from rich.markup import escape
 import hapax
 from hapax.commands.agents import asking_models
 from hapax.commands.console import Left, err, leaving
-from hapax.commands.options import (
-    with_budget,
-    with_database,
-    with_models,
-    with_questions,
-    with_rules,
-)
+from hapax.commands.model_options import with_budget, with_models, with_questions
+from hapax.commands.options import with_database, with_rules
 
 
 @click.command()

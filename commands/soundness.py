@@ -14,19 +14,17 @@ from hapax.api import evaluations, sheets
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     dry_run,
     open_journal,
-    open_kb,
     opening_options,
     print_foreseen,
     with_budget,
-    with_database,
     with_dry_run,
-    with_json,
     with_opening,
     with_queue,
 )
+from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 

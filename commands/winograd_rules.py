@@ -12,16 +12,8 @@ from hapax.api import evaluations
 from hapax.api.evaluations import PARTS, part_of
 from hapax.commands.console import out, print_json
 from hapax.commands.experiments import print_result
-from hapax.commands.options import (
-    open_journal,
-    open_kb,
-    opening_options,
-    with_budget,
-    with_database,
-    with_json,
-    with_opening,
-    with_queue,
-)
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.options import open_kb, with_database, with_json
 from hapax.commands.winograd import with_skip_faulty, with_skip_leaked
 
 if TYPE_CHECKING:

@@ -225,7 +225,7 @@ def runtime_imports(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-PLUMBING = {"console", "executor", "groups", "options", "search", "search_options"}
+PLUMBING = {"console", "executor", "groups", "model_options", "options", "search", "search_options"}
 """Modules that find commands, turn options into values of the rooms, such as settings and models, and show progress."""
 
 
