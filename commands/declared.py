@@ -91,7 +91,8 @@ def _click_option(item: Declared) -> Callable[[F], F]:
         is_flag=kind is bool,
         multiple=is_repeated,
         required=item.default is inspect.Parameter.empty,
-        default=default,
+        # For click None would be a default, too, and what is required has none.
+        **({} if default is None else {"default": default}),
         show_default=default is not None and (kind is not bool or option.switch),
         metavar=option.metavariable,
         help=option.help,
@@ -102,9 +103,16 @@ def _default(item: Declared) -> Any:
     """The default as click takes and shows it; None for an empty one, one that cannot be typed, or one that is told."""
     if "default:" in item.option.help:
         return None
-    default = item.default.value if isinstance(item.default, Enum) else item.default
+    default = item.default
+    if isinstance(default, tuple):
+        default = tuple(map(_typed, default))
+    default = _typed(default)
     is_plain = isinstance(default, bool | int | float | str | tuple | Path) and item.option.read is None
     return item.option.default or (default if is_plain and default not in ("", ()) else None)
+
+
+def _typed(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
 
 
 def _click_type(kind: Any, option: Option) -> Any:

@@ -71,7 +71,7 @@ def declarations(target: Callable[..., Any]) -> tuple[Declared, ...]:
     for parameter in inspect.signature(target).parameters.values():
         written = parameter.annotation
         # What is neither annotated here nor a name of the module declares nothing, and may not be imported yet.
-        if "Annotated[" not in written and written not in known:
+        if isinstance(written, str) and "Annotated[" not in written and written not in known:
             continue
         annotation = annotated_type(target, parameter)
         if get_origin(annotation) is Annotated:
@@ -104,7 +104,7 @@ def _converted(value: Any, kind: Any, option: Option) -> Any:
     return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
 
 
-def check_ranges(settings: Any) -> None:
+def check_ranges(settings: object) -> None:
     """Raise HapaxError for a number outside the range of its option."""
     for item in declarations(type(settings)):
         option, value = item.option, getattr(settings, item.field)

@@ -122,3 +122,33 @@ def test_a_package_adds_commands(tmp_path: Path) -> None:
     assert run(tmp_path, "greet", "Ann").stdout == run(tmp_path, "evaluate", "greet", "Ann").stdout == "Good day, Ann\n"
     assert broken.returncode == 1
     assert re.search(r"error: greetings: .*no_such_module.*pip uninstall greetings", broken.stderr)
+
+
+EXECUTOR = """
+import click
+from hapax.engine.search.search import search
+
+class Loud:
+    options = staticmethod(click.option("--loudness", default=1))
+
+    def __init__(self, library, options):
+        self.loudness = options["loudness"]
+
+    def search(self, job):
+        return search(job)
+
+    def print_report(self):
+        click.echo("!" * self.loudness)
+"""
+
+
+def test_a_package_adds_an_executor(tmp_path: Path) -> None:
+    """A search runs by the executor of another package, whose option it takes."""
+    (tmp_path / "loud_searches.py").write_text(EXECUTOR)
+    provide(tmp_path, "loud-searches", {"loud": "loud_searches:Loud"}, "hapax.executors")
+    small = ("--rule", "currency", "-m", "simulated", "--beam", "2", "--values", "2", "--calls", "1", "--no-progress")
+
+    searched = run(tmp_path, "search", *small, "--db", tmp_path / "kb.db", "--executor", "loud", "--loudness", "3")
+
+    assert searched.returncode == 0, searched.stderr
+    assert searched.stdout.endswith("!!!\n")
